@@ -4,7 +4,7 @@
 
 The server is a process of its own that answers with bytes made beforehand. Bare means aiohttp as its documents show
 it: `post(url, json=...)`, `await response.json()`, and for a stream one line after the other, each parsed. `bytes only`
-is the floor below that: a body made beforehand, an answer nobody looks at. The sides take turns, and the fastest batch
+is the floor below that: a body made beforehand, an answer that is not read. The sides take turns, and the fastest batch
 of each counts, as noise can only add.
 """
 
@@ -93,7 +93,7 @@ def streamed_answer() -> bytes:
 
 
 class Bare:
-    """aiohttp as its own documents show it, by somebody who knows exactly what to send."""
+    """aiohttp as its own documents show it, for a caller who knows exactly what to send."""
 
     def __init__(self, url: str, body: bytes, headers: dict[str, str]) -> None:
         self._url = f"{url}/chat/completions"

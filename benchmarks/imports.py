@@ -10,7 +10,7 @@ from benchmarks import bodies, conversations
 
 _ROUNDS: Final = 15
 
-# The core talks to nobody: a loaded module of this list means somebody reached for the network or an event loop.
+# The core does no I/O: a loaded module of this list means an import of the network or an event loop.
 _UNWANTED: Final = ("aiohttp", "asyncio", "http", "httpx", "requests", "socket", "ssl", "urllib.request", "urllib3")
 
 # Only the work itself is timed; the interpreter has started by then.

@@ -79,7 +79,7 @@ class Asker:
 
     def received(self) -> bytes:
         """What has come of the body."""
-        assert self._line is not None  # noqa: S101 - somebody has asked
+        assert self._line is not None  # noqa: S101 - set by the first request
         data = self._line.recv(1 << 18)
         if not data:
             raise RuntimeError("the connection was closed")
@@ -128,7 +128,7 @@ def askers(port: int, sent: bytes, count: int) -> Iterator[list[Asker]]:
 
 
 def is_over(started: float, seconds: float, count: int, concurrency: int) -> bool:
-    """Whoever has not answered everybody once gets more time."""
+    """A relay that has not answered every client once gets more time."""
     passed = time.perf_counter() - started
     return passed >= (seconds if count >= concurrency else seconds + _PATIENCE)
 

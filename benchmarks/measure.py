@@ -37,8 +37,8 @@ class Runner:
 def quiet(*, collector: bool) -> Iterator[None]:
     """The same memory state for everybody.
 
-    What exists already is set aside, so that nobody pays for its collection. And the C allocator is brought to where a
-    long-running process has it: until it has seen a big block freed, it fetches every large one from the kernel anew.
+    What exists already is set aside, so that no case pays for its collection. And the C allocator is brought to where a
+    long-running process has it: until it has seen a big block freed, it fetches every large one from the kernel again.
     """
     was_enabled = gc.isenabled()
     bytes(_BIG_BLOCK)
@@ -62,7 +62,7 @@ def race(first: Runner, second: Runner, *, seconds: float, collector: bool) -> N
         rounds = 0
         while rounds < _FEWEST_ROUNDS or perf_counter_ns() < deadline:
             rounds += 1
-            runners.reverse()  # nobody always runs in the cache the other one warmed
+            runners.reverse()  # no side always runs in the cache that the other one warmed
             for runner, repeat in runners:
                 runner.best.see(_batch(runner.function, repeat) / repeat)
                 gc.collect(0)

@@ -25,7 +25,7 @@ SCHEMA: Final = {"type": "object", "properties": {"city": {"type": "string"}}, "
 SAID: Final = "It is 18 degrees with light rain in Paris today. Take an umbrella."
 USAGE: Final = {"prompt_tokens": 90, "completion_tokens": 40, "total_tokens": 130}
 PACED: Final = "Slowly, please."
-"""Whoever says so gets a piece every two milliseconds, with the time it was sent in it."""
+"""A request with this header gets a chunk every two milliseconds, with the time it was sent in it."""
 
 # Each piece is sent by itself, to all streams in turns. Sockets and epoll alone: an upstream that takes more CPU time
 # than what is measured would measure itself.
@@ -243,7 +243,7 @@ class Relay:
     """From the upstream's address, a port of its own and a folder for its configuration."""
     translates: bool = True
     rounds: int = 1 << 20
-    """So many at most: whoever takes seconds for an answer is not asked for all of them again and again."""
+    """At most this many: a relay that takes seconds per answer is not asked for all of them repeatedly."""
 
 
 def _dragoman(upstream: str, port: int, folder: Path) -> list[str]:
@@ -310,7 +310,7 @@ def _litellm(program: Path, upstream: str, port: int, folder: Path) -> list[str]
         # The upstream speaks Chat, and a request that was given up is no reason to rest.
         "litellm_settings": {"telemetry": False, "use_chat_completions_url_for_anthropic_messages": True},
         "router_settings": {"disable_cooldowns": True},
-        "general_settings": {"dangerously_permit_weak_or_unset_master_key": True},  # nobody else can reach it
+        "general_settings": {"dangerously_permit_weak_or_unset_master_key": True},  # it listens on loopback only
     }
     file = folder / "litellm.yaml"
     file.write_text(json.dumps(config))  # JSON is YAML
@@ -340,4 +340,4 @@ def wait_for(port: int, running: subprocess.Popen[str]) -> None:
             time.sleep(0.05)
         else:
             return
-    raise SystemExit(f"nobody listens on {port}: {running.args!r}")
+    raise SystemExit(f"nothing listens on {port}: {running.args!r}")

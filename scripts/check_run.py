@@ -2,7 +2,7 @@
 
     make check-run
 
-The standard library is enough: this is the first minute of somebody who has nothing else yet.
+The standard library is enough: this is the first minute of a user who has nothing else installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write docs/fidelity.md, .json, .svg and .png anew.
+"""Write docs/fidelity.md, .json, .svg and .png.
 
     make fidelity
 

@@ -1,6 +1,6 @@
 """Which format is this body or stream? Decided by the keys each format alone has; what could be several is None.
 
-The module is not called `detect`: as a name of the package that would be this module for whoever imports it first.
+The module is not called `detect`: as an attribute of the package it would hide the function once imported.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def _blocks(messages: list[Any]) -> Iterable[Mapping[str, Any]]:
 
 
 def _word(value: Any) -> str:
-    """Keys that hold a word may hold anything: this is a body nobody has checked yet."""
+    """True if the value is that word; the body is unchecked, so the key may hold anything."""
     return value if isinstance(value, str) else ""
 
 

@@ -7,7 +7,7 @@ DragomanError
 │   └── LossRefused      it could, with losses, and the caller asked for strict
 ├── InvalidValue         a value was built with a field that no wire can say: path, expected, found
 │   └── InvalidType      the field has the wrong type, is missing, or is unknown
-├── UnparsedArguments    somebody asked for the arguments of a call whose text is not a JSON object
+├── UnparsedArguments    arguments were read of a call whose text is not a JSON object
 ├── UnsupportedFormat    the format has no such thing: a history has no streams and no errors
 ├── UnknownFormat        no codec of that name
 ├── NotConfigured        a driver misses a key, a package or an address; the text says which and how to give it
@@ -252,7 +252,7 @@ class NoAnswer(ConnectionFailed):
 
 
 class TimedOut(ProviderError):
-    """Somebody waited too long: the provider, or we."""
+    """A time limit was hit: the provider's, or ours."""
 
 
 class AnswerCut(ProviderError):

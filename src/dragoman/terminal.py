@@ -69,7 +69,7 @@ def stdout() -> TextIO:
 
 
 def harmless(text: str) -> str:
-    """The text as it may be shown, whoever wrote it: nothing in it is obeyed."""
+    """Returns the text with control sequences made harmless, so that it is safe to print."""
     return text.replace("\r\n", "\n").translate(_HARMLESS)
 
 

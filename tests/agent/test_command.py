@@ -159,7 +159,7 @@ def test_a_session_goes_on(folder: Path, dragoman_sim: Simulator) -> None:
 
 @promise("agent:command-approve")
 @pytest.mark.parametrize(
-    ("approve", "words"), [("all", "written"), ("none", "not permitted"), ("ask", "nobody to ask")]
+    ("approve", "words"), [("all", "written"), ("none", "not permitted"), ("ask", "no user to ask")]
 )
 def test_approval_without_anybody_there(folder: Path, dragoman_sim: Simulator, approve: str, words: str) -> None:
     dragoman_sim.play(calls(WRITE, LOOK), {"text": "Done."})

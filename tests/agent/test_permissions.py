@@ -92,7 +92,7 @@ def test_asking() -> None:
 def test_nobody_to_ask_means_no() -> None:
     _, events = story(permissions=Rules())
     assert RAN == []
-    assert events[6]["result"] == REFUSED.format("it needs approval, and there is nobody to ask")
+    assert events[6]["result"] == REFUSED.format("it needs approval, and there is no user to ask")
     assert events[8]["result"] == "content of b"
 
 

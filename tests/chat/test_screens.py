@@ -87,7 +87,7 @@ def test_every_answer_says_how_full_the_window_is(environment: dict[str, str], s
         ready(program)
         program.type("@ann hello\n")
         line = next(line for line in program.see("tokens ─╯") if "tokens" in line)
-        assert re.search(r"~\d+ of 200,000 tokens ─╯$", line)
+        assert re.search(r"~\d+ of 1,000,000 tokens ─╯$", line)
 
 
 @promise("chat:terminal-columns")
@@ -219,7 +219,7 @@ def test_a_dumb_terminal_gets_lines_and_no_codes(environment: dict[str, str], si
     with terminal(ONE, {**environment, "TERM": "dumb"}) as program:
         ready(program)
         program.type("@ann hello\n")
-        program.see("ann: Yes **indeed**.", "of 200,000 tokens)")
+        program.see("ann: Yes **indeed**.", "of 1,000,000 tokens)")
         program.type("/help\n")
         program.see("/history list|save|load|new|rename|delete|search  saved conversations")
         assert "\x1b" not in program.written.replace("\x1b[?2004h", "").replace("\x1b[?2004l", "")

@@ -77,7 +77,7 @@ def test_a_whole_session_through_a_pipe(environment: dict[str, str]) -> None:
         "@helper   local/none.gguf, 8,192 tokens",
         "shared between models: yes",
         "save_note    (asks before it runs)",
-        "of 200,000 tokens",
+        "of 1,000,000 tokens",
         "saved as 'Paris talk'",
         '"messages"',
         "(nothing)",
@@ -106,7 +106,7 @@ def test_errors_are_always_visible_and_decide_the_exit_code(environment: dict[st
 def test_nobody_is_asked_who_is_not_there(environment: dict[str, str]) -> None:
     done = piped("@claude please save a note: milk\n", environment, "--demo")
     assert "claude wants to run save_note" in done.stdout
-    assert "nobody is there to allow it" in done.stdout
+    assert "no interactive user to allow it" in done.stdout
     assert "!! save_note" in done.stdout
 
 
@@ -161,7 +161,7 @@ MISTAKES = {
     "/share maybe": "on or off?",
     "/history rename x": "is not saved",
     "/history load": "which one?",
-    "/nonsense": "no command",
+    "/nonsense": "Unknown command: /nonsense",
     "/history load nothing": "no conversation called",
     "/history nonsense": "one of list",
     "/history save": "under which name",
@@ -237,7 +237,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(environment: dict[str, str]
             program.type("@claude 6 * 7\n")
             program.wait("42")
             program.type("/tokens\n")
-            program.wait("of 200,000 tokens")
+            program.wait("of 1,000,000 tokens")
             program.type("half a line\x03")  # at the prompt it only clears the line
             program.wait("\n> ")
             program.type("/exit\n")

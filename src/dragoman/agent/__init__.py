@@ -1,4 +1,4 @@
-"""Agents: a model, tools, and a loop between them. Told by events, and testable without a network."""
+"""Agents: a model, tools, and a loop between them. Reported as events, and testable without a network."""
 
 from dragoman.agent.agent import Agent, AlreadyRunning, RunResult
 from dragoman.agent.clock import Clock

@@ -172,7 +172,7 @@ class Agent:
             self._run = None
 
     def run_stream(self, opening: Opening = None) -> AsyncGenerator[AnyAgentEvent, None]:
-        """The same, told by events. Leaving the iteration ends the run."""
+        """The same as a stream of events. Leaving the iteration ends the run."""
         # Weakly, because a reader that goes away must not be kept alive by its own run.
         cell: list[ref[AsyncGenerator[AnyAgentEvent, None]]] = []
         events = self._streamed(opening, cell)

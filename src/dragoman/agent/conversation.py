@@ -18,7 +18,7 @@ from dragoman.ir.values import note
 FAMILY = "dragoman"
 _BYTES_PER_TOKEN = 4
 HIDDEN = "~hidden"
-"""Note on a user message that nobody typed."""
+"""Marks a user message that the loop added."""
 
 
 class Record(Protocol):

@@ -1,4 +1,4 @@
-"""Events from the loop to whoever reads them, one at a time: the loop waits until the reader comes back for more.
+"""Events from the loop to their reader, one at a time: the loop waits until the reader comes back for more.
 
 So a reader that sees a call can cancel the run, or switch the model, before anything else happens.
 """
@@ -33,7 +33,7 @@ class Channel(Generic[T]):
         await self._taken
 
     def close(self) -> None:
-        """Nothing more comes, or nobody reads any more."""
+        """No more events come, or the reader is gone."""
         self._closed = True
         _wake(self._arrived)
         _wake(self._taken)

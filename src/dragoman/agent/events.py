@@ -1,4 +1,4 @@
-"""What an agent does, told as it happens. Typed, and each one is a line of JSON.
+"""What an agent does, reported as it happens. Typed, and each event is a line of JSON.
 
 Per turn of the model: `reasoning`, `text` (not of the last answer: that is `final`), `usage`; then for every call
 `step_start`, `tool_call`, `tool_result`, `step_complete`. A run ends with exactly one `final`; one that was
@@ -66,7 +66,7 @@ class ToolCallEvent(BaseEvent, frozen=True, tag="tool_call"):
 
 
 class ToolResultEvent(BaseEvent, frozen=True, tag="tool_result"):
-    """`result` is text: parts are joined, and an image is told as [image]."""
+    """`result` is text: parts are joined, and an image becomes [image]."""
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
     tool: str
@@ -129,7 +129,7 @@ class UsageEvent(BaseEvent, frozen=True, tag="usage"):
 
 
 def usage_event(model: str, usage: Usage) -> UsageEvent:
-    """How the wire spelled the counts is nobody's business here."""
+    """The counts without the wire's own spelling of them."""
     return UsageEvent(model, usage if usage.metadata is None else structs.replace(usage, metadata=None))
 
 

@@ -195,7 +195,7 @@ class Loop:
         return Ending(content, "blocked")
 
     async def _after_words(self, answer: QueryResult, message: Message) -> Ending | None:
-        """An answer without calls ends the run, unless somebody wants it to go on."""
+        """An answer without calls ends the run, unless the caller asked to continue."""
         content = message.text or message.refusal or result_text.NO_ANSWER
         paused = answer.completion.finish_reason == "pause"  # the provider asks for the same once more
         wish = None if paused else await self._wish(content)
@@ -216,7 +216,7 @@ class Loop:
         return await wish if inspect.isawaitable(wish) else wish
 
     async def _summarise(self) -> Ending:
-        """No turns are left: one call without tools. Its question is not kept, so that nobody obeys it later."""
+        """No turns are left: one call without tools. Its question is not kept, so that no later turn obeys it."""
         mark = result_text.MAX_ITERATIONS.format(count=self.turns)
         question = Message("user", result_text.SUMMARISE)
         try:
@@ -420,7 +420,7 @@ class Loop:
 
 
 def _cancel(task: asyncio.Task[Any]) -> None:
-    """Also from another thread, where whoever pressed the button may be."""
+    """Thread-safe: a user interface may call it from its own thread."""
     loop = task.get_loop()
     try:
         here = asyncio.get_running_loop()

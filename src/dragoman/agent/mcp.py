@@ -212,7 +212,7 @@ class _Server:
                 if not ready.done():
                     ready.set_result(None)
                 await self._closing.wait()
-        except Exception as error:  # noqa: BLE001 - told to whoever opens it, or calls it later
+        except Exception as error:  # noqa: BLE001 - reported when it is opened, or by a later call
             if not ready.done():
                 ready.set_exception(error)
         finally:
@@ -255,7 +255,7 @@ def _client(address: ServerAddress, stack: AsyncExitStack) -> Client:
     parameters = mcp.StdioServerParameters(
         command=address.command, args=list(address.args), env=dict(address.env), cwd=address.cwd
     )
-    # Not sys.stderr: somebody may have put something in its place that has no file behind it.
+    # Not sys.stderr: it may have been replaced by an object without a file descriptor.
     return mcp.Client(stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr))
 
 

@@ -1,4 +1,4 @@
-"""Whether a call may run: rules, or a function of one's own, and somebody to ask."""
+"""Whether a call may run: rules, or a function of the user's, and a person to ask."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Deny(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """Let whoever sits in front decide; nobody there means no."""
+    """Ask the user; without an interactive user, deny."""
 
 
 Decision: TypeAlias = Allow | Deny | Ask
@@ -91,7 +91,7 @@ async def decide(request: PermissionRequest, hook: Hook | None, asker: Asker | N
         decision = await _settled(hook(request))
         if isinstance(decision, Ask):
             if asker is None:
-                return Deny("it needs approval, and there is nobody to ask")
+                return Deny("it needs approval, and there is no user to ask")
             decision = await _settled(asker(request))
     except Exception as error:  # noqa: BLE001 - whatever went wrong, the call was not permitted
         return Deny(f"the permission check failed: {type(error).__name__}: {error}")

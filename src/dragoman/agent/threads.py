@@ -39,7 +39,7 @@ async def in_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
             failed = error
         try:
             loop.call_soon_threadsafe(settle, value, failed)
-        except RuntimeError:  # the loop has ended, and nobody waits any more
+        except RuntimeError:  # the loop has ended, and nothing waits any more
             return
 
     threading.Thread(target=work, daemon=True, name=f"tool {getattr(function, '__name__', '')}").start()

@@ -12,7 +12,7 @@ _COUNTS = ("input", "output", "cached", "cache_written", "reasoning", "image", "
 
 
 class Account(Struct, frozen=True):
-    """What one model was asked and what it counted. Calls whose usage nobody told do not count."""
+    """Requests to one model and the tokens it counted. Requests without usage do not count."""
 
     calls: int = 0
     usage: Usage = Usage()

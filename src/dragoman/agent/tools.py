@@ -53,7 +53,7 @@ class ToolContext(Struct, frozen=True):
 
 
 class Depends:
-    """A parameter that the model does not give: made anew for each call by a function, sync or async.
+    """A parameter that the model does not give: a function, sync or async, makes it for each call.
 
     `def search(query: str, index: Annotated[Index, Depends(open_index)]) -> str`, or as its default value. The function
     may have such parameters itself. `Agent(overrides={open_index: fake_index})` puts another one in its place.
@@ -240,7 +240,7 @@ async def _made_by(asked: Depends, context: ToolContext, made: dict[Callable[...
 
 
 async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The function's answer. One that is not async runs in a thread, where it holds up nobody."""
+    """The function's answer. One that is not async runs in a thread, so that it does not block the event loop."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     value = await in_thread(function, *args, **kwargs)

@@ -43,7 +43,7 @@ STATES: Mapping[str, Mapping[str, JobState]] = {
     "groq": _OPENAI,
     # The same in capitals; both spellings of cancelling were seen.
     "together": {**{word.upper(): state for word, state in _OPENAI.items()}, "CANCELED": "canceled"},
-    # `ended` is the only end: how it ended is told by the counts.
+    # `ended` is the only final state: the counts say how it ended.
     "anthropic": {"in_progress": "running", "canceling": "canceling", "ended": "completed"},
     # The REST operation says BATCH_STATE_…, SDKs and Vertex say JOB_STATE_….
     "gemini": {f"{prefix}_STATE_{word}": state for prefix in ("BATCH", "JOB") for word, state in _GOOGLE.items()},

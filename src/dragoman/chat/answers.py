@@ -121,7 +121,7 @@ class LiveAnswer:
             self.final = event.content
 
     def count(self, model: str, usage: Usage) -> None:
-        """Told by an event as well."""
+        """Also reported as an event."""
 
     def _note(self, line: dict[str, Any]) -> None:
         if self._journal is not None:
@@ -174,7 +174,7 @@ def told_usage(usage: Usage) -> dict[str, Any]:
 
 
 class WatchedDriver:
-    """A driver that remembers its last answer, because how that ended is not told by the agent."""
+    """A driver that remembers its last answer, because the agent does not report how it ended."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver

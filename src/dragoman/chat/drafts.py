@@ -26,7 +26,7 @@ INTERRUPTED = "the program ended before the answer did"
 
 
 class LeftDraft(Struct, frozen=True):
-    """A draft that nobody keeps any more."""
+    """A draft that has been given up."""
 
     path: Path
     conversation: Conversation
@@ -61,7 +61,7 @@ class Draft:
         self.leave()
 
     def leave(self) -> None:
-        """End without deciding: whoever comes next is offered it."""
+        """Ends without a decision: the next session is offered the draft."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None

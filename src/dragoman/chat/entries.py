@@ -54,7 +54,7 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
     """What went wrong, for people."""
     replaced: bool = False
-    """Another answer has taken its place; kept, and shown to nobody but the user."""
+    """Another answer has taken its place; kept, and shown only to the user."""
     time: str = ""
     usage: dict[str, Any] = {}
     extra: dict[str, Any] = {}
@@ -78,7 +78,7 @@ class Conversation(Struct, frozen=True, kw_only=True):
     created: str = ""
     updated: str = ""
     revision: int = 0
-    """Counted by the store; who saves names the one he read, so that nobody overwrites what he has not seen."""
+    """Counted by the store. Optimistic lock: a save must name the revision it read."""
     settings: dict[str, Any] = {}
     extra: dict[str, Any] = {}
 
@@ -191,7 +191,7 @@ def _read_entry(raw: Mapping[str, Any]) -> Entry:
         given |= {"status": "error", "error": "this entry of the file could not be read"}
     try:
         entry = msgspec.convert(given, Entry)
-    except msgspec.ValidationError:  # keys of ours with values of somebody else's
+    except msgspec.ValidationError:  # our keys with foreign values
         entry = Entry(role=given["role"], content=raw["content"])
         extra = {key: value for key, value in raw.items() if key not in {"role", "content"}}
     return msgspec.structs.replace(entry, extra=extra) if extra else entry

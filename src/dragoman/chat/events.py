@@ -1,4 +1,4 @@
-"""What happens in a conversation, for whoever shows it. What a model does is told by the agent's own events."""
+"""What happens in a conversation, for front ends. What a model does is reported by the agent's own events."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _described(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(given: Any) -> dict[str, Any]:
-    """Text that is no JSON object is handed on as text, never as arguments somebody could run a tool with."""
+    """Text that is not a JSON object is passed on as text, never as arguments that could run a tool."""
     if given is None or isinstance(given, Mapping):
         return dict(given or {})
     held = exact_object(given) if isinstance(given, str) else None

@@ -27,7 +27,7 @@ DEFAULTS: Mapping[str, str] = {
 
 
 class Participant(Struct, frozen=True, kw_only=True):
-    """One model. Connected when it is asked for the first time, so that a missing key concerns nobody else."""
+    """One model. Connected when it is first asked, so that a missing key does not affect the other models."""
 
     name: str
     model: str

@@ -63,7 +63,7 @@ class Options(Struct, frozen=True, kw_only=True):
     share: bool = False
     """Models see the answers of the others, attributed."""
     default: tuple[str, ...] = ()
-    """Whom messages without a mention go to, instead of to nobody."""
+    """The models that get messages without a mention; none makes them memos."""
     max_iterations: int = 50
     tool_timeout: float | None = 300.0
     settings: Settings = {}
@@ -319,7 +319,7 @@ class ChatService:
             self._tell(TurnEnded(live.turn))
 
     def _with(self, entries: tuple[Entry, ...], live: LiveAnswer) -> tuple[Entry, ...]:
-        """Answers stand in the order of the models, whoever was first: the file does not depend on the network."""
+        """Answers stand in the order of the models, not of arrival: the file does not depend on the network."""
         ranks: Mapping[str, int] = {name: rank for rank, name in enumerate(self.participants)}
         own = ranks.get(live.name, len(ranks))
         kept = self.conversation.entries
@@ -346,7 +346,7 @@ class ChatService:
             self._tell(PermissionSettled(asked.id, allowed))
 
     def permit(self, question: str, *, allow: bool, always: bool = False) -> bool:
-        """Answer a question; `always` holds for this tool until the program ends. False: nobody asks that any more."""
+        """Answer a question; `always` holds for this tool until the program ends. False: no longer open."""
         asked, answer = self._asked.get(question, (None, None))
         if asked is None or answer is None or answer.done():
             return False

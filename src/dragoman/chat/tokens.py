@@ -83,7 +83,7 @@ def _row(signs: str) -> float:
 
 
 class Tables:
-    """Tokenizers of tiktoken. A table may have to be fetched first, for which nobody waits: the estimate serves."""
+    """Tokenizers of tiktoken. A table may have to be fetched first; until then the estimate is used."""
 
     def __init__(self) -> None:
         self._counters: dict[str, Counter | None] = {}

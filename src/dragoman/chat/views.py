@@ -27,7 +27,7 @@ _UNFINISHED = {
 
 
 def visible(entries: Sequence[Entry], model: str, *, share: bool = False) -> Iterator[Entry]:
-    """User entries and the model's own, in order. With `share` also what others said, told by the user as theirs."""
+    """User entries and the model's own, in order. With `share` also other models' answers, quoted in user turns."""
     own: set[str] = set()
     for entry in entries:
         if entry.replaced or entry.extra.get("invalid"):
@@ -52,7 +52,7 @@ def _without_reasoning(entry: Entry) -> list[Part]:
 
 
 def _own(entry: Entry) -> Iterator[Entry]:
-    """An answer that broke off says so; thoughts that were not finished are nobody's any more."""
+    """An answer that broke off says so; unfinished thoughts are left out."""
     if entry.status not in _UNFINISHED:
         if entry.content:
             yield entry

@@ -52,7 +52,7 @@ def _read_stdin() -> str:
 
 
 def options_of(arguments: argparse.Namespace, *, keyless: bool = False, tells_retries: bool = True) -> Options:
-    """Options of the command line. A server on this machine may do without a key, and so may a command nobody runs."""
+    """Options of the command line. A server on this machine needs no key, nor does a command that is only printed."""
     given: dict[str, Any] = {
         name: getattr(arguments, name)
         for name in ("base_url", "region", "project", "location", "api_version")
@@ -62,7 +62,7 @@ def options_of(arguments: argparse.Namespace, *, keyless: bool = False, tells_re
     if tells_retries:
         given["on_retry"] = _tell_retry
     if keyless:
-        given["api_key"] = lambda: "nobody is asked"
+        given["api_key"] = lambda: "not-sent"
     elif arguments.base_url is not None and is_local(arguments.base_url):
         given["api_key"] = "local"
     options: Options = given  # type: ignore[assignment]

@@ -89,7 +89,7 @@ def _summary(body: bytes, terminal: Terminal) -> Iterator[str]:
 
 def _crossing(body: bytes, request: Request, target: str, terminal: Terminal) -> Iterator[str]:
     try:
-        # No API has the other's models: whoever really sends this names one of theirs.
+        # No API has the other's models: to really send this, name one of theirs.
         model = None if target == SOURCE else "MODEL"
         encoded = translate.translate_request(body, source=SOURCE, target=target, model=model)
     except EncodeError as error:

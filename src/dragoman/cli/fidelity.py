@@ -18,7 +18,7 @@ requests, responses and streams, and tells what becomes of each feature:
 
   exact     the target says it in its own words, nothing is lost
   carried   the target has other words or none; translated back, it is intact
-  degraded  it does not come back, and a loss told so
+  degraded  it does not come back, and a loss reports it
   refused   the translation is refused, with a reason
   silent    lost without a word: never, or it is a bug (exit code 3)
 """

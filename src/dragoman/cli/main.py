@@ -89,7 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; the answer is the exit code."""
-    if sys.stderr is None:  # started with `2>&-`: nobody could be told
+    if sys.stderr is None:  # started with `2>&-`: there is nowhere to write
         return BAD_INPUT
     if sys.stdout is None:
         print("dragoman: cannot write stdout: it is closed", file=sys.stderr)
@@ -134,6 +134,6 @@ def _report_spelled_out(argv: list[str]) -> list[str]:
 
 
 def _forget_stdout() -> None:
-    # Nobody can be told any more; the interpreter would try once more at its end, and complain.
+    # The reader is gone; the interpreter would flush once more at its end, and complain.
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())

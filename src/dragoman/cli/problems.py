@@ -16,7 +16,7 @@ REFUSED = 3
 STREAM_FAILED = 4
 """The recorded stream broke off or ended in an error: what came was converted, but it is no whole answer."""
 UNFINISHED = 5
-"""An agent stopped before its task was done: no turns were left, or somebody said stop."""
+"""An agent stopped before its task was done: no turns were left, or the user stopped it."""
 UNREACHABLE = 6
 """The configuration is right, but an upstream that it names cannot be reached or refuses its key."""
 INTERRUPTED = 130

@@ -41,7 +41,7 @@ class Renderer(Protocol):
 
 @contextmanager
 def renderer_of(*, as_json: bool, expand: bool) -> Iterator[Renderer]:
-    """JSON where asked for; rich where it is installed and somebody watches; plain lines elsewhere."""
+    """JSON where asked for; rich where it is installed and the output is a terminal; plain lines elsewhere."""
     if as_json:
         yield JsonRenderer(stdout())
         return

@@ -72,7 +72,7 @@ def report_for(style: Style, *, several: bool) -> Report:
 
 
 class Reminder(Report):
-    """Nobody asked for a report: one line says that there would be one, because nothing vanishes in silence."""
+    """Without --report, one line says that there are losses, because nothing vanishes in silence."""
 
     def __init__(self) -> None:
         self._found: Counter[Severity] = Counter()

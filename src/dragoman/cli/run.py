@@ -21,7 +21,7 @@ examples:
 
 --tools takes a Python file or module: its TOOLS, the functions marked with
 @dragoman.tool, or else all its public functions. Tools that change something
-are asked about; with nobody to ask they are not run (--approve all runs them).
+are asked about; without a terminal they are not run (--approve all runs them).
 
 exit codes: 0 done, 2 not understood, 4 the provider failed, 5 stopped before
 the task was done, 130 cancelled by Ctrl-C

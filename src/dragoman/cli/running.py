@@ -146,7 +146,7 @@ _ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 
 def _asker(renderer: Renderer) -> Asker | None:
-    """Somebody to ask, if somebody sits there."""
+    """Asks the user, if the terminal is interactive."""
     if sys.stdin is None or not sys.stdin.isatty():
         return None
 
@@ -166,4 +166,4 @@ def _asker(renderer: Renderer) -> Asker | None:
 def _answer(question: str) -> str:
     print(question, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
-    return line or "stop"  # end of file: nobody is there any more
+    return line or "stop"  # end of file: the user is gone

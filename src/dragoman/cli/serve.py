@@ -23,7 +23,7 @@ examples:
   curl http://127.0.0.1:8787/v1/chat/completions -H 'content-type: application/json' \\
     -d '{"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hello"}]}'
 
-SIGHUP reads the configuration anew; SIGTERM lets streams end first.
+SIGHUP reloads the configuration; SIGTERM lets streams end first.
 """
 _USUAL_FILE = Path("dragoman.toml")
 

@@ -19,7 +19,7 @@ from dragoman.inspection.recordings import Recording, read_recording, refuse_if_
 from dragoman.streams import StreamTranslator
 
 _ONLY_FOR_BODIES = {"kind": "auto", "model": None, "layout": "auto"}
-"""Options that say nothing about a stream, and what they are when nobody asked for them."""
+"""Options that do not apply to streams, with their defaults."""
 
 
 def convert_stream(options: Options) -> int:

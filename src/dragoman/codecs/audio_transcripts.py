@@ -1,4 +1,4 @@
-"""Streams to clients that hear nothing: the transcript of a sound is told as text, the sound itself is not."""
+"""Streams to clients without audio: the transcript is written as text, the audio itself is dropped."""
 
 from __future__ import annotations
 

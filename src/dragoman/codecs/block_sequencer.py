@@ -155,7 +155,7 @@ class SequentialEncoder(ABC):
 
     @abstractmethod
     def _spell(self, block: WireValue) -> list[bytes]:
-        """A block that is known whole, told as a client of a stream expects it."""
+        """Writes a complete block as the sequence of events that a client of a stream expects."""
 
     @abstractmethod
     def _stop(self, block: int) -> bytes: ...

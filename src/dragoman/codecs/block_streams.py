@@ -113,7 +113,7 @@ class BlockDecoder(Struct, Generic[Block, Carrier]):
 
     def _break_off(self, failure: Failure) -> None:
         self._flowing = -1
-        # Whether a held call was cut would have been told by the stop reason: it is not offered either.
+        # Only the stop reason would say whether a held call was cut: it is not offered either.
         self._release(incomplete=self._held is not None and self._held.is_call)
         for block in self._blocks.values():
             if block.part_index >= 0:

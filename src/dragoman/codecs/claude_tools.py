@@ -41,7 +41,7 @@ _FILE = {
 _EDITS = ("view", "create", "str_replace", "insert")
 
 _BASH = (
-    "Runs a command in a shell that keeps its state between calls, and returns what it wrote. `restart` starts anew."
+    "Runs a command in a shell that keeps its state between calls, and returns its output. `restart` opens a new one."
 )
 _EDITOR = (
     "Views and edits text files. view: `path`, perhaps `view_range` [first, last line]; create: `file_text`; "

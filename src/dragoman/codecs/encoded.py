@@ -22,7 +22,7 @@ else:
 class Encoded(Struct, frozen=True, gc=False):
     """A body ready to send. `json()` is its exact bytes; `body` the same as Python values, for the vendors' SDKs.
 
-    Losses are recorded while encoding; their JSON paths are worked out when somebody asks.
+    Losses are recorded while encoding; their JSON paths are resolved when they are read.
     """
 
     content: bytes

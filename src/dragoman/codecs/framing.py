@@ -282,7 +282,7 @@ _WHITESPACE = b" \t\r\n"
 class JsonArray(_Bounded):
     """One streamed JSON array; each element is a payload. What Gemini sends without `alt=sse`.
 
-    An element is told as soon as its last bracket is there. Objects that stand outside of any array are elements too.
+    An element is complete as soon as its last bracket is there. Objects outside of any array are elements too.
     """
 
     clean: bool = False  # a comma or a bracket belongs to what came before
@@ -353,7 +353,7 @@ class JsonArray(_Bounded):
 
 
 class SniffedJson(ServerSentEvents):
-    """Server-sent events or a JSON array, told by the first byte: one Gemini method answers in both."""
+    """Server-sent events or a JSON array, decided by the first byte: one Gemini method answers in both."""
 
     _array: JsonArray | None = None
 

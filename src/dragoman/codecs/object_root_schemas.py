@@ -22,7 +22,7 @@ NOTHING = Raw(b'{"type":"object","properties":{}}')
 
 
 def is_plain_object(schema: bytes) -> bool:
-    """Certainly an object schema without alternatives at its root, told by a glance; False: look closer."""
+    """True if the root is certainly an object schema without alternatives; False: look closer."""
     return schema.startswith(b'{"type":"object"') and b'Of"' not in schema
 
 

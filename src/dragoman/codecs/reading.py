@@ -23,7 +23,7 @@ from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, Extra
 from dragoman.ir.values import Metadata, encode_json
 
-# These two names live only between lifting and decoding. No body may be able to say them, so nobody can guess them.
+# These two names live only between lifting and decoding. No body may contain them, so they cannot be guessed.
 _SECRET = os.urandom(8).hex()
 EXTRA = f"~extra-{_SECRET}"
 UNKNOWN = f"~unknown-{_SECRET}"
@@ -198,7 +198,7 @@ _BACKSLASH = ord("\\")
 
 
 def check_text(data: bytes, source: str) -> None:
-    """The decoder does not look into pieces that are carried unparsed; whatever is no text is refused here."""
+    """The decoder does not look into pieces that are carried unparsed; invalid UTF-8 is refused here."""
     if not data.isascii():
         try:
             data.decode()

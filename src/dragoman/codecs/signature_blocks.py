@@ -91,7 +91,7 @@ class SignatureBlocks(Generic[Block]):
         return self._block(part.text, tagged(_REDACTED if part.redacted else _READABLE, signature))
 
     def tagged_signature(self, part: AnyPart, signature: Signature) -> Block:
-        """The signature of a part that has no slot for one. An empty text is told by it alone: clients drop it."""
+        """The signature of a part that has no slot for one. It stands for an empty text, which clients drop."""
         empty = type(part) is Text and not part.text
         return self._block("", tagged(_EMPTY_TEXT if empty else self._kind(_NEXT, part), signature))
 

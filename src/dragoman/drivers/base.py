@@ -228,7 +228,7 @@ class StreamResult:
     is everything, and `answer.chunks()` the same as unified dicts, with a failure at the end; `await answer.result` is
     the whole answer.
 
-    Nothing is sent before somebody reads, and nothing is read ahead of the fastest reader. Cancelling the one who reads
+    Nothing is sent before the first read, and nothing is read ahead of the fastest reader. Cancelling the reader
     closes the connection, and so do `close()` and leaving `async with`.
     """
 
@@ -360,7 +360,7 @@ class StreamResult:
 
 
 class _Later:
-    """An awaitable that nobody has to await."""
+    """An awaitable that need not be awaited."""
 
     def __init__(self, start: Callable[[], Coroutine[Any, Any, QueryResult]]) -> None:
         self._start = start

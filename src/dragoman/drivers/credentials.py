@@ -53,7 +53,7 @@ class KeyInHeader:
 
 
 class FreshToken:
-    """A token asked for before each request, from whoever keeps it."""
+    """A token fetched from its provider before each request."""
 
     def __init__(self, ask: Callable[[], str | Awaitable[str]]) -> None:
         self._ask = ask
@@ -176,7 +176,7 @@ class AmazonSignature:
         return structs.replace(request, headers=dict(signed.headers.items()))
 
     async def _frozen(self) -> Any:
-        """Credentials that expire are fetched anew by asking the network, which may take its time."""
+        """Expiring credentials are refreshed over the network, which may take a while."""
         if hasattr(self._credentials, "refresh_needed"):
             return await asyncio.to_thread(self._credentials.get_frozen_credentials)
         return self._credentials.get_frozen_credentials()

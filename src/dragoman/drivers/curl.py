@@ -1,4 +1,4 @@
-"""A call as a command line that anybody can run: the key stays in the environment of whoever runs it."""
+"""A call as a `curl` command line: the key is read from the environment of the user who runs it."""
 
 from __future__ import annotations
 

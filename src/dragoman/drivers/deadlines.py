@@ -30,7 +30,7 @@ class Deadlines:
         if until == inf:
             return await work
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - somebody awaits us
+        assert task is not None  # noqa: S101 - we are awaited by a task
         cancelled_before = task.cancelling()
         self._due[task] = until
         if self._timer is None:
@@ -38,7 +38,7 @@ class Deadlines:
         try:
             return await work
         except asyncio.CancelledError:
-            # Ours, unless somebody else has cancelled the task as well.
+            # Ours, unless the task was cancelled from outside as well.
             if task in self._fired and task.uncancel() <= cancelled_before:
                 raise TimeoutError from None
             raise

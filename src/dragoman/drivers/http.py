@@ -85,7 +85,7 @@ class HttpTransport:
     @property
     def connections_in_use(self) -> int:
         connector = None if self._open is None else self._open.session.connector
-        return 0 if connector is None else len(connector._acquired)  # noqa: SLF001 - nobody else counts them
+        return 0 if connector is None else len(connector._acquired)  # noqa: SLF001 - aiohttp has no public count
 
     def _opened(self, loop: asyncio.AbstractEventLoop) -> _Open:
         connector = aiohttp.TCPConnector(

@@ -51,7 +51,7 @@ class Reached(Struct, frozen=True):
 async def reach(channel: Channel) -> Reached:
     """Ask for the list of models: address, connection and key are then known to be good.
 
-    `silent`: nothing listens on this machine at the address, which is no fault unless somebody configured it.
+    `silent`: nothing listens on this machine at the address, which is an error only if it was configured.
     `not asked`: the provider has no list.
     """
     if channel.provider.listing is None:

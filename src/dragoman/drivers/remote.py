@@ -260,7 +260,7 @@ async def send(channel: Channel, call: Call) -> HttpResponse:
     """The response to the request, as soon as one begins that is none of the refusals worth another try."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
-        # Whoever is cancelled already is told here, before anything is sent.
+        # A task that is already cancelled stops here, before anything is sent.
         await asyncio.sleep(0)
     while True:
         call.attempts += 1
@@ -419,7 +419,7 @@ class RemoteSource:
             self._response.close()
 
     async def _open(self) -> HttpResponse:
-        """In a task of its own, so that `abort` can end it whoever waits for it."""
+        """In a task of its own, so that `abort` can end it whichever task waits for it."""
         self._opening = asyncio.ensure_future(send(self._channel, self._call))
         try:
             response = await self._opening

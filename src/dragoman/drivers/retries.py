@@ -41,7 +41,7 @@ _listener: ContextVar[RetryHook | None] = ContextVar("dragoman_retry_listener", 
 
 @contextmanager
 def listening(hook: RetryHook) -> Iterator[None]:
-    """Whoever calls a driver in here is told of its retries, besides the hook that the driver was made with."""
+    """Reports the retries of drivers called inside, in addition to the driver's own hook."""
     token = _listener.set(hook)
     try:
         yield

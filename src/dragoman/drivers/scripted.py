@@ -122,7 +122,7 @@ class ScriptedDriver:
 
     @property
     def left(self) -> int:
-        """Answers that nobody has asked for."""
+        """Scripted answers that were not used."""
         return len(self._queue)
 
     async def _next(self, request: Request) -> Scripted | Completion:

@@ -1,4 +1,4 @@
-"""What drivers ask of a network: one request out, one response in, in pieces. Who does it is somebody else's file."""
+"""What drivers need of a network: one request out, one response in, in chunks. Implementations live elsewhere."""
 
 from __future__ import annotations
 

@@ -373,6 +373,6 @@ def failure(heard: Heard) -> object:
 
 
 def failed(heard: Heard) -> object:
-    """That it failed, and which calls somebody could take for whole."""
+    """That it failed, and which calls a client could mistake for complete."""
     whole = [call.id for call in parts(heard, ToolCall) if not call.incomplete]
     return heard.failure is not None, whole

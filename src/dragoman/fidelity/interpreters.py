@@ -18,7 +18,7 @@ class Refused(Exception):
 
 
 class Translation(Struct, frozen=True):
-    """What came out, and what was told of losses on the way."""
+    """The output, and the losses reported on the way."""
 
     content: bytes
     losses: tuple[Loss, ...] = ()

@@ -2,9 +2,9 @@
 
 - exact: the target says it in words of its own, and nothing was lost.
 - carried: the target has no words for it, or other ones; translated back, it is intact.
-- degraded: it does not come back, and a loss told so.
+- degraded: it does not come back, and a loss reports it.
 - refused: the translation was refused with a reason, or its result is a body that the target's API refuses.
-- silent: it does not come back, and nobody was told. Must never be.
+- silent: it does not come back, and no loss reports it. Must never happen.
 - None: the source has no words of its own for it, so there is nothing to cross.
 """
 

@@ -20,9 +20,9 @@ LETTERS: dict[Verdict | None, str] = {
 MEANINGS: dict[Verdict | None, str] = {
     "exact": "the target says it in its own words, nothing is lost",
     "carried": "the target has other words or none for it; translated back, it is intact",
-    "degraded": "it does not come back, and a loss told so",
+    "degraded": "it does not come back, and a loss reports it",
     "refused": "the translation is refused, with a reason",
-    "silent": "it does not come back, and nobody is told",
+    "silent": "it does not come back, and no loss reports it",
     None: "the source has no words for it",
 }
 

@@ -60,7 +60,7 @@ def presented_key(head: Head) -> str:
 
 
 class Caller:
-    """Whoever made this request."""
+    """The key or address that made this request."""
 
     __slots__ = ("_access", "_format", "_ticket", "grant", "id", "name")
 
@@ -93,7 +93,7 @@ class Caller:
             self._ticket = await self._access.enter(self.grant, request, cost, tokens)
 
     async def settle(self, record: Record) -> None:
-        """Before the last byte leaves: what it cost is written, and its place free for whoever asks next."""
+        """Before the last byte leaves: record the cost and free the slot for the next request."""
         if self.grant is None:
             return
         await self._access.settle(record)
@@ -188,7 +188,7 @@ class Access:
             raise Denied(Failure("rate_limit", message, 429, retry_after=wait)) from None
 
     def leave(self, ticket: Ticket, tokens: int) -> asyncio.Task[None]:
-        """By itself: whoever is cancelled does not take its place along."""
+        """In a task of its own: a cancelled request still frees its slot."""
         assert self._ledger is not None  # noqa: S101 - tickets come from there
         task = asyncio.ensure_future(self._ledger.leave(ticket, tokens))
         self._leaving.add(task)
@@ -203,7 +203,7 @@ class Access:
             await self._ledger.settle(_entry(record))
 
     def account(self, record: Record) -> None:
-        """What was not settled: whoever has no key, and what did not end well."""
+        """Release what was not settled: requests without a key, and those that failed."""
         if self._ledger is not None and not record.settled and (self._ledger.keeps_all or record.key):
             record.settled = True
             self._ledger.add(_entry(record))

@@ -78,7 +78,7 @@ class Gateway:
         """The formats with a state, by name."""
         self.signatures = SignatureMemory(responses.store, router.config.server.signature_seconds)
         self.capture = capture
-        """None: nobody looks at requests, and none are held."""
+        """None: the page is off, and no requests are captured."""
         self.tracing: Tracing | None = None
         self.catalogue = Catalogue(router)
         self.prices = PriceList(router.config)
@@ -87,7 +87,7 @@ class Gateway:
         self.siblings: Peers | None = None
         """The other workers, where there are any."""
         self.private: dict[str, Application] = worker_endpoints(self)
-        """What workers tell each other about themselves alone, by path; nobody else can ask."""
+        """Handlers for other workers only, by path: what each reports about itself."""
         self._retiring: set[asyncio.Future[None]] = set()
 
     @property
@@ -105,7 +105,7 @@ class Gateway:
     async def _retire(self, upstreams: list[Upstream]) -> None:
         """Connections are closed once the last stream over them has ended."""
         try:
-            while any(upstream.in_flight for upstream in upstreams):  # noqa: ASYNC110 - seldom, and nobody waits
+            while any(upstream.in_flight for upstream in upstreams):  # noqa: ASYNC110 - rare, and nothing waits for it
                 await asyncio.sleep(0.5)
         finally:
             for upstream in upstreams:
@@ -219,7 +219,7 @@ class Gateway:
         return caller
 
     def _check_page(self, exchange: Exchange) -> None:
-        """Browsers tell which page asks. One that nobody has allowed does not get to spend anybody's keys."""
+        """Browsers send the origin of the page. A page that is not allowed must not spend the user's keys."""
         origin = exchange.head.headers.get("origin")
         if origin is None:
             return
@@ -560,7 +560,7 @@ def _marks(record: Record) -> dict[str, str]:
 
 
 def _traced(error: BaseException) -> str:
-    """Type and place; the words of an error may quote what nobody should read in a log."""
+    """Type and place only: an error's message may quote secrets."""
     trace = error.__traceback__
     place = ""
     while trace is not None:

@@ -1,6 +1,6 @@
 """The last requests, held in memory for the page: what came, what was sent, what came back, and when.
 
-Bytes are held as they are, by reference, within limits of number and size; nothing is decoded before somebody looks.
+Bytes are held as they are, by reference, within limits of number and size; nothing is decoded before the page asks.
 Keys are taken out before anything is held. What is held is never written anywhere.
 """
 
@@ -269,7 +269,7 @@ class CapturingTranslator(StreamTranslator):
 
 
 class Feed:
-    """Which requests have changed since somebody has looked; however much happens, each stands there once."""
+    """Requests that have changed since the last look; each appears once, however often it changed."""
 
     def __init__(self, wanted: Callable[[CapturedRequest], bool]) -> None:
         self._wanted = wanted

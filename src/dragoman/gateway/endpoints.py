@@ -211,7 +211,7 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ),
     _pattern("GET", r"/(?:v1|v1beta|v1alpha)/models/(?P<model>.+)", "", "model"),
 )
-# Who answers for a path that nobody knows.
+# The handler of unknown paths.
 _NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), format)
     for pattern, format in (

@@ -34,7 +34,7 @@ _VERSIONS = frozenset({"1.0", "1.1"})
 
 
 _TUNNEL_BUFFER = 1 << 20
-"""Bytes that a client may send before somebody reads them."""
+"""Bytes that a client may send ahead of the handler's reads."""
 
 
 class Http1Tunnel(Tunnel):

@@ -1,6 +1,6 @@
 """The other workers of a gateway: what they have counted, and the page, which lives in the first of them.
 
-Each listens on a socket of its own in a folder that nobody else may enter, and answers there for itself alone.
+Each listens on its own socket in a private folder, and answers there for itself alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dragoman.gateway.upstream_http import UpstreamHttp
 
 _FIRST = 0
 _PATIENCE = 2.0
-"""Seconds for a sibling to tell its counts; one that is just starting anew has none."""
+"""Seconds for another worker to report its counts; one that is restarting has none."""
 _AGAIN = 1.0
 _MOST = 64 << 20
 """Bytes of an answer, or of a line of a stream."""

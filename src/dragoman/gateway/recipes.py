@@ -57,7 +57,7 @@ def _gemini_cli(address: Address) -> Iterator[str]:
     """With another address it refuses to start unless its settings say that it has a key."""
     yield from _exports(_GOOGLE | {"GEMINI_MODEL": "{model}"})(address)
     settings = shlex.quote(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}}))
-    yield "# whoever has settings already chooses there, or with /auth, to use an API key"
+    yield "# if you have a settings file already, choose the API key there, or with /auth"
     yield 'mkdir -p "$HOME/.gemini"'
     yield f'[ -e "$HOME/.gemini/settings.json" ] || echo {settings} > "$HOME/.gemini/settings.json"'
 

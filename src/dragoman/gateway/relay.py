@@ -262,7 +262,7 @@ class Relay:
         heard: Callable[[bytes], None] | None,
         ending: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Each piece leaves as it comes. Whoever goes away, upstream or client, ends it for the other at once.
+        """Forward each chunk as it arrives. When either side disconnects, the other is closed at once.
 
         `ending` is waited for before the answer ends.
         """
@@ -433,7 +433,7 @@ def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -
     """What ends the stream in the client's own format, where it can still say so; else the connection is cut."""
     translator, upstream_call = streamed.translator, streamed.upstream_call
     protocol = upstream_call.client_request.protocol
-    # Also where only the request was fitted to the server: the answer passes as it is, and nobody else says it broke.
+    # Also where only the request was fitted to the server: the answer passes, and only here are breaks noticed.
     if protocol.format == upstream_call.channel.provider.format:
         clean = translator.clean
         translator.fail(failure)

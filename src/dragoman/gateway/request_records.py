@@ -50,7 +50,7 @@ class Record(Struct, kw_only=True):
     held: CapturedRequest | None = None
     """Where the page shows it."""
     trace: Trace | None = None
-    """Where OpenTelemetry is told of it."""
+    """Where the OpenTelemetry span is written."""
     settled: bool = False
     """Whether it was handed to the ledger."""
 

@@ -1,4 +1,4 @@
-"""Running a gateway: what it is made of, where it listens, how it starts anew and ends."""
+"""Running a gateway: its parts, its listeners, reload and shutdown."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_exposure(host: str, access: Access) -> None:
-    """Whoever can reach a gateway without keys spends the keys of its owner."""
+    """Anyone who can reach a gateway without keys spends its owner's keys."""
     if not is_loopback(host) and not access.required:
         raise ConfigError(
             f"refusing to listen on {host} without keys: set server.keys, or make one with `dragoman keys create`"
@@ -245,7 +245,7 @@ def warm(format: str) -> None:
 @asynccontextmanager
 async def simulators() -> AsyncIterator[dict[str, str]]:
     """The strict simulators, on a port of their own: what a first run without keys talks to."""
-    from dragoman.sim import server, service  # noqa: PLC0415 - only where nobody real is there
+    from dragoman.sim import server, service  # noqa: PLC0415 - only where no real provider is configured
 
     simulated = service.Service(service.Settings(any_model=True))
     async with server.serving(simulated) as url:

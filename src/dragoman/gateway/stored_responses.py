@@ -55,7 +55,7 @@ _ENCRYPTED = "reasoning.encrypted_content"
 _THOUGHT = "rs_"
 _MOST_NOTED = 10_000
 _GONE = 30.0
-"""Seconds after which a response that nobody has worked on is given up."""
+"""Seconds without progress after which a response is given up."""
 _LOOKED_AFTER = 1.0
 """Seconds between two looks at whether another gateway was asked to cancel what we work on."""
 
@@ -250,7 +250,7 @@ class Responses:
             return await self.store.kept(kept.id, kept.owner) or kept
         if msgspec.json.decode(kept.response).get("background") is not True:
             raise not_cancellable()
-        if _status(kept) == "in_progress":  # whoever works on it will notice
+        if _status(kept) == "in_progress":  # the worker that runs it will notice
             told = _encode({**_object(kept.response), "status": "cancelled"})
             kept = structs.replace(kept, response=told)
             await self.store.keep(kept)
@@ -341,7 +341,7 @@ class Responses:
         raise no_item(id, place)
 
     async def _whatever_became_of(self, kept: Kept) -> Kept:
-        """A gateway that died in the middle cannot tell it; somebody else does."""
+        """A gateway that died cannot report it; another one does."""
         if kept.id in self._working or _status(kept) != "in_progress" or await self.store.age(kept.id) < _GONE:
             return kept
         failed = _orphaned(kept)

@@ -17,7 +17,7 @@ _MISSING = "spans need more packages: pip install 'dragoman[otel]'"
 
 
 def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log) -> Tracing | None:
-    """None: nobody is to be told. Raises `ConfigError` where the file asks for what cannot be."""
+    """None if telemetry is off. Raises `ConfigError` if the file asks for something unavailable."""
     endpoint = _endpoint(table, environment)
     if not endpoint:
         return None

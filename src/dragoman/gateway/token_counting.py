@@ -11,7 +11,7 @@ from msgspec import Struct
 _CHARACTERS_PER_TOKEN = 4
 _PICTURE = 1_000
 _BINARY = 2_000
-"""A text of this length without a space is no text."""
+"""A text of this length without a space is data rather than prose."""
 _PER_OBJECT = 3
 
 
@@ -40,7 +40,7 @@ COUNTERS: Mapping[str, Counter] = {
 
 
 def estimate(body: bytes) -> int:
-    """Within some 20 % for prose in English; nobody should be billed by it."""
+    """Within about 20 % for English prose; too coarse for billing."""
     characters, others = 0, 0
     for text in _texts(msgspec.json.decode(body)):
         if len(text) > _BINARY and " " not in text:

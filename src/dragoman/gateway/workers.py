@@ -55,7 +55,7 @@ class Pace:
 
 
 class WorkerPool:
-    """Forked before any event loop is there. When whoever started them is gone, they end."""
+    """Forked before any event loop exists. Workers end when their parent is gone."""
 
     def __init__(self, count: int, work: Work) -> None:
         self._work = work

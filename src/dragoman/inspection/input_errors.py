@@ -16,7 +16,7 @@ class InputProblem(Exception):
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and control characters: it may quote input that nobody has checked."""
+    """The text without line breaks and control characters: it may quote unchecked input."""
     line = _BREAKS.sub(" ", text).strip()
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 

@@ -35,7 +35,7 @@ _FIRST_EVENT_BYTES = 1 << 20
 """How far to look for an event in what may be no stream; in what is said to be one, it may have its full size."""
 _FRAME_HEAD = 12
 _OUR_FAULTS = frozenset({"DecodeError", "IllegalEvent", "LimitExceeded"})
-"""How `StreamDecoder` names what it could not read; every other failure was told by the stream itself."""
+"""How `StreamDecoder` names what it could not read; every other failure was reported by the stream itself."""
 
 
 class Piece(NamedTuple):
@@ -117,7 +117,7 @@ def _unframed(start: bytes, format: str) -> tuple[Framing, Callable[[bytes], byt
 
 
 def _pieces(given: Input) -> Iterator[Piece]:
-    """An event is told by the blank line behind it, and belongs to the line before."""
+    """An event ends at the blank line after it, and belongs to the line before."""
     filled = 1
     for number, line in input_lines(given.stream, given.name, longest=_READ_BYTES):
         if not line.isspace():

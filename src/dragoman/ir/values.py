@@ -3,7 +3,7 @@
 A JSON-valued field (arguments of a call, value of a result, a schema, metadata) holds either a Python value that
 somebody built, or the exact bytes a wire gave us. Reading the field always gives the Python value; encoding always
 gives the exact bytes. So 1.0 stays 1.0, 2**53+1 stays itself, 1e400 survives, key order and duplicate keys survive,
-and what nobody looks at is never parsed.
+and what is not read is never parsed.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def _same_reading(self: Value, other: object) -> bool:
 
 
 def held(value: Value, name: str) -> Any:
-    """What the field holds, unparsed: exact bytes (`Raw`) or the Python value somebody gave."""
+    """What the field holds, unparsed: exact bytes (`Raw`) or the Python value it was built with."""
     return cast("Any", type(value)).__exact__[name].__get__(value)
 
 

@@ -219,7 +219,7 @@ class CallingResponse:
         return self._response.headers
 
     async def chunk(self) -> bytes:
-        """One that has ended is not read again: its connection is somebody else's by then."""
+        """One that has ended is not read again: its connection serves another request by then."""
         while not self._ended:
             data = await self._response.chunk()
             self._ended = not data

@@ -1,4 +1,4 @@
-"""Which models there are on this machine: those that come as a package, and any file somebody names."""
+"""Which models there are on this machine: those that come as a package, and any file that is named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Packaged(Struct, frozen=True):
     package: str
     install: str
     longest_answer: int
-    """In tokens, where nobody sets a limit: small models do not always find an end."""
+    """In tokens, where no limit is set: small models do not always find an end."""
     template: str = ""
     """Of a conversation, where another one than the file's own does better."""
 

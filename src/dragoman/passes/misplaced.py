@@ -1,4 +1,4 @@
-"""Calls belong to the assistant, results to tool messages. Anything else is a mistake of whoever built the history."""
+"""Calls belong to the assistant, results to tool messages. Anything else is a mistake in how the history was built."""
 
 from __future__ import annotations
 

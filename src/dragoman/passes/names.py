@@ -1,6 +1,6 @@
 """Tool names outside the target's alphabet get an alias, the same on definition, choice, call and result.
 
-The alias depends on the name alone, so whoever has the request can tell which tool an answer means.
+The alias depends on the name alone, so the request is enough to find the tool that an answer means.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pairs hold (law 8): every result follows its call, in call order, all results of a turn together.
 
-What cannot be paired is healed openly: a call nobody answered gets an error result, a result nobody asked for is
+What cannot be paired is repaired and reported: an unanswered call gets an error result, a result without a call is
 dropped, of two results for one call the last one counts. All of it is reported, and a second run changes nothing.
 """
 
@@ -124,7 +124,7 @@ def _chosen(calls: tuple[ToolCall, ...], answers: dict[str, list[ToolResult]], l
 def _answer(call: ToolCall, result: ToolResult | None, call_id: str, log: LossLog) -> ToolResult:
     if result is None:
         invented = ToolResult(call_id, call.name, "error", NO_RESULT)
-        log.invent(call, "", f"result of call {call.id!r}", "every call must be answered, and nobody answered this one")
+        log.invent(call, "", f"result of call {call.id!r}", "every call must be answered, and this one was not")
         return invented
     if result.name == call.name and result.tool_call_id == call_id:
         return result

@@ -1,4 +1,4 @@
-"""What a family said that nobody else understands stays behind, and is reported (law 2)."""
+"""What only one family understands stays behind, and is reported (law 2)."""
 
 from __future__ import annotations
 

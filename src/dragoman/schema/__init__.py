@@ -1,7 +1,7 @@
 """JSON Schema for each target: what the target's schema field cannot say is said otherwise, or reported.
 
 Pure functions on plain JSON values. A schema that the target takes as it is comes back as the very same object. The
-rest follows one recipe, told by the dialect: references are inlined where the target has none (recursion is refused),
+rest is described by the dialect: references are inlined where the target has none (recursion is refused),
 allOf is merged, oneOf becomes anyOf, const an enum of one value, a list of types `nullable` or anyOf, an exclusive
 limit of an integer the next integer; a keyword that cannot be said at all is dropped. Alternatives at a root that must
 be one object are united: the properties of all are offered, and only those that all require are required.

@@ -154,7 +154,7 @@ def _visit_map(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
     walk.deepest_object = max(walk.deepest_object, walk.object_depth)
     adapted = {}
     for name, schema in value.items():
-        # Where it stands is told of what is no object: an error, or a note.
+        # A value that is not an object is reported with its place: as an error, or as a note.
         adapted[name] = walk.adapt(schema, node, "" if isinstance(schema, dict) else step_into(keyword, name))
     walk.object_depth -= is_level
     return adapted

@@ -14,7 +14,7 @@ from dragoman.schema.source import Json, Node, SchemaError, SchemaSource, json_t
 from dragoman.schema.steps import STEPS, is_normal, is_object
 
 MAX_SCHEMA_DEPTH = 64
-"""Schemas within schemas, references followed. Leaves room on the interpreter's stack for whoever calls us."""
+"""Schemas within schemas, references followed. Leaves room on the interpreter's stack for the caller."""
 
 Action = Literal["dropped", "rewritten", "kept"]
 

@@ -26,7 +26,7 @@ def marked(memory: Memory, prefixes: Iterable[tuple[str, int]]) -> tuple[int, in
 
 
 def automatic(memory: Memory, asked: Asked) -> int:
-    """Tokens read by a cache nobody asked for: the longest known beginning, rounded down to blocks."""
+    """Tokens read from the automatic cache: the longest known beginning, rounded down to blocks."""
     digest = hashlib.sha256(f"{asked.model}\0{asked.tools}".encode())
     total = tokens.count_asked(replace(asked, turns=()))
     read = 0

@@ -26,7 +26,7 @@ _PATTERNS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A model of Ollama's: what it can do is told by `/api/show` and enforced by `/api/chat`."""
+    """A model of Ollama's: `/api/show` lists what it can do and `/api/chat` enforces it."""
 
     name: str
     family: str

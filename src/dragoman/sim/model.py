@@ -56,7 +56,7 @@ class Situation:
     # How often tools were called since the question, and what the calls brought.
     rounds: int
     results: tuple[Result, ...]
-    # What the user said beside or right after results that nobody has answered yet.
+    # What the user said beside or right after results that have no answer yet.
     remark: str = ""
 
 

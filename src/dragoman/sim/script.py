@@ -80,7 +80,7 @@ class ScriptedTurn(Fault, frozen=True, kw_only=True, forbid_unknown_fields=True)
     text: str | None = None
     calls: tuple[ScriptedCall, ...] = ()
     finish: Finish | None = None
-    # The word of the wire for it: `pause_turn`, `MALFORMED_FUNCTION_CALL`, or one that nobody knows.
+    # The word of the wire for it: `pause_turn`, `MALFORMED_FUNCTION_CALL`, or an unknown one.
     finish_word: str | None = None
     usage: ScriptedUsage | None = None
     # Characters of each piece of a stream.

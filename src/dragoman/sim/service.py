@@ -65,7 +65,7 @@ MOUNTS: Mapping[str, tuple[str, ...]] = {
     "bedrock": ("bedrock-converse",),
     "cohere": ("cohere-chat",),
 }
-# Who answers for a path that nobody knows.
+# The handler of unknown paths.
 _NEIGHBOURHOODS: tuple[tuple[str, str], ...] = (
     (r"/v1/messages", "anthropic-messages"),
     (r"/v1(?:beta|alpha)?/interactions", "gemini-interactions"),
@@ -84,7 +84,7 @@ _SECRET_HEADERS = frozenset(
 )
 _SECRET_QUERY = frozenset({"key", "access_token"})
 HIDDEN = "[hidden]"
-# Told as the time of every answer: the same request gets the same bytes.
+# The time of every answer: the same request gets the same bytes.
 EPOCH = 1_794_700_800
 MINUTE = 60.0
 

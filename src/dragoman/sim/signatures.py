@@ -11,7 +11,7 @@ import binascii
 import hashlib
 import hmac
 
-# Guards nothing: whoever reads this may forge seals of the simulator.
+# Protects nothing: anyone who reads this can forge the simulator's signatures.
 _KEY = b"dragoman simulator"
 _NONCE = 12
 _CODE = 24

@@ -98,7 +98,7 @@ def _kinds(subject: Subject) -> tuple[str, ...]:
 
 
 def _bodies(subject: Subject, kind: str) -> Iterator[tuple[str, bytes]]:
-    """Bodies somebody vouches for, and what the codec itself writes."""
+    """Bodies known to be valid, and what the codec itself writes."""
     given = subject.requests if kind == "request" else subject.responses
     yield from ((f"{kind} sample {number}", body) for number, body in enumerate(given))
     for case, what, example in _examples(kind):

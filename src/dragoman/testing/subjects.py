@@ -25,7 +25,7 @@ Bodies: TypeAlias = Iterable[bytes | str | dict[str, Any]]
 
 
 class Subject:
-    """A codec, its stream module if it has one, and bodies that somebody vouches for."""
+    """A codec, its stream module if it has one, and bodies known to be valid."""
 
     def __init__(self, given: str | Codec, requests: Bodies, responses: Bodies, stream: ModuleType | None) -> None:
         self.codec = codec(given) if isinstance(given, str) else given

@@ -32,7 +32,7 @@ class AlreadyThere(ValueError):
 
 
 class Changed(ValueError):
-    """Somebody else saved it meanwhile."""
+    """Another writer saved it in the meantime."""
 
 
 class StoredInfo(Struct, frozen=True):
@@ -61,7 +61,7 @@ class ConversationStore(Protocol):
         """Under its name, all or nothing; what was saved, with its new revision.
 
         Raises `AlreadyThere` for the name of another conversation unless `replace`, and `Changed` when it was saved by
-        somebody else since it was read.
+        another writer since it was read.
         """
         ...
 

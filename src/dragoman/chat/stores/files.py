@@ -33,7 +33,7 @@ from dragoman.chat.stores.earlier import earlier_folders, is_draft, read_documen
 from dragoman.chat.stores.locks import take_lock
 
 PRIVATE = 0o700
-"""Of new folders: what somebody talks about is nobody else's business on a shared machine."""
+"""Mode of new folders: conversations are private on a shared machine."""
 
 
 class FileStore:
@@ -146,7 +146,7 @@ class FileStore:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Between reading and writing nobody else writes."""
+        """Holds the lock between reading and writing."""
         with (self.folder / ".lock").open("a") as file:
             take_lock(file, wait=True)
             yield

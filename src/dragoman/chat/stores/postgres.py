@@ -16,7 +16,7 @@ _LOCK = 0x647261  # any number, the same for all of us: one writer at a time, of
 
 
 class Postgres:
-    """One connection, made anew when the server has closed it. `dsn` is what libpq takes: postgresql://user@host/db."""
+    """One connection, reopened when the server has closed it. `dsn` is what libpq takes: postgresql://user@host/db."""
 
     def __init__(self, dsn: str) -> None:
         self._turn = RLock()

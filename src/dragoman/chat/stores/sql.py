@@ -48,7 +48,7 @@ class Database(Protocol):
         ...
 
     def transaction(self, owner: str) -> AbstractContextManager[None]:
-        """All statements within, or none; nobody else writes conversations of this owner meanwhile."""
+        """A transaction that holds the lock on this owner's conversations."""
         ...
 
     def close(self) -> None: ...
@@ -170,7 +170,7 @@ class Sqlite:
 
     @contextmanager
     def transaction(self, owner: str) -> Iterator[None]:
-        del owner  # one writer at a time, whoever it is
+        del owner  # one writer at a time, for all owners
         with self._turn:
             self._connection.execute("begin immediate")
             try:

@@ -125,7 +125,7 @@ class TerminalChat:
         if all(one.id != asked.id for one in self._service.open_questions):  # `always`, or the answer was stopped
             return False, False
         if not is_typed():
-            self._screen.line(f"{call}: nobody is there to allow it", "yellow")
+            self._screen.line(f"{call}: no interactive user to allow it", "yellow")
             return False, False
         while True:
             self._screen.line(f"{call}. [y]es, [n]o, [a]lways?", "yellow")

@@ -1,4 +1,4 @@
-"""The clipboard of whoever sits at the terminal."""
+"""The clipboard of the terminal's user."""
 
 from __future__ import annotations
 

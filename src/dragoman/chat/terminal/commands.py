@@ -181,7 +181,7 @@ def _save(desk: Desk, name: str) -> None:
 
 
 def _saved(desk: Desk, named: Conversation) -> Conversation | None:
-    """None: it was thought better of. What somebody else saved meanwhile is never overwritten unasked."""
+    """None if the user declined. What another process saved in the meantime is never overwritten unasked."""
     try:
         return desk.store.save(named)
     except AlreadyThere as error:
@@ -282,7 +282,7 @@ def run_command(desk: Desk, text: str) -> Ask | None:
     word, _, rest = text.partition(" ")
     command = COMMANDS.get(ALIASES.get(word, word))
     if command is None:
-        desk.problem(f"{word} is no command; /help lists them")
+        desk.problem(f"Unknown command: {word}; /help lists them")
         return None
     try:
         return command.run(desk, rest.strip())

@@ -34,7 +34,7 @@ _RECENT = 6_000
 second."""
 _REFRESH = 0.1  # seconds
 _BUSY_SHARE = 4
-"""Drawing may take a quarter of the time: whoever draws does not read."""
+"""Drawing may take a quarter of the time, because reading waits for it."""
 _FENCE = "```"
 
 
@@ -95,7 +95,7 @@ class PanelScreen:
     def _place(self) -> Live:
         """The region that is drawn in.
 
-        When the width has changed, nobody knows where its lines are now: all that is on the screen is pushed up, out of
+        When the width has changed, the position of its lines is unknown: all that is on the screen is pushed up, out of
         the way, and a new region begins.
         """
         if self._live is not None and self._console.width != self._width:
@@ -262,7 +262,7 @@ _PARTS: Mapping[str, Callable[[Part, bool], Iterator[RenderableType]]] = {
 
 
 def recent(text: str) -> str:
-    """The end of a long text, from a paragraph on; within a block of code, the block begins anew."""
+    """The end of a long text, from a paragraph on; within a block of code, the block is opened again."""
     if len(text) <= _RECENT:
         return text
     place = text.find("\n\n", len(text) - _RECENT)

@@ -1,4 +1,4 @@
-"""What a terminal shows: plain lines anywhere, panels and columns where rich is installed and somebody watches."""
+"""What a terminal shows: plain lines, and panels and columns with rich on a terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Screen(Protocol):
         ...
 
     def pause(self) -> None:
-        """Somebody is asked something: nothing moves, and nothing is lost, until `resume`."""
+        """Pauses drawing while the user is asked something, until `resume`; nothing is lost."""
         ...
 
     def resume(self) -> None: ...

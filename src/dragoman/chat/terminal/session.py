@@ -48,7 +48,7 @@ class Desk:
     # ── questions ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def confirm(self, question: str) -> bool:
-        """Nobody is asked who is not there: piped input says what it means."""
+        """Asks only an interactive user: piped input is taken as it is."""
         return self.choose(f"{question} [y/N] ", _YES | _NO, unasked="y") in _YES
 
     def choose(self, question: str, words: frozenset[str], *, unasked: str) -> str:

@@ -1,7 +1,7 @@
 """Things Messages has no field for, and the tagged thinking blocks that carry them.
 
 The `signature` of a thinking block is where data of other families travels (codecs/signature_blocks.py); here there is
-one kind more: reasoning that nobody signed. Such a block is never sent to a provider unless it came in a request of
+one kind more: unsigned reasoning. Such a block is never sent to a provider unless it came in a request of
 this very format.
 """
 

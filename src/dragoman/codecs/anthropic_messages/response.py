@@ -259,7 +259,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     if usage is None:
         log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
     elif (usage.reasoning or 0) > usage.output:
-        why = "thinking is part of the output here, and the output was told as less"
+        why = "thinking is part of the output here, and the output count was smaller"
         log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", why)
     if usage is not None and (usage.image or (usage.total is not None and usage.total != usage.input + usage.output)):
         _note_counts(completion, usage, log)

@@ -65,7 +65,7 @@ S3 = "s3://"
 
 
 def decode_media(kind: str, raw: Raw) -> Image | Document | Audio | Opaque:
-    """What is spelled in a way nobody knows is carried whole."""
+    """An unknown spelling is carried whole."""
     try:
         wire = _reader.read(bytes(raw))
     except DecodeError:
@@ -284,7 +284,7 @@ class MediaEncoder:
             return MediaSource(text=part.text)
         media_type = part.media_type or PDF
         if part.data is not None and not self._native and media_type.startswith("text/") and not _is_text(part.data):
-            self.why = "what it holds is no text"
+            self.why = "its content is not text"
             return None
         return self._source(part)
 

@@ -606,7 +606,7 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
             return "success" if "~status" in notes else UNSET
         if self._limits.status or self._native:
             return "error"
-        self._log.degrade(result, "kind", "error of a tool", "this model takes no status: it is told by its text alone")
+        self._log.degrade(result, "kind", "error of a tool", "this model takes no status: only its text says so")
         return UNSET
 
     def _result_content(self, result: ToolResult, notes: Extra) -> list[WireValue]:

@@ -142,7 +142,7 @@ def encode_usage(usage: Usage) -> WireValue:
 
 def report_usage(usage: Usage, log: LossLog, node: Any) -> None:
     if usage.output < 0 or usage.uncached_input < 0:
-        log.degrade(node, "usage", "counts that do not add up", "none is told as less than zero")
+        log.degrade(node, "usage", "counts that do not add up", "none is written as less than zero")
     if usage.total not in {None, usage.input + usage.output}:
         log.degrade(node, "usage.total", f"total of {usage.total} tokens", "this API's total is the sum of all counts")
     if usage.reasoning:

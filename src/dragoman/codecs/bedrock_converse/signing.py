@@ -2,7 +2,7 @@
 
 Claude's signatures are good on all platforms, so the family they are owed to is Anthropic's, whichever API told them.
 Nothing beside a signature says which model made it; but Claude's have a form of their own, and whatever else stands in
-the slot is owed to whoever speaks this format.
+the slot is owed back to every client of this format.
 """
 
 from __future__ import annotations

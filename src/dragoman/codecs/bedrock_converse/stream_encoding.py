@@ -272,7 +272,7 @@ def _wire_keys(notes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _exception(failure: Failure) -> tuple[str, bytes]:
-    """Its name, and its body. Kinds that a stream cannot name are told by the status the model answered with."""
+    """Its name, and its body. Kinds that a stream cannot name are given by the status the model answered with."""
     body = encode_error(failure).content
     raw_type = failure.raw_type
     if failure.metadata is not None and FAMILY in failure.metadata and raw_type and kind_of_exception(raw_type):

@@ -146,7 +146,7 @@ def _inline(image: Image) -> Fields:
 
 
 def _read_servers(held: object) -> Fields:
-    """One server is the rule; a list of several crosses to nobody."""
+    """One server is the rule; no other API takes a list of several."""
     server = held[0] if isinstance(held, list) and len(held) == 1 else None
     transport = _camel(server, "streamableHttpTransport") if isinstance(server, dict) else None
     if not isinstance(server, dict) or not isinstance(transport, dict):

@@ -672,7 +672,7 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
 
 
 def _end_of_texts(parts: Sequence[AnyPart], start: int) -> int:
-    """The place of the first part from here on that is no text."""
+    """The index of the first part from here on that is not text."""
     return next((place for place in range(start, len(parts)) if type(parts[place]) is not Text), len(parts))
 
 

@@ -354,7 +354,7 @@ def read_signature(wire: Part, notes: Extra) -> Signature | None:
     if is_dummy(data):
         notes["~signature"] = Raw(encode_json(data))
         return None
-    # A tagged signature that cannot be unpacked is ours all the same, and owed to nobody.
+    # A tagged signature that cannot be unpacked is ours all the same, and is owed to no provider.
     return Signature("dragoman" if foreign_signatures.is_tagged(data) else FAMILY, data)
 
 

@@ -113,7 +113,7 @@ def with_explanation(finish: Finish, held: Raw | UnsetType) -> Finish:
 
 
 def refuses_calls(finish: Finish | None) -> bool:
-    """The call that nobody expected may come with the word: it is kept, and never run."""
+    """The finish reason may come with an unexpected call: it is kept, and never run."""
     return finish is not None and finish.raw == "UNEXPECTED_TOOL_CALL"
 
 

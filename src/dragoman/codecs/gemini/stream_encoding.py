@@ -240,7 +240,7 @@ class EventEncoder:
         if isinstance(part, Reasoning):
             outgoing.head, outgoing.tail = answer.head + b'{"text":', b',"thought":true}' + answer.tail
             if answer.last is Reasoning:
-                # Otherwise nobody could tell where the thought before it ends.
+                # Otherwise the end of the thought before it would be lost.
                 self._write(answer, EMPTY_THOUGHT)
                 answer.last = None
         elif not answer.encoder.carried:

@@ -87,7 +87,7 @@ def encode_reasoning(request: Request, profile: GeminiProfile, log: LossLog) -> 
 
 
 def _is_visible(settings: ReasoningSettings, request: Request) -> bool:
-    """Whether thoughts are asked for: whoever asks other APIs to think gets to see it, here only when asked."""
+    """Whether thoughts are asked for: other APIs return thinking that was enabled, this one only on request."""
     if settings.visible is not None or request.origin == FAMILY:
         return bool(settings.visible)
     is_off = settings.mode == "off" or settings.effort == "none"

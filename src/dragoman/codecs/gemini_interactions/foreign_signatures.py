@@ -33,7 +33,7 @@ class _Thoughts(SignatureBlocks[ThoughtStep]):
     """The thoughts that carry signatures."""
 
     def tagged_signature(self, part: AnyPart, signature: Signature) -> ThoughtStep:
-        """The thought before a part that signs it. An empty text is told by the thought alone."""
+        """The thought before a part that signs it. An empty text is represented by the thought alone."""
         empty = type(part) is Text and not part.text
         if signature.family == GOOGLE and not empty and signature.data:
             return ThoughtStep(signature.data)

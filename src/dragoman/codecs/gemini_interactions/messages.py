@@ -496,7 +496,7 @@ class MessageEncoder:
         if bytes(raw)[:1] == _OBJECT:
             return raw
         if result.kind == "data":
-            self._log.degrade(result, "value", "JSON result that is no object", "it is sent as JSON text")
+            self._log.degrade(result, "value", "JSON result that is not an object", "it is sent as JSON text")
         return compact_text(raw)
 
     # ── the model's turn ──

@@ -57,7 +57,7 @@ _EXACT = frozenset({"stop", "tool_calls", "length", "error"})
 def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | UnsetType = UNSET) -> Finish:
     """There is no finish reason, and the status does not tell whether a call waits for its result: the steps do.
 
-    `completed` comes with calls that nobody answered, and `requires_action` is the last status of an ordinary answer.
+    `completed` comes with unanswered calls, and `requires_action` is the last status of an ordinary answer.
     """
     if status in UNFINISHED:  # what is still to come is no success
         return Finish("error", status)

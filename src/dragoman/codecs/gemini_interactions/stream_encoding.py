@@ -199,7 +199,7 @@ class EventEncoder(SequentialEncoder):
         return [*self._start_flow(part), self._stop(part.block)]
 
     def _spell(self, block: WireValue) -> list[bytes]:
-        """A step that is known whole, told as a client of a stream expects it."""
+        """Writes a complete step as the sequence of events that a client of a stream expects."""
         entries: dict[str, Any] = _entries(encode_json(block))
         kind = msgspec.json.decode(entries.get("type", b'""'))
         number = self._number()

@@ -206,7 +206,7 @@ def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
         plain = [{"type": "text"}, {"type": "text", "mime_type": "text/plain"}]
         notes["~raw:response_format" if said in plain else "response_format"] = held
     elif others:
-        # One kind of answer beside another is a loss elsewhere, and told by its type.
+        # A second kind of response format is a loss elsewhere, named by its type.
         kinds = {str(entry.get("type", "")): entry for entry in others if isinstance(entry, dict)}
         notes[WITHIN + "response_format"] = Raw(encode_json(kinds))
     return output

@@ -204,7 +204,7 @@ _LEAST_DURATION = Raw(b"1")
 
 
 def _with_durations(wire: ChatResponse) -> ChatResponse:
-    """The answer with durations of one nanosecond: clients divide by them, and nobody has measured them here."""
+    """The answer with durations of one nanosecond: clients divide by them, and nothing was measured here."""
     return structs.replace(wire, **dict.fromkeys(DURATIONS, _LEAST_DURATION))
 
 

@@ -118,7 +118,7 @@ class PayloadDecoder(Struct):
 
     def _decode_whole(self, chunk: Chunk, payload: bytes) -> list[AnyEvent]:
         if self._state is ENDED:
-            return []  # whatever comes after the end is nobody's business
+            return []  # whatever comes after the end is ignored
         check_text(payload, SOURCE)
         if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b'""'}:
             return self._fail(payload)

@@ -159,7 +159,7 @@ def _joined(parts: _Parts, log: LossLog) -> str | _Parts:
         if part.cache is not None:
             log.drop(part, "cache", "cache mark", "prompts are cached automatically by this server")
         if part.citations:
-            log.drop(part, "citations", "citations", "this server takes them from nobody")
+            log.drop(part, "citations", "citations", "this server accepts none in requests")
         if part.signature is not None:
             log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
     return "".join(part.text for part in texts)

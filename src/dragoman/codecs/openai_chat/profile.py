@@ -71,7 +71,7 @@ AUDIO_MODELS = re.compile(r"audio|realtime|voxtral|gemini|omni")
 """Other models answer audio parts with "Content blocks are expected to be either text or image_url type"."""
 
 SPEAKER = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""The name of whoever speaks in a message."""
+"""The name of a message's author."""
 
 _MINTED_BEHIND = (
     (re.compile(r"^anthropic/"), "anthropic"),

@@ -176,7 +176,7 @@ class PayloadDecoder(Struct):
             return self._fail(payload)
         if self._state is not OPEN:
             if self._state is ENDED:
-                return []  # whatever comes after [DONE] is nobody's business
+                return []  # whatever comes after [DONE] is ignored
             if self._state is BEFORE and not chunk.choices and not _openings.decode(payload).id:
                 return []  # Azure says what it thinks of the prompt before the answer begins
             self._move("chunk")

@@ -40,7 +40,7 @@ def tag_of_reasoning(part: Reasoning, signature: Signature) -> str:
 
 
 def carrier_of(part: AnyPart, signature: Signature, item_id: str | UnsetType) -> Item:
-    """The item that carries the signature of the one that follows it. An empty text is told by it alone."""
+    """The item that carries the signature of the next one. An empty text is represented by it alone."""
     empty = type(part) is Text and not part.text
     return _carrier(_EMPTY_TEXT if empty else _kind(_NEXT, part), signature, item_id)
 

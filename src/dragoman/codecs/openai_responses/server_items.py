@@ -2,7 +2,7 @@
 
 A tool that the provider runs is a pair in the intermediate format: the call, and its result where the wire has one.
 Most of these items hold both; they are taken apart by the fields below and put together again on the way out. Items
-that ask the client for something (a screenshot, a shell command, an approval) are opaque: nobody else can answer them.
+that ask the client for something (a screenshot, a shell command, an approval) are opaque: no other API can answer.
 """
 
 from __future__ import annotations

@@ -400,7 +400,7 @@ class PayloadDecoder(Struct):
                 self._events.append(PartEnd(flow.part_index))
 
     def _finish_part(self, slot: _Slot, place: int, part: AnyPart) -> None:
-        """What the item says at its end: the rest of the text, citations nobody told, signature and metadata."""
+        """What the item says at its end: the rest of the text, citations not yet streamed, signature and metadata."""
         flow = slot.flows.get(place)
         metadata: Metadata | None = getattr(part, "metadata", None)
         prototype = _PROTOTYPES.get(type(part))
@@ -509,7 +509,7 @@ class PayloadDecoder(Struct):
         return flow
 
     def _on_odd_delta(self, event: OtherEvent) -> None:
-        """A fragment that is no text: gateways send arguments as an object, and null for nothing."""
+        """A fragment that is not text: gateways send arguments as an object, and null for nothing."""
         text = _as_text(event.delta)
         if not text or event.output_index is None:
             return

@@ -51,7 +51,7 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
             log.drop(request, "reasoning", "reasoning", "this model does not reason")
         return UNSET
     effort = _encode_effort(settings, known, request, log)
-    # Whoever asks for thinking gets to see it elsewhere; here only when asked.
+    # Elsewhere a request for thinking also returns it; here only if a summary is asked for.
     visible = settings.mode in {"on", "adaptive"} if settings.visible is None else settings.visible
     if effort is UNSET and not visible:
         return UNSET

@@ -158,7 +158,7 @@ class UsageRow(Struct, frozen=True, kw_only=True):
 
 
 class Kept(Struct, frozen=True):
-    """A response that somebody may ask for again."""
+    """A stored response that a client may fetch later."""
 
     id: str
     owner: str
@@ -175,7 +175,7 @@ class Ticket(Struct, frozen=True):
 
     key: str
     lease: str
-    """Empty where nobody counts how many are under way."""
+    """Empty where requests in progress are not counted."""
     counts_tokens: bool
 
 
@@ -183,7 +183,7 @@ class Timing(Struct, frozen=True, kw_only=True):
     window: float = 60.0
     """Seconds of a minute: tests have no time for a whole one."""
     lease: float = 15.0
-    """Seconds for which a request under way counts when nobody says any more that it is."""
+    """Seconds for which a request in progress counts after its last renewal."""
 
     @property
     def beat(self) -> float:
@@ -288,7 +288,7 @@ class Store(Protocol):
         ...
 
     async def touch(self, id: str) -> None:
-        """Somebody still works on it."""
+        """Renew the lease: work on it continues."""
         ...
 
     async def age(self, id: str) -> float:

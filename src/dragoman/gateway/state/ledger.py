@@ -31,7 +31,7 @@ _WRITTEN_EVERY = 1.0
 _TOGETHER = 500
 _MOST_WAITING = 100_000
 _WRITING = 3.0
-"""Seconds that an answer waits until its cost is written; a database that is away delays nobody for longer."""
+"""Seconds that an answer waits until its cost is written; an unreachable database delays no request for longer."""
 
 
 class Ledger:
@@ -66,7 +66,7 @@ class Ledger:
         self.dropped = 0
         """Requests whose usage was never written: the database was away for too long."""
         self.problem: Callable[[str], None] = lambda _words: None
-        """Somebody who should hear of a database that cannot be reached."""
+        """Called when the database cannot be reached."""
         self.away = ""
         """Why the database could not be reached when it was last asked; empty while it can."""
 

@@ -54,7 +54,7 @@ class MemoryMeters:
             meter.tokens.append((time.monotonic(), tokens))
 
     async def beat(self) -> None:
-        """Nobody else counts on us."""
+        """No other process uses this store."""
 
     async def close(self) -> None:
         self._meters.clear()

@@ -160,7 +160,7 @@ class PostgresDatabase:
         self._turns = asyncio.Semaphore(_SIZE)
 
     async def prepare(self) -> None:
-        """The tables, unless somebody has made them for us and lets us make none."""
+        """Create the tables, unless they exist and we may not create any."""
 
         async def work(connection: Any) -> None:
             async with connection.transaction():
@@ -208,7 +208,7 @@ class PostgresDatabase:
         await self.rows(_RENEW, (seconds, list(ids)))
 
     async def _run(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
-        """Everything here may be done twice. A connection that had gone bad while nobody used it is replaced."""
+        """Everything here may be done twice. A connection that broke while idle is replaced."""
         errors = self._psycopg
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -232,13 +232,13 @@ class PostgresDatabase:
             connection = self._idle.pop() if self._idle else await self._connect()
             try:
                 yield connection
-            except BaseException:  # whoever was stopped amid a question must not leave the answer to the next
+            except BaseException:  # a cancelled query must not leave its answer to the next one
                 await connection.close()
                 raise
             self._idle.append(connection)
 
     async def _connect(self) -> Any:
-        # Nothing is prepared: a balancer of connections in between would hand it to somebody else.
+        # No prepared statements: a connection pooler in between would run them on another connection.
         return await self._psycopg.AsyncConnection.connect(
             self._dsn, autocommit=True, prepare_threshold=None, connect_timeout=_CONNECTING
         )
@@ -273,7 +273,7 @@ class PostgresMeters:
         ((refused, wait),) = await self._database.rows(_ENTER, values)
         if refused is not None:
             raise Exceeded(refused, wait)
-        if lease:  # whoever is stopped before this leaves a lease that nobody keeps up
+        if lease:  # a process that stops before this leaves a lease that expires
             self._held.add(lease)
         return Ticket(grant.id, lease, grant.tokens_per_minute is not None)
 
@@ -289,4 +289,4 @@ class PostgresMeters:
             await self._database.rows(_BEAT, (self._timing.lease, list(self._held)))
 
     async def close(self) -> None:
-        """Whoever opened the database closes it."""
+        """The caller that opened the database closes it."""

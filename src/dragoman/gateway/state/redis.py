@@ -92,7 +92,7 @@ class RedisMeters:
         self._held: dict[str, set[str]] = {}
 
     async def prepare(self) -> None:
-        """Somebody is there: better to know before the first client asks."""
+        """Check the connection before the first client asks."""
         await self._ask(self._client.ping())
 
     async def enter(self, grant: Grant) -> Ticket:

@@ -239,7 +239,7 @@ class SqliteMeters:
                 self._enter(writer, grant, lease)
 
         await self._database.write(work)
-        if lease:  # whoever is stopped before this leaves a lease that nobody keeps up
+        if lease:  # a process that stops before this leaves a lease that expires
             self._held.add(lease)
         return Ticket(grant.id, lease, grant.tokens_per_minute is not None)
 
@@ -317,4 +317,4 @@ class SqliteMeters:
         await self._database.write(work)
 
     async def close(self) -> None:
-        """Whoever opened the database closes it."""
+        """The caller that opened the database closes it."""

@@ -97,7 +97,7 @@ def _continue_upload(visit: Visit, upload_id: str) -> Answered:
 
 def _stored(visit: Visit) -> StoredFile:
     identifier = visit.exchange.params["id"]
-    # Google does not say whether a file of somebody else exists.
+    # Google does not say whether another project's file exists.
     found = visit.memory.shelf.files.get(f"files/{identifier}")
     if found is None or found.expected is not None:
         words = f"You do not have permission to access the File {identifier} or it may not exist."

@@ -321,7 +321,7 @@ def _check_compatible(body: JsonObject) -> None:
 
 
 class CompatibleWriter(openai_chat.Writer):
-    """Thinking is told as `reasoning`, each call comes whole, and the id is as short as Ollama's."""
+    """Thinking is called `reasoning`, each call comes whole, and the id is as short as Ollama's."""
 
     @property
     def _head(self) -> dict[str, object]:

@@ -77,7 +77,7 @@ def last_turn_is_answered(body: JsonObject, _model: str) -> Iterator[Violation]:
 
 
 def results_answer_calls(body: JsonObject, _model: str) -> Iterator[Violation]:
-    """A result names a call before it; ids differ; each call is answered before somebody else speaks."""
+    """A result names a call before it; ids differ; each call is answered before another message."""
     known: set[str] = set()
     waiting: set[str] = set()
     for path, message in messages_of(body):

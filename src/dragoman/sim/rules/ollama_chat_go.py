@@ -149,7 +149,7 @@ class OrderedMap:
 class GoStruct:
     name: str
     fields: Mapping[str, GoType]
-    # Inside a type that decodes itself, places are told as fields of the struct around that type.
+    # Inside a type that decodes itself, places are named as fields of the struct around that type.
     owns_its_fields: bool = True
 
     def read(self, reader: GoReader, path: Path, value: object) -> None:

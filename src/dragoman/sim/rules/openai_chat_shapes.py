@@ -95,7 +95,7 @@ PART = tagged(
         "text": struct(required={"text": TEXT}, optional=_INPUT_PART),
         "image_url": struct(
             required={
-                # A bare string was accepted by gpt-4-vision-preview (recording a9e8768fc032), by nobody since.
+                # A bare string was accepted by gpt-4-vision-preview (recording a9e8768fc032), by no model since.
                 "image_url": struct(
                     required={"url": TEXT}, optional={"detail": choice("auto", "low", "high", "original")}
                 )
