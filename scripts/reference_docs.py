@@ -30,15 +30,21 @@ _SECTIONS: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("[routes.NAME]", config.RouteTable),
     ("an entry of `to`", config.Weighted),
     ("[prices.NAME]", config.Price),
+    ("[defaults]", config.DefaultsTable),
+    ("[chat]", config.ChatTable),
 )
 _CONFIGURATION = """\
 # Configuration
 
 Written by `python scripts/reference_docs.py` from `src/dragoman/gateway/config.py`; do not edit.
 
-`dragoman serve --config FILE` reads TOML; without the option, `dragoman.toml` of the current folder. `--check` reads
-it, asks every upstream and reports. Unknown settings and wrong types are errors with line and column. `SIGHUP` reads
-the file again. An example with comments: [the gateway](gateway.md#configuration).
+One TOML file for `dragoman serve`, `ask`, `run`, `chat`, `keys` and `usage`: the one that `--config` or
+`$DRAGOMAN_CONFIG` names, else `dragoman.toml` of the current folder, else `~/.config/dragoman/dragoman.toml`. `ask`,
+`run` and `chat` use `[defaults]`, `[chat]`, `[providers]` and `[routes]` (the first target of a route); a file that
+merely lies in the current folder does not send your keys to another host.
+
+`dragoman serve --check` reads the file, asks every upstream and reports. Unknown settings and wrong types are errors
+with line and column. `SIGHUP` reads the file again. An example with comments: [the gateway](gateway.md#configuration).
 """
 _COMMANDS = """\
 # Commands

@@ -287,6 +287,16 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("flat", "A run of a thousand steps adds no memory beyond its history and little time per step."),
 )
 
+COMMAND: tuple[tuple[str, str], ...] = (
+    (
+        "key-store",
+        "Keys of providers are stored in the keyring or a private file, used by commands, never shown.",
+    ),
+    ("one-configuration", "`ask`, `run`, `chat` and `serve` read one file: default model, providers, routes."),
+    ("clear-errors", "A slip on the command line, an address or a port meets one line that says what to do."),
+)
+"""`command:*`: what all commands share."""
+
 GATEWAY: tuple[tuple[str, str], ...] = (
     (
         "costs",
@@ -572,6 +582,7 @@ PROMISES: dict[str, Promise] = {
         *(Promise(f"value:{name}", text, "core") for name, text in VALUES),
         *(Promise(f"seed:{name}", text, "core") for name, text in SEEDS),
         *(Promise(f"agent:{name}", text, "agent") for name, text in AGENT),
+        *(Promise(f"command:{name}", text, "agent") for name, text in COMMAND),
         *(Promise(f"chat:{name}", text, "chat") for name, text in CHAT),
         *(Promise(f"gateway:{name}", text, "gateway") for name, text in GATEWAY),
         *(Promise(f"web:{name}", text, "web") for name, text in WEB),

@@ -4,7 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.ledger import AGENT, BATCH, CHAT, CORE, DUE, FRONT, GATEWAY, LAWS, PROMISES, REPORTS, SEEDS, VALUES, WEB
+from tests.ledger import (
+    AGENT,
+    BATCH,
+    CHAT,
+    COMMAND,
+    CORE,
+    DUE,
+    FRONT,
+    GATEWAY,
+    LAWS,
+    PROMISES,
+    REPORTS,
+    SEEDS,
+    VALUES,
+    WEB,
+)
 
 TESTS = Path(__file__).parent
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -62,7 +77,7 @@ def mentions_by_file() -> dict[str, tuple[set[str], list[str]]]:
 def test_the_ledger_lists_eleven_laws_and_eighty_five_reports() -> None:
     assert [int(name.partition("-")[0]) for name, _, _ in LAWS] == list(range(1, 12))
     assert [number for number, _, _ in REPORTS] == list(range(1, 86))
-    groups = (LAWS, CORE, REPORTS, VALUES, SEEDS, AGENT, CHAT, GATEWAY, WEB, FRONT, BATCH)
+    groups = (LAWS, CORE, REPORTS, VALUES, SEEDS, AGENT, COMMAND, CHAT, GATEWAY, WEB, FRONT, BATCH)
     assert len(PROMISES) == sum(map(len, groups))
 
 

@@ -159,7 +159,7 @@ def test_a_session_goes_on(folder: Path, dragoman_sim: Simulator) -> None:
 
 @promise("agent:command-approve")
 @pytest.mark.parametrize(
-    ("approve", "words"), [("all", "written"), ("none", "not permitted"), ("ask", "no user to ask")]
+    ("approve", "words"), [("all", "written"), ("none", "not permitted"), ("ask", "no terminal to ask at")]
 )
 def test_approval_without_anybody_there(folder: Path, dragoman_sim: Simulator, approve: str, words: str) -> None:
     dragoman_sim.play(calls(WRITE, LOOK), {"text": "Done."})
@@ -167,7 +167,8 @@ def test_approval_without_anybody_there(folder: Path, dragoman_sim: Simulator, a
     assert words in ended.stderr
     assert "0 in the attic" in ended.stderr  # what changes nothing is always run
     assert (folder / "written").exists() is (approve == "all")
-    assert ended.returncode == 0
+    assert ended.returncode == (5 if approve == "ask" else 0)  # what was asked for did not happen
+    assert ("To allow it: --approve all" in ended.stderr) is (approve == "ask")
 
 
 class Terminal:

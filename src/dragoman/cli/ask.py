@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+from dragoman.cli.problems import REASONING_HELP, positive, reasoning, seconds
 
 SUMMARY = "ask a model one question"
 DESCRIPTION = """\
-Sends one question to a model and prints the answer as it comes. The key comes
-from the environment variable of the provider (see: dragoman doctor). Calls of
-tools are shown, not run.
+Sends one question to a model and prints the answer as it comes. The key is the
+one you stored (dragoman keys set PROVIDER), or comes from the provider's
+environment variable. Calls of tools are shown, not run.
+
+Without MODEL the default one is asked: $DRAGOMAN_MODEL, or model under
+[defaults] in dragoman.toml. The first word is a model if it has a slash and no
+blanks, or is the name of a route.
 """
 EXAMPLES = """\
 examples:
   dragoman ask anthropic/claude-sonnet-5 "Why is the sky blue?"
   dragoman ask openai/gpt-5.6 "Weather in Tokyo?" --tools tools.py
+  dragoman ask "Why is the sky blue?"        (with a default model)
   git diff | dragoman ask gemini/gemini-3.8-flash --system "Review this change."
   dragoman ask ollama/qwen3 "Hello" --curl
 
@@ -27,17 +35,17 @@ and a JSON list of definitions: {"name", "description", "parameters"}.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="provider/model")
-    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the question (default: standard input)")
+    parser.add_argument("words", metavar="[MODEL] PROMPT", nargs="*", help="the question (default: standard input)")
+    parser.add_argument("-m", "--model", metavar="MODEL", help="provider/model, or a route of the configuration")
     parser.add_argument("--system", metavar="TEXT", help="instructions before the question")
     parser.add_argument(
         "--tools", action="append", default=[], metavar="FILE", help="tools the model may call: Python or .json"
     )
     parser.add_argument("--tool-choice", metavar="CHOICE", help="auto, none, required, or the name of a tool")
-    parser.add_argument("--reasoning", metavar="HOW", help="on, off, an effort (low, high ...) or a budget in tokens")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="the longest answer")
+    parser.add_argument("--reasoning", type=reasoning, metavar="HOW", help=REASONING_HELP)
+    parser.add_argument("--max-tokens", type=positive, metavar="N", help="the longest answer")
     parser.add_argument("--temperature", type=float, metavar="T")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for everything")
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="for everything")
     parser.add_argument("--no-stream", action="store_true", help="wait for the whole answer")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--raw", action="store_true", help="show the bytes of both directions, keys hidden")
@@ -47,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
     """What all commands that reach a provider take."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file with defaults, providers and routes")
     parser.add_argument("--base-url", metavar="URL", help="another address than the provider's own")
     parser.add_argument("--header", action="append", default=[], metavar="NAME:VALUE", help="a further header")
     parser.add_argument("--region", help=argparse.SUPPRESS)

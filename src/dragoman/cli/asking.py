@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,12 +13,14 @@ import msgspec
 from dragoman.catalogue import CatalogueError, Model, Prices, catalogue
 from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.table import aligned
+from dragoman.cli.targets import Target, explain, find_target, model_and_words, settings_of
 from dragoman.cli.toolfile import load_definitions
 from dragoman.drivers.base import Defaults, QueryResult, RawExchange
-from dragoman.drivers.connect import Options, is_local, named, open_channel
+from dragoman.drivers.connect import Options, is_local, open_channel
 from dragoman.drivers.curl import curl_command
+from dragoman.drivers.key_store import environment_with_stored_keys
 from dragoman.drivers.model_listing import list_models
-from dragoman.drivers.providers import PROVIDERS, find_provider
+from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.query import build_request
 from dragoman.drivers.remote import Channel, RemoteDriver
 from dragoman.drivers.retries import RetryNotice
@@ -26,23 +29,43 @@ from dragoman.ir import AnyTool, PartDelta, PartStart, Reasoning, Text
 from dragoman.ir.values import compact_text
 from dragoman.terminal import Terminal, stdout, terminal_of
 
-_SWITCHES = {"on": True, "off": False}
-
 
 def ask(arguments: argparse.Namespace) -> int:
-    prompt = " ".join(arguments.prompt) or _read_stdin()
+    settings = settings_of(arguments)
+    model, words = model_and_words(settings, arguments.model, arguments.words)
+    prompt = " ".join(words) or _read_stdin()
+    if not prompt.strip():
+        raise CommandError("nothing to ask: the question is empty")
     tools = [one for name in arguments.tools for one in load_definitions(name)]
+    _check_tool_choice(arguments.tool_choice, tools)
+    if arguments.system is None:
+        arguments.system = settings.config.defaults.system or None
+    target = find_target(settings, model)
     try:
-        provider, model = named(arguments.model)
-        channel = open_channel(provider, options_of(arguments, keyless=arguments.curl))
-        driver = RemoteDriver(channel, model, {})
+        options = options_of(arguments, target, keyless=arguments.curl)
+        channel = open_channel(target.provider, options)
+        driver = RemoteDriver(channel, target.model, {})
         if arguments.curl:
             return _print_curl(driver, prompt, tools, arguments)
         return asyncio.run(_converse(driver, prompt, tools, arguments))
     except ProviderError as error:
         raise CommandError(str(error), STREAM_FAILED) from None
+    except NotConfigured as error:
+        raise CommandError(explain(error, target.provider.name)) from None
     except (DragomanError, TypeError, ValueError) as error:
         raise CommandError(str(error)) from None
+
+
+def _check_tool_choice(choice: str | None, tools: Sequence[AnyTool]) -> None:
+    """A choice that no provider could follow is refused here, before anything is sent."""
+    if choice is None:
+        return
+    names = [name for one in tools if (name := getattr(one, "name", ""))]
+    if choice in {"auto", "none"} or (choice == "required" and tools) or choice in names:
+        return
+    if not tools:
+        raise CommandError(f"--tool-choice {choice}: there are no tools to choose from; give some with --tools FILE")
+    raise CommandError(f"--tool-choice {choice}: no tool has this name; there are {', '.join(names)}")
 
 
 def _read_stdin() -> str:
@@ -51,14 +74,20 @@ def _read_stdin() -> str:
     return sys.stdin.read()
 
 
-def options_of(arguments: argparse.Namespace, *, keyless: bool = False, tells_retries: bool = True) -> Options:
-    """Options of the command line. A server on this machine needs no key, nor does a command that is only printed."""
-    given: dict[str, Any] = {
+def options_of(
+    arguments: argparse.Namespace, target: Target | None = None, *, keyless: bool = False, tells_retries: bool = True
+) -> Options:
+    """Options of the command line before those of the configuration.
+
+    A server on this machine may do without a key, and so may a command that is only printed.
+    """
+    given: dict[str, Any] = {"environment": environment_with_stored_keys()} if target is None else {**target.options}
+    given |= {
         name: getattr(arguments, name)
         for name in ("base_url", "region", "project", "location", "api_version")
         if getattr(arguments, name) is not None
     }
-    given["headers"] = dict(map(_header, arguments.header))
+    given["headers"] = {**given.get("headers", {}), **dict(map(_header, arguments.header))}
     if tells_retries:
         given["on_retry"] = _tell_retry
     if keyless:
@@ -86,15 +115,9 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
         "max_output_tokens": arguments.max_tokens,
         "temperature": arguments.temperature,
         "timeout": arguments.timeout,
-        "reasoning": reasoning_of(arguments.reasoning),
+        "reasoning": arguments.reasoning,
     }
     return {name: value for name, value in given.items() if value is not None}
-
-
-def reasoning_of(word: str | None) -> str | int | bool | None:
-    if word is None or word in _SWITCHES:
-        return None if word is None else _SWITCHES[word]
-    return int(word) if word.isdecimal() else word
 
 
 def _print_curl(driver: RemoteDriver, prompt: str, tools: list[AnyTool], arguments: argparse.Namespace) -> int:
@@ -246,12 +269,12 @@ def list_their_models(arguments: argparse.Namespace) -> int:
             await channel.transport.close()
 
     try:
-        provider = find_provider(arguments.provider)
-        names = asyncio.run(listed(open_channel(provider, options_of(arguments))))
+        target = settings_of(arguments).target(f"{arguments.provider}/-")
+        names = asyncio.run(listed(open_channel(target.provider, options_of(arguments, target))))
     except NotConfigured as error:
-        raise CommandError(str(error), BAD_INPUT) from None
+        raise CommandError(explain(error, arguments.provider), BAD_INPUT) from None
     except ProviderError as error:
         raise CommandError(str(error), STREAM_FAILED) from None
     for name in names:
-        print(f"{provider.name}/{name}", file=stdout())
+        print(f"{arguments.provider}/{name}", file=stdout())
     return OK

@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="ask",
         help="calls of tools that change something: ask, run all, or run none (default: %(default)s)",
     )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file with defaults, providers and models")
     parser.add_argument("--load", metavar="NAME", help="begin with this conversation, or file")
     parser.add_argument("--store", metavar="WHERE", help="a folder, sqlite:FILE or postgresql://...")
     parser.add_argument("--user", metavar="NAME", help="whose conversations (default: $CHAT_HISTORY_USER_ID)")

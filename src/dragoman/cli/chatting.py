@@ -25,8 +25,9 @@ from dragoman.chat.stores import ConversationStore, default_folder, user_from
 from dragoman.chat.stores.base import file_stem
 from dragoman.chat.stores.files import PRIVATE
 from dragoman.chat.stores.opening import open_store
-from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, system_reason
+from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, cannot_listen, system_reason
 from dragoman.cli.running import APPROVALS, mcp_servers
+from dragoman.cli.targets import Settings, find_target, settings_of
 from dragoman.cli.toolfile import load_tools
 from dragoman.errors import DragomanError
 from dragoman.terminal import stdout
@@ -34,6 +35,7 @@ from dragoman.terminal import stdout
 
 def chat(arguments: argparse.Namespace) -> int:
     _no_legacy_settings()
+    _apply_settings(arguments)
     try:
         with ExitStack() as stack:
             models = _models(arguments, stack)
@@ -42,6 +44,15 @@ def chat(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     except ImportError as error:
         raise CommandError(f"{error.name} is not installed: pip install 'dragoman[all]'") from None
+
+
+def _apply_settings(arguments: argparse.Namespace) -> None:
+    """What the configuration says where the command line says nothing."""
+    config = settings_of(arguments).config
+    if arguments.system is None and config.defaults.system:
+        arguments.system = config.defaults.system
+    arguments.default = arguments.default or list(config.chat.default)
+    arguments.share = arguments.share or config.chat.share
 
 
 def _no_legacy_settings() -> None:
@@ -53,7 +64,15 @@ def _no_legacy_settings() -> None:
 def _models(arguments: argparse.Namespace, stack: ExitStack) -> list[Participant]:
     if arguments.demo:
         return stack.enter_context(simulated_models())
-    return [participant(name, model) for name, model in configured(arguments.model).items()]
+    settings = settings_of(arguments)
+    chosen = arguments.model or [f"{name}={model}" for name, model in settings.config.chat.models.items()]
+    return [_participant(settings, name, model) for name, model in configured(chosen, settings.environment).items()]
+
+
+def _participant(settings: Settings, name: str, model: str) -> Participant:
+    """A model that cannot be reached reports so when it is asked, and the others answer."""
+    target = find_target(settings, model)
+    return participant(name, target.name, options=target.options)
 
 
 def _tools(arguments: argparse.Namespace) -> list[Tool]:
@@ -137,7 +156,10 @@ def _web(arguments: argparse.Namespace, models: list[Participant]) -> int:
         address=(arguments.host, arguments.port),
         password=_password(arguments.password_file),
     )
-    return asyncio.run(serving)
+    try:
+        return asyncio.run(serving)
+    except OSError as error:
+        raise CommandError(cannot_listen(error, arguments.port)) from None
 
 
 def _password(path: Path | None) -> str | None:

@@ -10,15 +10,19 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from dragoman import __version__
-from dragoman.cli.problems import OK
+from dragoman.cli.problems import OK, CommandError
 from dragoman.cli.table import aligned
-from dragoman.drivers.connect import is_local, open_channel
+from dragoman.cli.targets import explain
+from dragoman.drivers.connect import Environment, is_local, open_channel
+from dragoman.drivers.key_store import KeyStoreError, config_folder, environment_with_stored_keys
 from dragoman.drivers.model_listing import reach
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import NotConfigured
+from dragoman.gateway.config import ConfigError, load_config
+from dragoman.gateway.config_file import find_config_file
 from dragoman.terminal import Style, Terminal, stdout, terminal_of
 
 _PACKAGES = (
@@ -41,10 +45,28 @@ def examine(*, offline: bool, timeout: float) -> int:
     if find_spec("aiohttp") is None:
         print("\nno provider can be reached without aiohttp: pip install 'dragoman[http]'", file=stream)
         return OK
-    rows = asyncio.run(_look_at_all(offline=offline, seconds=timeout))
+    try:
+        environment = environment_with_stored_keys()
+    except KeyStoreError as error:
+        raise CommandError(str(error)) from None
+    rows = asyncio.run(_look_at_all(environment, offline=offline, seconds=timeout))
     print(file=stream)
     _print_table(screen, ("provider", "state", "what"), rows)
+    _print_defaults(environment)
     return OK
+
+
+def _print_defaults(environment: Environment) -> None:
+    """Which file and which model the other commands would use."""
+    file = find_config_file().path
+    found = file or f"none (looked for dragoman.toml in this folder and in {config_folder()})"
+    print(f"\nconfiguration: {found}", file=stdout())
+    try:
+        model = environment.get("DRAGOMAN_MODEL") or load_config(file).defaults.model
+    except ConfigError as error:
+        print(f"  {error}", file=stdout())
+        return
+    print(f"default model: {model or 'none (set DRAGOMAN_MODEL, or model under [defaults])'}", file=stdout())
 
 
 def _installed(package: str) -> str:
@@ -61,34 +83,38 @@ def _print_table(screen: Terminal, headings: tuple[str, ...], rows: Sequence[tup
         print(screen.paint(line, _STYLES.get(row[1])), file=stdout())
 
 
-async def _look_at_all(*, offline: bool, seconds: float) -> list[tuple[str, ...]]:
-    seen = await asyncio.gather(*(_look_at(row, offline=offline, seconds=seconds) for row in PROVIDERS.values()))
+async def _look_at_all(environment: Environment, *, offline: bool, seconds: float) -> list[tuple[str, ...]]:
+    seen = await asyncio.gather(
+        *(_look_at(row, environment, offline=offline, seconds=seconds) for row in PROVIDERS.values())
+    )
     return [(row.name, *found) for row, found in zip(PROVIDERS.values(), seen, strict=True)]
 
 
-async def _look_at(row: Provider, *, offline: bool, seconds: float) -> tuple[str, str]:
+async def _look_at(row: Provider, environment: Environment, *, offline: bool, seconds: float) -> tuple[str, str]:
     try:
         # Finding credentials may mean asking files and the network, in the vendors' own packages.
-        channel = await asyncio.to_thread(_open, row, seconds)
+        channel = await asyncio.to_thread(_open, row, environment, seconds)
     except NotConfigured as error:
-        return "-", str(error)
+        return "-", explain(error, row.name)
     try:
         # Servers on this machine are asked offline, too: only asking tells whether they run.
         if offline and not is_local(channel.base_url):
-            return "not asked", f"{channel.base_url}{_key(row)}"
+            return "not asked", f"{channel.base_url}{_key(row, environment)}"
         reached = await reach(channel)
     finally:
         await channel.transport.close()
     if reached.state == "silent":
         return "-", reached.detail
-    return reached.state, f"{reached.detail}{_key(row) if reached.state != 'fails' else ''}"
+    return reached.state, f"{reached.detail}{_key(row, environment) if reached.state != 'fails' else ''}"
 
 
-def _open(row: Provider, seconds: float) -> Channel:
+def _open(row: Provider, environment: Environment, seconds: float) -> Channel:
     limits = Timeouts(connect=min(seconds, 2.0), first_byte=seconds, total=seconds)
-    return open_channel(row, {"timeouts": limits, "retry": RetryPolicy(attempts=1)})
+    return open_channel(row, {"timeouts": limits, "retry": RetryPolicy(attempts=1), "environment": environment})
 
 
-def _key(row: Provider) -> str:
-    name = next((name for name in row.key_environment if os.environ.get(name)), None)
-    return f", key from {name}" if name else ""
+def _key(row: Provider, environment: Environment) -> str:
+    name = next((name for name in row.key_environment if environment.get(name)), None)
+    if name is None:
+        return ""
+    return f", key from {name}" if os.environ.get(name) else ", stored key"

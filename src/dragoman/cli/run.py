@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from dragoman.cli.ask import add_connection
+from dragoman.cli.problems import REASONING_HELP, positive, reasoning, seconds
 
 SUMMARY = "let a model do one task, with tools"
 DESCRIPTION = """\
@@ -20,17 +21,21 @@ examples:
   dragoman run -m ollama/qwen3 "Hello" --json | jq -r 'select(.type == "final").content'
 
 --tools takes a Python file or module: its TOOLS, the functions marked with
-@dragoman.tool, or else all its public functions. Tools that change something
-are asked about; without a terminal they are not run (--approve all runs them).
+@dragoman.tool, or else all its public functions. Tools that their author declares
+with @dragoman.tool(read_only=True) run without asking, the others are asked about.
+In a pipe there is no terminal to ask: such a call does not run, and the command
+ends with 5 and says so; --approve all runs it.
 
 exit codes: 0 done, 2 not understood, 4 the provider failed, 5 stopped before
-the task was done, 130 cancelled by Ctrl-C
+the task was done or a tool was not allowed to run, 130 cancelled by Ctrl-C
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the task (default: standard input)")
-    parser.add_argument("-m", "--model", metavar="MODEL", help="provider/model (default: $DRAGOMAN_MODEL)")
+    parser.add_argument(
+        "-m", "--model", metavar="MODEL", help="provider/model or a route (default: $DRAGOMAN_MODEL, or [defaults])"
+    )
     parser.add_argument("--tools", action="append", default=[], metavar="FILE", help="tools: a Python file or module")
     parser.add_argument("--mcp", type=Path, action="append", default=[], metavar="FILE", help="an mcp.json of servers")
     parser.add_argument("--system", metavar="TEXT", help="instructions before the task")
@@ -43,10 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="write the events to standard output, one JSON a line")
     parser.add_argument("--expand", action="store_true", help="show the whole output of tools")
-    parser.add_argument("--max-turns", type=int, default=200, metavar="N", help="calls of the model (default: 200)")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="the longest answer of one turn")
-    parser.add_argument("--reasoning", metavar="HOW", help="on, off, an effort (low, high ...) or a budget in tokens")
-    parser.add_argument("--tool-timeout", type=float, metavar="SECONDS", help="for each call of a tool")
+    parser.add_argument(
+        "--max-turns", type=positive, default=200, metavar="N", help="calls of the model (default: 200)"
+    )
+    parser.add_argument("--max-tokens", type=positive, metavar="N", help="the longest answer of one turn")
+    parser.add_argument("--reasoning", type=reasoning, metavar="HOW", help=REASONING_HELP)
+    parser.add_argument("--tool-timeout", type=seconds, metavar="SECONDS", help="for each call of a tool")
     add_connection(parser)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import signal
 import sys
 from contextlib import AsyncExitStack, suppress
@@ -14,15 +13,17 @@ from typing import Any
 
 from dragoman.agent import Agent, OutputCache, PermissionRequest, Rules, Session, SessionStore, SqliteStore
 from dragoman.agent.mcp import McpServers, read_servers
-from dragoman.agent.permissions import Asker, Deny, Hook
+from dragoman.agent.permissions import Deny, Hook
 from dragoman.agent.sessions import default_folder
 from dragoman.agent.threads import in_thread
-from dragoman.cli.asking import options_of, reasoning_of
+from dragoman.cli.asking import options_of
 from dragoman.cli.problems import INTERRUPTED, OK, STREAM_FAILED, UNFINISHED, CommandError, one_line, system_reason
 from dragoman.cli.rendering import Renderer, renderer_of
+from dragoman.cli.targets import Settings, explain, find_target, settings_of
 from dragoman.cli.toolfile import load_tools
-from dragoman.drivers.connect import connect
-from dragoman.errors import DragomanError, ProviderError
+from dragoman.drivers.connect import open_channel
+from dragoman.drivers.remote import RemoteDriver
+from dragoman.errors import DragomanError, NotConfigured, ProviderError
 from dragoman.ir.values import compact_text
 
 _CODES = {
@@ -45,6 +46,7 @@ def run_task(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
+    settings = settings_of(arguments)
     prompt = " ".join(arguments.prompt)
     own = [one for name in arguments.tools for one in load_tools(name)]
     async with AsyncExitStack() as stack:
@@ -53,20 +55,22 @@ async def _run(arguments: argparse.Namespace) -> int:
             prompt = _read_stdin()
         renderer = stack.enter_context(renderer_of(as_json=arguments.json, expand=arguments.expand))
         servers = await stack.enter_async_context(McpServers(mcp_servers(arguments.mcp)))
+        asker = Asker(renderer)
         agent = Agent(
-            connect(_model(arguments.model), **options_of(arguments, tells_retries=False)),
+            _driver(arguments, settings),
             tools=[*own, *servers.tools(taken=[one.name for one in own])],
-            system_prompt=arguments.system,
+            system_prompt=arguments.system or settings.config.defaults.system or None,
             max_iterations=arguments.max_turns,
             tool_timeout=arguments.tool_timeout,
             permissions=APPROVALS[arguments.approve],
-            ask=_asker(renderer),
+            ask=asker,
             output_cache=cache,
             session=session,
             settings=_settings(arguments),
         )
         await stack.enter_async_context(agent)
-        return await _watched(agent, prompt or None, renderer)
+        code = await _watched(agent, prompt or None, renderer)
+        return asker.exit_code(code)
 
 
 async def _watched(agent: Agent, prompt: str | None, renderer: Renderer) -> int:
@@ -97,15 +101,17 @@ def _read_stdin() -> str:
     return text
 
 
-def _model(given: str | None) -> str:
-    model = given or os.environ.get("DRAGOMAN_MODEL")
-    if not model:
-        raise CommandError("which model? Give --model provider/model, or set DRAGOMAN_MODEL")
-    return model
+def _driver(arguments: argparse.Namespace, settings: Settings) -> RemoteDriver:
+    target = find_target(settings, settings.model(arguments.model))
+    try:
+        channel = open_channel(target.provider, options_of(arguments, target, tells_retries=False))
+    except NotConfigured as error:
+        raise CommandError(explain(error, target.provider.name)) from None
+    return RemoteDriver(channel, target.model, {})
 
 
 def _settings(arguments: argparse.Namespace) -> Any:
-    given = {"max_output_tokens": arguments.max_tokens, "reasoning": reasoning_of(arguments.reasoning)}
+    given = {"max_output_tokens": arguments.max_tokens, "reasoning": arguments.reasoning}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -145,14 +151,20 @@ APPROVALS: dict[str, Hook] = {
 _ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 
-def _asker(renderer: Renderer) -> Asker | None:
-    """Asks the user, if the terminal is interactive."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        return None
+class Asker:
+    """Asks the user about a call. Without a terminal it refuses, and remembers what it refused."""
 
-    async def ask(request: PermissionRequest) -> bool | Deny:
-        question = one_line(f"run {request.call.name} {compact_text(request.arguments)}?") + " [y]es, [n]o, [s]top: "
-        with renderer.paused():
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+        self._refused: dict[str, None] = {}
+
+    async def __call__(self, request: PermissionRequest) -> bool | Deny:
+        name = request.call.name
+        if sys.stdin is None or not sys.stdin.isatty():
+            self._refused[name] = None
+            return Deny("it needs approval, and there is no terminal to ask at")
+        question = one_line(f"run {name} {compact_text(request.arguments)}?") + " [y]es, [n]o, [s]top: "
+        with self._renderer.paused():
             while True:
                 answer = (await in_thread(_answer, question)).strip().lower()
                 if answer in _ANSWERS:
@@ -160,7 +172,16 @@ def _asker(renderer: Renderer) -> Asker | None:
                 if answer in {"s", "stop"}:
                     return Deny("the user said stop", stop=True)
 
-    return ask
+    def exit_code(self, code: int) -> int:
+        """That of the run, unless it had to do without a tool: then one line says how to allow it."""
+        if not self._refused:
+            return code
+        print(
+            f"dragoman: not run, because there is no terminal to ask at: {', '.join(self._refused)}. To allow it: "
+            "--approve all. A tool that changes nothing never asks: @dragoman.tool(read_only=True)",
+            file=sys.stderr,
+        )
+        return code or UNFINISHED
 
 
 def _answer(question: str) -> str:

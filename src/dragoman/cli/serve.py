@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.cli.problems import OK, UNREACHABLE, CommandError, port, system_reason
+from dragoman.cli.problems import OK, UNREACHABLE, CommandError, cannot_listen, port
 
 SUMMARY = "serve a gateway: any client in, any model out"
 DESCRIPTION = """\
@@ -25,7 +25,6 @@ examples:
 
 SIGHUP reloads the configuration; SIGTERM lets streams end first.
 """
-_USUAL_FILE = Path("dragoman.toml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,22 +52,23 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from dragoman.gateway import serve_command
         from dragoman.gateway.config import ConfigError
+        from dragoman.gateway.config_file import find_config_file
         from dragoman.web.serving import page_before
     except ImportError as error:
         raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
-    file = arguments.config or (_USUAL_FILE if _USUAL_FILE.exists() else None)
+    file = find_config_file(arguments.config).path
+    options = serve_command.ServeOptions(
+        file=file,
+        host=arguments.host,
+        port=arguments.port,
+        tls_cert=arguments.tls_cert,
+        tls_key=arguments.tls_key,
+        workers=arguments.workers,
+        simulate=arguments.simulate,
+        quiet=arguments.quiet,
+        front=page_before,
+    )
     try:
-        options = serve_command.ServeOptions(
-            file=file,
-            host=arguments.host,
-            port=arguments.port,
-            tls_cert=arguments.tls_cert,
-            tls_key=arguments.tls_key,
-            workers=arguments.workers,
-            simulate=arguments.simulate,
-            quiet=arguments.quiet,
-            front=page_before,
-        )
         if arguments.print_env:
             print(serve_command.environment_for(arguments.print_env, options, arguments.model))
             return 0
@@ -80,4 +80,4 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigError as error:
         raise CommandError(str(error)) from None
     except OSError as error:
-        raise CommandError(f"cannot listen: {system_reason(error)}") from None
+        raise CommandError(cannot_listen(error, options.config().server.port)) from None

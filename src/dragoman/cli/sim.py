@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.cli.problems import CommandError, port, system_reason
+from dragoman.cli.problems import CommandError, cannot_listen, port, system_reason
 
 SUMMARY = "serve strict simulators of the providers' APIs"
 DESCRIPTION = """\
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         asyncio.run(serve())
     except OSError as error:
-        raise CommandError(f"cannot listen on {arguments.host}:{arguments.port}: {system_reason(error)}") from None
+        raise CommandError(cannot_listen(error, arguments.port)) from None
     return 0
 
 

@@ -29,6 +29,8 @@ def load_definitions(name: str) -> list[AnyTool]:
     """The same tools as they are declared; or definitions, also of hosted tools, from a JSON file or from TOOLS."""
     try:
         given = _of_json(name) if Path(name).suffix == ".json" else _given(name)
+        if not given:
+            raise CommandError(f"{name} has no tools: the list is empty")
         return list(read_tools([tool(one) if isinstance(one, FunctionType) else one for one in given]))
     except OSError as error:
         raise CommandError(f"cannot read {name}: {system_reason(error)}") from None
@@ -45,7 +47,9 @@ def _given(name: str) -> Sequence[Any]:
             one for one in own.values() if isinstance(one, FunctionType) and one.__module__ == module.__name__
         ]
     if not given:
-        raise CommandError(f"{name} has no tools: no TOOLS, nothing marked with @dragoman.tool, no functions")
+        raise CommandError(
+            f"{name} has no tools: write functions, mark some with @dragoman.tool, or list them in TOOLS"
+        )
     return list(given)
 
 
@@ -58,6 +62,8 @@ def _module(name: str) -> ModuleType:
     path = Path(name)
     if path.suffix == ".py" and not path.is_file():
         raise CommandError(f"cannot read {name}: no such file")
+    if path.suffix == ".json" and path.is_file():
+        raise CommandError(f"{name} only describes tools: to run them, give the Python file that has the functions")
     if path.suffix != ".py" and path.is_file():
         raise CommandError(f"{name}: tools are in a .py or a .json file, or in a module")
     try:

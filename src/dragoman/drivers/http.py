@@ -16,7 +16,16 @@ from yarl import URL
 
 from dragoman.drivers.deadlines import Deadlines
 from dragoman.drivers.secret import hidden_url
-from dragoman.drivers.transport import HttpRequest, Timeouts, Tls, failed, not_answered, not_connected
+from dragoman.drivers.transport import (
+    HttpRequest,
+    Timeouts,
+    Tls,
+    failed,
+    no_connection,
+    not_answered,
+    not_connected,
+    origin_of,
+)
 from dragoman.errors import ProviderError
 
 # Some servers take a while to end the body after the end of the answer. Beyond this it is not worth waiting for.
@@ -73,7 +82,7 @@ class HttpTransport:
         try:
             response = await opened.deadlines.wait(sending, min(first, end))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _sending_failed(error, timeouts, over=loop.time() >= end) from error
+            raise _sending_failed(error, request.url, timeouts, over=loop.time() >= end) from error
         return AiohttpResponse(response, timeouts, opened, min(first, end), end)
 
     async def close(self) -> None:
@@ -196,11 +205,13 @@ class AiohttpResponse:
 _OVER = "the time for the whole call is over"
 
 
-def _sending_failed(error: Exception, timeouts: Timeouts, *, over: bool) -> ProviderError:
+def _sending_failed(error: Exception, url: str, timeouts: Timeouts, *, over: bool) -> ProviderError:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return not_connected(f"no connection within {timeouts.connect:g} s")
+        return not_connected(f"no connection to {origin_of(url)} within {timeouts.connect:g} s")
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return not_connected(f"no connection to the proxy for {origin_of(url)}: {_reason(error)}")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return not_connected(f"no connection: {_reason(error)}")
+        return not_connected(no_connection(error.os_error, url, _reason(error)))
     if not isinstance(error, TimeoutError):
         return not_answered(f"no answer: {_reason(error)}")
     return failed("timeout", _OVER if over else f"nothing came for {timeouts.first_byte:g} s before the answer began")

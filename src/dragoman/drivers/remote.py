@@ -35,8 +35,17 @@ from dragoman.drivers.providers import Place, Provider, Target
 from dragoman.drivers.query import build_request
 from dragoman.drivers.retries import RetryHook, RetryNotice, RetryPolicy, announce, seconds_until
 from dragoman.drivers.secret import hidden_headers, hidden_url
-from dragoman.drivers.transport import HttpRequest, HttpResponse, SizeLimits, Timeouts, Transport, failed, read_whole
-from dragoman.errors import DecodeError, ProviderError, provider_error
+from dragoman.drivers.transport import (
+    NOBODY_LISTENS,
+    HttpRequest,
+    HttpResponse,
+    SizeLimits,
+    Timeouts,
+    Transport,
+    failed,
+    read_whole,
+)
+from dragoman.errors import CONNECTION, DecodeError, ProviderError, provider_error
 from dragoman.ir import AnyEvent, Completion, Failure, Finished, PartEnd, Request, StreamFailed
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -349,12 +358,19 @@ def _unread(body: bytes, status: int) -> Failure:
 
 def error_of(channel: Channel, failure: Failure) -> ProviderError:
     """The error that a failure of this provider is, without the provider's secrets."""
+    if failure.raw_type == CONNECTION and NOBODY_LISTENS in failure.message and _runs_here(channel.provider):
+        failure = structs.replace(failure, message=f"{failure.message}; is {channel.provider.title} running?")
     message, everything = failure.message, repr(failure)
     if any(secret.hide_in(everything) != everything for secret in channel.credential.secrets):
         for secret in channel.credential.secrets:
             message = secret.hide_in(message)
         failure = structs.replace(failure, message=message, details=None, metadata=None)
     return provider_error(failure, provider=channel.provider.name)
+
+
+def _runs_here(provider: Provider) -> bool:
+    """Whether it is a server that people start themselves, and not one of a vendor's."""
+    return provider.base_url.startswith(("http://127.0.0.1", "http://localhost"))
 
 
 def _request_id(provider: Provider, headers: Mapping[str, str]) -> str | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Mapping
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -12,6 +14,7 @@ from dragoman.errors import CONNECTION, NO_ANSWER, ProviderError, provider_error
 from dragoman.ir import Failure, FailureKind
 
 MEBIBYTE = 1 << 20
+NOBODY_LISTENS = "nothing is listening at"
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):
@@ -123,6 +126,26 @@ def failed(kind: FailureKind, message: str, *, raw_type: str | None = None) -> P
 def not_connected(message: str) -> ProviderError:
     """Nothing of the request was sent: sending it again cannot process it twice."""
     return failed("server", message, raw_type=CONNECTION)
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port: a path or a query may have what should not be shown."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}{f':{parts.port}' if parts.port else ''}"
+
+
+def no_connection(error: BaseException, url: str, reason: str) -> str:
+    """Which address does not take a connection, and the likely cause."""
+    where = origin_of(url)
+    if isinstance(error, ConnectionRefusedError):
+        return f"no connection: {NOBODY_LISTENS} {where}"
+    if isinstance(error, socket.gaierror):
+        return f"no connection: there is no host {urlsplit(url).hostname!r}, or this machine is offline ({where})"
+    if isinstance(error, ssl.SSLError):
+        return f"no connection: {where} does not offer a TLS connection that can be trusted ({reason})"
+    return f"no connection to {where}: {reason}"
 
 
 def not_answered(message: str) -> ProviderError:

@@ -13,14 +13,14 @@ from typing import TypeAlias
 import msgspec
 
 from dragoman.gateway.access import digest_of
-from dragoman.gateway.config import ConfigError
+from dragoman.gateway.config import ConfigError, load_config
+from dragoman.gateway.config_file import find_config_file
 from dragoman.gateway.routing import revealed_key
-from dragoman.gateway.serving import environment, load_config
+from dragoman.gateway.serving import environment
 from dragoman.gateway.state.base import Grant, Group, KeyRow, NameTaken, Store, Unavailable, UsageRow
 from dragoman.gateway.state.connect import open_store
 
 _DAY = 86_400.0
-_USUAL = Path("dragoman.toml")
 GROUPS: tuple[Group, ...] = ("key", "model", "day")
 
 
@@ -37,7 +37,7 @@ async def database_of(address: str | None, config: Path | None) -> AsyncIterator
 
 
 def _address(given: str | None, config: Path | None) -> str:
-    name = given or load_config(config or (_USUAL if _USUAL.exists() else None)).server.database
+    name = given or load_config(find_config_file(config).path).server.database
     if not name:
         raise ConfigError("which database? give --database, or set server.database in the configuration")
     return revealed_key(name, environment())

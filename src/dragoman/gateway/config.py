@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path as FilePath
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -193,6 +194,26 @@ class TelemetryTable(_Table, frozen=True, kw_only=True):
     """Of the traces that begin here. Those that a client began go on as it decided."""
 
 
+class DefaultsTable(_Table, frozen=True, kw_only=True):
+    """What `ask`, `run` and `chat` use unless the command line says otherwise."""
+
+    model: str = ""
+    """`provider/model` or the name of a route; `$DRAGOMAN_MODEL` wins over it."""
+    system: str = ""
+    """Instructions before each question."""
+
+
+class ChatTable(_Table, frozen=True, kw_only=True):
+    """The models of `dragoman chat`."""
+
+    models: dict[str, str] = {}
+    """Name -> `provider/model` or a route, instead of the usual ones."""
+    default: tuple[str, ...] = ()
+    """The models that answer a message without a mention; `all` is every one."""
+    share: bool = False
+    """Models see each other's answers."""
+
+
 class Config(_Table, frozen=True, kw_only=True):
     server: Server = Server()
     log: LogTable = LogTable()
@@ -200,9 +221,24 @@ class Config(_Table, frozen=True, kw_only=True):
     providers: dict[str, ProviderTable] = {}
     routes: dict[str, RouteTable] = {}
     prices: dict[str, Price] = {}
+    defaults: DefaultsTable = DefaultsTable()
+    chat: ChatTable = ChatTable()
 
 
 DROPPABLE = frozenset({*SETTING_NAMES, "metadata"} - {"model", "stream"})
+
+
+def load_config(file: FilePath | None) -> Config:
+    """The defaults, if there is no file. Raises `ConfigError`."""
+    if file is None:
+        return Config()
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not UTF-8 (byte {error.start})") from None
+    return read_config(text, str(file))
 
 
 def read_config(text: str, file: str = "dragoman.toml") -> Config:
@@ -282,6 +318,10 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
         found += [(place, words) for words in _targets(route, known, config)]
         found += [((*place, "drop"), f"{word!r} is no setting") for word in route.drop if word not in DROPPABLE]
         found += [((*place, "to"), words) for words in _loops(name, config)]
+    models: list[tuple[Path, str]] = [(("chat", "models", name), one) for name, one in config.chat.models.items()]
+    if config.defaults.model:
+        models.append((("defaults", "model"), config.defaults.model))
+    found += [(place, words) for place, model in models for words in _wrong_target(model, known, config)]
     if not 0.0 <= config.telemetry.ratio <= 1.0:
         found.append((("telemetry", "ratio"), "a ratio is a number from 0 to 1"))
     if not 0 <= config.server.port < 1 << 16:
@@ -318,12 +358,15 @@ def _targets(route: RouteTable, known: set[str], config: Config) -> list[str]:
     models = _models(route)
     words = [] if models else ["to names no model"]
     for model in (*models, *route.fallback):
-        provider, slash, rest = model.partition("/")
-        if not slash or not rest:
-            words += [] if model in config.routes else [f"{model!r} is neither provider/model nor a route"]
-        elif provider not in known:
-            words.append(_no_provider(provider))
+        words += _wrong_target(model, known, config)
     return words
+
+
+def _wrong_target(model: str, known: set[str], config: Config) -> list[str]:
+    provider, slash, rest = model.partition("/")
+    if not slash or not rest:
+        return [] if model in config.routes else [f"{model!r} is neither provider/model nor a route"]
+    return [] if provider in known else [_no_provider(provider)]
 
 
 def schema() -> dict[str, Any]:

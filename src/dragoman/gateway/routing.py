@@ -118,7 +118,7 @@ class Router:
         self._simulated = simulated or {}
         self._chance = chance
         self._local = local or {}
-        self._places = {name: self._configured(name, table) for name, table in config.providers.items()}
+        self._places = {name: configured_place(name, table, environment) for name, table in config.providers.items()}
         self._opened: dict[str, tuple[Upstream, ...]] = {}
         self._turn = 0
         self._plans: dict[tuple[str, str], Plan] = {}
@@ -272,28 +272,6 @@ class Router:
         options: Options = {"base_url": simulated, "environment": {}, "proxy": "", **_made_up(provider)}  # type: ignore[typeddict-item]
         return Place(provider.name, provider, options)
 
-    def _configured(self, name: str, table: ProviderTable) -> Place:
-        kind = table.kind or name
-        provider = PROVIDERS[ALIASES.get(kind, kind)]
-        given = {
-            word: getattr(table, word)
-            for word in ("base_url", "region", "project", "location", "api_version", "profile")
-            if getattr(table, word) is not None
-        }
-        limits = table.timeouts
-        timeouts = Timeouts(
-            connect=limits.connect,
-            first_byte=limits.first_byte,
-            between_bytes=limits.between_bytes,
-            total=limits.total,
-        )
-        common = {"headers": table.headers, "timeouts": timeouts, "environment": self._environment}
-        options: Options = {**common, **given}  # type: ignore[typeddict-item]
-        keys = table.api_keys or (() if table.api_key is None else (table.api_key,))
-        breaker = BreakerSettings(failures=table.breaker.failures, seconds=table.breaker.seconds)
-        revealed = tuple(revealed_key(key, self._environment) for key in keys)
-        return Place(name, provider, options, revealed, breaker, table.models, exact=True)
-
     # ── what there is ──
 
     def available(self) -> Iterator[Place]:
@@ -366,6 +344,30 @@ def _made_up(provider: Provider) -> dict[str, str]:
     variables = {variable.name for variable in provider.variables}
     made_up = {"region": "us-east-1"} if "region" in variables else {}
     return {"api_key": "simulated", **made_up}
+
+
+def configured_place(name: str, table: ProviderTable, environment: Environment) -> Place:
+    """A provider as the configuration describes it. Raises `ConfigError`."""
+    kind = table.kind or name
+    provider = PROVIDERS[ALIASES.get(kind, kind)]
+    given = {
+        word: getattr(table, word)
+        for word in ("base_url", "region", "project", "location", "api_version", "profile")
+        if getattr(table, word) is not None
+    }
+    limits = table.timeouts
+    timeouts = Timeouts(
+        connect=limits.connect,
+        first_byte=limits.first_byte,
+        between_bytes=limits.between_bytes,
+        total=limits.total,
+    )
+    common = {"headers": table.headers, "timeouts": timeouts, "environment": environment}
+    options: Options = {**common, **given}  # type: ignore[typeddict-item]
+    keys = table.api_keys or (() if table.api_key is None else (table.api_key,))
+    breaker = BreakerSettings(failures=table.breaker.failures, seconds=table.breaker.seconds)
+    revealed = tuple(revealed_key(key, environment) for key in keys)
+    return Place(name, provider, options, revealed, breaker, table.models, exact=True)
 
 
 def revealed_key(key: str, environment: Environment) -> str:

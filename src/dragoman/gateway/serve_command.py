@@ -17,7 +17,7 @@ from dragoman.drivers.model_listing import Reached, reach
 from dragoman.drivers.remote import Channel
 from dragoman.errors import NotConfigured
 from dragoman.gateway.access import Access
-from dragoman.gateway.config import Config, ConfigError
+from dragoman.gateway.config import Config, ConfigError, load_config
 from dragoman.gateway.local_servers import find_local_servers
 from dragoman.gateway.other_workers import OtherWorkers
 from dragoman.gateway.recipes import RECIPES, recipe
@@ -30,7 +30,6 @@ from dragoman.gateway.serving import (
     environment,
     has_keys,
     listening_socket,
-    load_config,
     run,
     simulators,
 )

@@ -17,13 +17,14 @@ from msgspec import Struct
 
 from dragoman.codecs.registry import codec
 from dragoman.drivers.connect import Environment
+from dragoman.drivers.key_store import KeyStoreError, environment_with_stored_keys
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.gateway.access import Access
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.body_log import capture_for_log
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
-from dragoman.gateway.config import Config, ConfigError, read_config
+from dragoman.gateway.config import Config, ConfigError, load_config
 from dragoman.gateway.config import Server as ServerTable
 from dragoman.gateway.exchange import Application, ServerLimits
 from dragoman.gateway.http_server import Server, server_context
@@ -69,18 +70,6 @@ Front: TypeAlias = Callable[[Gateway, Setting, str], AbstractAsyncContextManager
 """What stands before a gateway at an address and passes on what is not its own, such as a page for people."""
 Among: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractAsyncContextManager[Application]]
 """What makes one worker known to the others, and hands over to them what is theirs."""
-
-
-def load_config(file: Path | None) -> Config:
-    if file is None:
-        return Config()
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}: not UTF-8 (byte {error.start})") from None
-    return read_config(text, str(file))
 
 
 def has_keys(config: Config, environment: Environment) -> bool:
@@ -286,4 +275,8 @@ async def run(
 
 
 def environment() -> Environment:
-    return dict(os.environ)
+    """That of the process, with the keys of providers that the user has stored. Raises `ConfigError`."""
+    try:
+        return environment_with_stored_keys(os.environ)
+    except KeyStoreError as error:
+        raise ConfigError(str(error)) from None

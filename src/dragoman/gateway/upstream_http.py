@@ -18,7 +18,16 @@ from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls, failed, not_answered, not_connected
+from dragoman.drivers.transport import (
+    HttpRequest,
+    HttpResponse,
+    Timeouts,
+    Tls,
+    failed,
+    no_connection,
+    not_answered,
+    not_connected,
+)
 from dragoman.errors import ProviderError
 from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
 from dragoman.gateway.http_request import MAX_HEAD, MAX_HEADERS, header_name, known_names
@@ -52,6 +61,11 @@ class Address(NamedTuple):
     secure: bool
     unix: str = ""
     """The path of a socket on this machine; then the rest is only for the `host` header."""
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.secure else ''}://{host}:{self.port}"
 
 
 class UpstreamConnection(BufferedReader):
@@ -388,9 +402,9 @@ class UpstreamHttp:
                     _, connection = await loop.create_connection(made, address.host, address.port, ssl=context)
         except TimeoutError:
             waited = loop.time() - started
-            raise not_connected(f"no connection within {waited:.1f} s") from None
+            raise not_connected(f"no connection to {address.url} within {waited:.1f} s") from None
         except OSError as error:
-            raise not_connected(f"no connection: {_reason(error)}") from None
+            raise not_connected(no_connection(error, address.url, _reason(error))) from None
         return connection
 
     def give_back(self, address: Address, connection: UpstreamConnection, now: float) -> None:

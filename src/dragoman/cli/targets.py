@@ -1,0 +1,127 @@
+"""From the name of a model to the provider behind it: defaults, routes and providers of the configuration."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from dragoman.cli.problems import CommandError
+from dragoman.drivers.connect import Environment, Options, is_local
+from dragoman.drivers.key_store import environment_with_stored_keys
+from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider, find_provider
+from dragoman.errors import NotConfigured
+from dragoman.gateway.config import Config, ConfigError, ProviderTable, load_config
+from dragoman.gateway.config_file import ConfigFile, find_config_file
+
+_SET_A_DEFAULT = 'set DRAGOMAN_MODEL, or model = "provider/model" under [defaults] in dragoman.toml'
+
+
+class Target(Struct, frozen=True):
+    """A model, and how to reach it."""
+
+    provider: Provider
+    model: str
+    options: Options
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider.name}/{self.model}"
+
+
+class Settings(Struct, frozen=True):
+    """What the commands know before they look at their arguments."""
+
+    file: ConfigFile
+    config: Config
+    environment: Environment
+    """That of the process, with stored keys."""
+
+    def model(self, given: str | None) -> str:
+        """The model that was named, or the default one. Raises `CommandError` if there is neither."""
+        found = given or self.environment.get("DRAGOMAN_MODEL") or self.config.defaults.model
+        if not found:
+            raise CommandError(f"which model? Give provider/model{self._example()}, or {_SET_A_DEFAULT}")
+        return found
+
+    def _example(self) -> str:
+        """A model for which there is a key."""
+        for provider in PROVIDERS.values():
+            variable = next((name for name in provider.key_environment if self.environment.get(name)), None)
+            if variable is not None and provider.example:
+                return f", such as {provider.name}/{provider.example} (there is a key for it)"
+        return ""
+
+    def is_model(self, word: str) -> bool:
+        """Whether the first word of a command line names a model: `provider/model`, or a route."""
+        return word in self.config.routes or ("/" in word and len(word.split()) == 1)
+
+    def target(self, name: str) -> Target:
+        """Raises `NotConfigured` and `ConfigError`."""
+        model = self._follow_routes(name)
+        provider, slash, rest = model.partition("/")
+        if not slash or not rest:
+            raise NotConfigured(
+                f"{model!r} names no provider: write provider/model, such as openai/gpt-5.6", missing="model"
+            )
+        table = self.config.providers.get(provider)
+        if table is None:
+            return Target(find_provider(provider), rest, {"environment": self.environment})
+        return self._of_table(provider, table, rest)
+
+    def _follow_routes(self, name: str) -> str:
+        """The first target of a route. Configurations with loops were refused when they were read."""
+        while name in self.config.routes:
+            to = self.config.routes[name].to
+            first = to if isinstance(to, str) else to[0]
+            name = first if isinstance(first, str) else first.model
+        return name
+
+    def _of_table(self, name: str, table: ProviderTable, model: str) -> Target:
+        from dragoman.gateway.routing import configured_place
+
+        place = configured_place(name, table, self.environment)
+        options: Options = {**place.options}
+        if place.keys:
+            options["api_key"] = place.keys[0]
+        elif not self.file.is_trusted and table.base_url and not is_local(table.base_url):
+            raise NotConfigured(
+                f"{self.file.path} of this folder sends {name} to {table.base_url}: your key goes there only if you "
+                f"name the file (--config {self.file.path}), or the file has an api_key of its own",
+                missing="api_key",
+            )
+        return Target(place.provider, model, options)
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Raises `CommandError` for a configuration with mistakes."""
+    file = find_config_file(getattr(arguments, "config", None))
+    try:
+        return Settings(file, load_config(file.path), environment_with_stored_keys())
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+
+
+def find_target(settings: Settings, model: str) -> Target:
+    try:
+        return settings.target(model)
+    except (NotConfigured, ConfigError) as error:
+        raise CommandError(str(error)) from None
+
+
+def model_and_words(settings: Settings, model: str | None, words: Sequence[str]) -> tuple[str, list[str]]:
+    """`dragoman ask [MODEL] WORDS`: the first word is a model if it looks like one, unless --model was given."""
+    if model is None and words and settings.is_model(words[0]):
+        return words[0], list(words[1:])
+    return settings.model(model), list(words)
+
+
+def explain(error: NotConfigured, provider: str) -> str:
+    """The error with the command that helps, instead of the argument of a function."""
+    row = PROVIDERS.get(ALIASES.get(provider, provider))
+    if error.missing != "api_key" or row is None or "--config" in str(error):
+        return str(error).replace(", or pass region=...", ", or give --region")
+    variable = row.key_environment[0] if row.key_environment else ""
+    ways = f"dragoman keys set {row.name}" + (f", or set {variable}" if variable else "")
+    return f"no key for {row.name}: {ways}"

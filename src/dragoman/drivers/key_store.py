@@ -1,0 +1,156 @@
+"""Keys of providers that a user has stored: in the keyring of the system, or in a file for its owner alone.
+
+The commands read them, the library does not: a program that imports dragoman gets the keys it was given.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from dragoman.drivers.providers import PROVIDERS, Provider, find_provider
+from dragoman.errors import DragomanError, NotConfigured
+from dragoman.private_files import create_private_file, create_private_folder
+
+_SERVICE = "dragoman"
+_OTHERS_MAY_READ = stat.S_IRWXG | stat.S_IRWXO
+
+
+class KeyStoreError(DragomanError):
+    """The store cannot be read or written."""
+
+
+class Keyring(Protocol):
+    """What we need of the package `keyring`."""
+
+    def set_password(self, service: str, name: str, value: str, /) -> None: ...
+
+    def get_password(self, service: str, name: str, /) -> str | None: ...
+
+    def delete_password(self, service: str, name: str, /) -> None: ...
+
+
+def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where a user's settings are: `dragoman` in the configuration directory of XDG."""
+    base = environment.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "dragoman"
+
+
+class KeyStore:
+    """Provider -> key. The file has all names; a key that is in the keyring is null there."""
+
+    def __init__(self, folder: Path | None = None, keyring: Keyring | None = None) -> None:
+        self.file = (config_folder() if folder is None else folder) / "keys.json"
+        self._keyring = keyring
+
+    @classmethod
+    def open(cls, environment: Mapping[str, str] = os.environ) -> KeyStore:
+        """The user's own, with the keyring of the system where there is one."""
+        return cls(config_folder(environment), _system_keyring(environment))
+
+    def set(self, provider: str, key: str) -> str:
+        """Store the key; returns where it is now, in words."""
+        name = _keyed(provider).name
+        known = self._read()
+        if self._keyring is None:
+            self._write({**known, name: key})
+            return str(self.file)
+        try:
+            self._keyring.set_password(_SERVICE, name, key)
+        except Exception as error:  # noqa: BLE001 - any backend may fail in its own way
+            raise KeyStoreError(f"the keyring refused the key: {type(error).__name__}") from None
+        self._write({**known, name: None})
+        return "the keyring of this system"
+
+    def remove(self, provider: str) -> bool:
+        """Returns False if there was no key."""
+        name = _keyed(provider).name
+        known = self._read()
+        if name not in known:
+            return False
+        if known.pop(name) is None and self._keyring is not None:
+            try:
+                self._keyring.delete_password(_SERVICE, name)
+            except Exception as error:  # noqa: BLE001 - as above
+                raise KeyStoreError(f"the keyring kept the key: {type(error).__name__}") from None
+        self._write(known)
+        return True
+
+    def places(self) -> dict[str, str]:
+        """Provider -> where its key is, in words."""
+        return {name: "keyring" if key is None else str(self.file) for name, key in self._read().items()}
+
+    def keys(self) -> dict[str, str]:
+        """Provider -> key. A keyring that is gone gives none; one that refuses raises `KeyStoreError`."""
+        found: dict[str, str] = {}
+        for name, key in self._read().items():
+            value = self._of_keyring(name) if key is None else key
+            if value:
+                found[name] = value
+        return found
+
+    def _of_keyring(self, name: str) -> str | None:
+        try:
+            return None if self._keyring is None else self._keyring.get_password(_SERVICE, name)
+        except Exception as error:  # noqa: BLE001 - as above
+            raise KeyStoreError(f"the keyring does not give the key of {name}: {type(error).__name__}") from None
+
+    def _read(self) -> dict[str, str | None]:
+        try:
+            if os.name == "posix" and self.file.stat().st_mode & _OTHERS_MAY_READ:
+                raise KeyStoreError(f"others may read {self.file}: chmod 600 {self.file}")
+            return msgspec.json.decode(self.file.read_bytes(), type=dict[str, str | None])
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise KeyStoreError(f"cannot read {self.file}: {error.strerror}") from None
+        except msgspec.DecodeError:
+            raise KeyStoreError(f"{self.file} is damaged: delete it and set the keys again") from None
+
+    def _write(self, known: Mapping[str, str | None]) -> None:
+        new = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+        try:
+            create_private_folder(self.file.parent)
+            create_private_file(new)
+            new.write_bytes(msgspec.json.encode(dict(sorted(known.items()))))
+            new.replace(self.file)
+        except OSError as error:
+            raise KeyStoreError(f"cannot write {self.file}: {error.strerror}") from None
+
+
+def environment_with_stored_keys(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment, with stored keys as the variables of their providers. Variables that are set win.
+
+    A copy: programs that we start do not inherit the keys.
+    """
+    merged = dict(environment)
+    for name, key in KeyStore.open(environment).keys().items():
+        variables = PROVIDERS[name].key_environment if name in PROVIDERS else ()
+        if variables and not any(environment.get(one) for one in variables):
+            merged[variables[0]] = key
+    return merged
+
+
+def _keyed(name: str) -> Provider:
+    provider = find_provider(name)
+    if not provider.key_environment:
+        raise NotConfigured(f"{provider.name} takes no key of its own", missing="api_key")
+    return provider
+
+
+def _system_keyring(environment: Mapping[str, str]) -> Keyring | None:
+    """None where the package `keyring` is not installed, or finds no keyring that works."""
+    if environment.get("DRAGOMAN_KEYRING") == "off":
+        return None
+    try:
+        found: Any = import_module("keyring")
+        backend = found.get_keyring()
+    except Exception:  # noqa: BLE001 - a keyring that cannot be opened is none
+        return None
+    return found if getattr(backend, "priority", 0) > 0 else None
