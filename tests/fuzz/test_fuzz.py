@@ -380,3 +380,86 @@ def test_values_nested_too_deeply_are_refused_on_the_way_out(deep: int) -> None:
     for target in dragoman.formats():
         with suppress(EncodeError):
             assert dragoman.encode_request(request, target).json()
+
+
+@pytest.mark.parametrize(
+    "step", [{"type": "user_input"}, {"type": "model_output"}, {"type": "function_call", "name": "g"}]
+)
+@pytest.mark.parametrize("content", [{"type": "text", "text": ""}, {"type": "image"}])
+def test_interactions_do_not_mix_contents_and_steps(content: Any, step: Any) -> None:
+    with pytest.raises(DecodeError) as raised:
+        dragoman.decode_request({"input": [content, step]}, "gemini-interactions")
+    assert raised.value.path == "$.input[1]"
+
+
+def test_a_document_whose_base64_has_other_letters_crosses_or_is_refused() -> None:
+    document = {"type": "document", "data": "SGVsbG8\u2028=", "mime_type": "text/plain"}
+    body = {"input": [{"type": "user_input", "content": [document]}]}
+    for target in dragoman.formats():
+        with suppress(DecodeError, EncodeError):
+            assert dragoman.translate_request(body, source="gemini-interactions", target=target).json()
+
+
+def events(*told: Any) -> bytes:
+    return b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in told)
+
+
+def said(kind: str, index: int, **message: Any) -> dict[str, Any]:
+    return {"type": kind, "index": index, "delta": {"message": message}}
+
+
+_CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
+_MORE = {"function": {"arguments": "{}"}}
+_CITED = {"start": 0, "end": 1, "text": "a", "sources": [{"type": "tool", "id": "t:0", "tool_output": {"a": "b"}}]}
+_STEP = {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}}
+_BLOCK = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+_MESSAGE: dict[str, Any] = {"id": "m", "type": "message", "role": "assistant", "content": [], "model": "m", "usage": {}}
+ODD_STREAMS: dict[str, tuple[str, bytes]] = {
+    "arguments of a call that has ended": (
+        "cohere-chat",
+        events(
+            {"type": "message-start", "id": "c"},
+            said("tool-call-start", 0, tool_calls=_CALL),
+            {"type": "tool-call-end", "index": 0},
+            said("tool-call-delta", 0, tool_calls=_MORE),
+        ),
+    ),
+    "a citation of a text that has ended": (
+        "cohere-chat",
+        events(
+            {"type": "message-start", "id": "c"},
+            said("content-delta", 0, content={"text": "a"}),
+            said("content-delta", 7, content={"text": "b"}),
+            said("citation-start", 0, citations=_CITED),
+        ),
+    ),
+    "a delta of step -1": (
+        "gemini-interactions",
+        events(
+            _STEP,
+            {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "I"}},
+            {"event_type": "step.stop", "index": 0},
+            {"event_type": "step.delta", "index": -1, "delta": {"type": "text", "text": "I"}},
+        ),
+    ),
+    "a delta of block -1": (
+        "anthropic-messages",
+        events(
+            {"type": "message_start", "message": _MESSAGE},
+            _BLOCK,
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "I"}},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "content_block_delta", "index": -1, "delta": {"type": "text_delta", "text": "I"}},
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("target", dragoman.formats())
+@pytest.mark.parametrize("case", ODD_STREAMS)
+def test_odd_streams_cross_or_are_refused(case: str, target: str) -> None:
+    source, data = ODD_STREAMS[case]
+    translator = dragoman.StreamTranslator(source=source, target=target)
+    with suppress(DecodeError, EncodeError):
+        translator.feed(data)
+        translator.close()

@@ -68,7 +68,7 @@ class BlockDecoder(Struct, Generic[Block, Carrier]):
     _held: HeldEnd | None = None
     _carrier: Carrier | None = None  # a tagged block with the signature of the part that follows it
     # The block that flows: its next fragment needs no second look.
-    _flowing: int = -1
+    _flowing: int | None = None
     _flow_part: int = -1
 
     # ── how the codec reads it ──
@@ -112,7 +112,7 @@ class BlockDecoder(Struct, Generic[Block, Carrier]):
             self._release(incomplete=cut and self._finish().reason == "length")
 
     def _break_off(self, failure: Failure) -> None:
-        self._flowing = -1
+        self._flowing = None
         # Only the stop reason would say whether a held call was cut: it is not offered either.
         self._release(incomplete=self._held is not None and self._held.is_call)
         for block in self._blocks.values():
@@ -125,7 +125,7 @@ class BlockDecoder(Struct, Generic[Block, Carrier]):
 
     def _end_block(self, index: int) -> None:
         if self._flowing == index:
-            self._flowing = -1
+            self._flowing = None
         self._stopped.add(index)
         self._end(self._blocks.pop(index))
 

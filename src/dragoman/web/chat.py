@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -188,7 +187,7 @@ async def send(asked: Asked) -> None:
 def _attachment(given: Mapping[str, Any]) -> Part:
     try:
         data = base64.b64decode(str(given["data"]), validate=True)
-    except (KeyError, binascii.Error):
+    except (KeyError, ValueError):
         raise ValueError("an attachment needs data in base64") from None
     return attachment(str(given.get("name", "")), str(given.get("media_type", "")), data)
 

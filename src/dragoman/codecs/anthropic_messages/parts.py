@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, get_args
@@ -489,5 +488,5 @@ def _respliced(block: ImageBlock | DocumentBlock, notes: Extra) -> WireValue:
 def _plain_text(data: str) -> str | None:
     try:
         return b64decode(data, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not base64, letters beyond ASCII in it, or bytes that are no text
         return None

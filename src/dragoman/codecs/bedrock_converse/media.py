@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import re
 from base64 import b64decode
 from typing import Any
@@ -340,6 +339,6 @@ def _finished(wire: MediaWire, part: Image | Document | Audio) -> Raw:
 def _is_text(data: str) -> bool:
     try:
         b64decode(data, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not base64, letters beyond ASCII in it, or bytes that are no text
         return False
     return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.accumulate import REASONING, TEXT, Assembler
 from dragoman.codecs.carried_signatures import carried_in, signature_in
@@ -91,6 +91,8 @@ class PayloadDecoder:
         self._flowing: _Block | None = None
         """Whose text the lane's running text is; None while there is none, or a plan."""
         self._calls: dict[int, int] = {}
+        """The open ones."""
+        self._has_calls = False
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -248,8 +250,8 @@ class PayloadDecoder:
         for citation in cited.citations:
             if block is None or block is self._flowing or block.part_index < 0:
                 self._lane.cite(citation)  # of the running text, plans included
-            else:
-                self._book.events.append(PartDelta(block.part_index, "", citation))
+            else:  # its text has ended: the source stays, and where in that text it was used does not
+                self._lane.cite(structs.replace(citation, start=None, end=None))
 
     # ── calls ──
 
@@ -266,6 +268,7 @@ class PayloadDecoder:
         signature = None if wire.signature is UNSET else signature_in(wire.signature)
         call = ToolCall(call_id, name, invented_id=is_invented(call_id), signature=signature)
         index = self._calls[number] = self._lane.start_call(call)
+        self._has_calls = True
         if wire.function is not None and wire.function.arguments:
             self._lane.delta(index, wire.function.arguments)
 
@@ -273,14 +276,15 @@ class PayloadDecoder:
         wire = self._call_in(event)
         index = self._calls.get(event.index or 0)
         if index is None:
-            raise IllegalEvent(event="tool-call-delta", state="without tool-call-start", source=SOURCE)
+            raise IllegalEvent(event="tool-call-delta", state="without an open call", source=SOURCE)
         if wire.function is not None and wire.function.arguments:
             self._lane.delta(index, wire.function.arguments)
         if wire.signature is not UNSET:
+            del self._calls[event.index or 0]
             self._lane.end_call(index, signature_in(wire.signature))
 
     def _on_call_end(self, event: Event) -> None:
-        index = self._calls.get(event.index or 0)
+        index = self._calls.pop(event.index or 0, None)
         if index is not None:
             self._lane.end_call(index)
 
@@ -289,7 +293,7 @@ class PayloadDecoder:
     def _finish(self, event: Event) -> None:
         delta = event.delta
         word = None if delta is None else delta.finish_reason
-        finish = decode_finish(word, _A_CALL if self._calls else None) or Finish("unknown")
+        finish = decode_finish(word, _A_CALL if self._has_calls else None) or Finish("unknown")
         if delta is not None and delta.error is not None and finish.reason == "error":
             kind = "timeout" if word == "TIMEOUT" else "server"
             failure = Failure(kind, delta.error, raw_type=word, metadata={FAMILY: {}})  # type: ignore[arg-type]

@@ -118,6 +118,9 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
 
     def add_contents(self, wires: Sequence[Any]) -> None:
         """The input where it is one content or a list of them: one user turn."""
+        for index, wire in enumerate(wires):
+            if type(wire) in _HANDLERS and type(wire) not in _AMONG_CONTENTS:
+                raise self._misfit(index, "", "a content: steps and contents do not mix", wire.__struct_config__.tag)
         self._add_user(UserInputStep(list(wires)), 0)
 
     def add_steps(self, steps: Iterable[Any]) -> None:
@@ -376,6 +379,10 @@ _HANDLERS: dict[type[Any], Callable[[MessageDecoder, Any, int], None]] = {
     FunctionCallStep: MessageDecoder._add_call,  # noqa: SLF001
     Unmodelled: MessageDecoder._add_other,  # noqa: SLF001
 }
+
+
+_AMONG_CONTENTS = (FunctionResultStep, Unmodelled)
+"""What is a step, and may stand in a list of contents too."""
 
 
 def _is_plain_text(wire: Any) -> bool:

@@ -344,7 +344,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         return Text("", signature=carrier)
 
     def _whole(self, part: AnyPart) -> None:
-        self._flowing = -1
+        self._flowing = None
         super()._whole(part)
 
     def _flow(self, index: int, block: _Incoming, delta: Any) -> None:
@@ -428,7 +428,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
                 return
             self._start_part(block)
         signature: Any = block.signature or None
-        self._flowing = -1
+        self._flowing = None
         self._hold(HeldEnd(PartEnd(block.part_index, signature), may_sign=bool(block.pieces) and signature is None))
 
     def _end_call(self, block: _Incoming) -> None:
