@@ -50,7 +50,7 @@ PEERS = """
 ## Other libraries
 
 The same examples and the same judge, {date}, for the pairs and exchanges each library offers (see
-`benchmarks/fidelity_peers.py`, doubts first). A warning counts as told, an exception as refused, whatever its kind.
+`benchmarks/fidelity_peers.py`, doubts first). A warning counts as a report, any exception as a refusal.
 
 """
 

@@ -30,7 +30,7 @@ def recordings() -> Callable[[str], Iterator[Record]]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What could not be tried stands at the end of the run, once, where nobody overlooks it."""
+    """What could not be tried stands at the end of the run, once, where it is seen."""
     told = {str(report.longrepr[-1]) for report in terminalreporter.getreports("skipped")}
     reasons = sorted(reason.removeprefix("Skipped: ") for reason in told if NOT_TRIED in reason)
     if reasons:

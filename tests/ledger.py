@@ -1,5 +1,5 @@
 """What dragoman promises. Each promise has an id, and tests name the ids they hold it to (tests/support/promises.py);
-tests/test_ledger.py is red when a promise that is due has no test, or a test names a promise nobody made.
+tests/test_ledger.py is red when a promise that is due has no test, or a test names a promise that does not exist.
 
 `law:*` are the eleven laws of the design, `core:*` is how the one path keeps them. `report:*` are failures that users
 of other libraries reported, turned into what dragoman does instead. `agent:*` is what an agent does with tools,
@@ -30,7 +30,7 @@ LAWS: tuple[tuple[str, Stage, str], ...] = (
     ("3-legality", "core", "What is encoded obeys the target's own rules, or is refused with a reason."),
     ("4-determinism", "core", "The same input gives the same bytes; an invented id follows from its position."),
     ("5-streams-tell-the-same-story", "streams", "Any cut adds up to the same answer; an early end is an error."),
-    ("6-owed-back", "core", "Opaque vendor data returns to its own family, on its own part, and reaches nobody else."),
+    ("6-owed-back", "core", "Opaque vendor data returns to its own family, on its own part, and reaches no other."),
     ("7-no-guessing", "core", "Arguments are never repaired, and no answer is a success that did not happen."),
     ("8-pairs-hold", "core", "Results follow calls, in order, in the right turn; healing is told and idempotent."),
     ("9-usage-adds-up", "core", "Token counts keep their sums from every format to every other."),
@@ -68,6 +68,7 @@ CORE: tuple[tuple[str, str], ...] = (
     ),
     ("public-surface", "The exported names are counted, so that none becomes public by accident."),
     ("linear-losses", "The paths of all losses are worked out in one pass over the body."),
+    ("plain-words", "Docstrings, comments and messages keep to plain words."),
 )
 
 REPORTS: tuple[tuple[int, Stage, str], ...] = (
@@ -234,10 +235,10 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("event-order", "Events of a turn come in one order: reasoning, text, usage, and the steps."),
     ("only-final", "A terminal answer gives `final` alone, exactly one, and it is the last event."),
     ("steps", "Steps are named by their calls, numbered through the run, and each that starts completes."),
-    ("result-text", "A result is told as text: parts joined, images marked, the first picture as screenshot."),
+    ("result-text", "A result as text: parts joined, images marked, the first picture as screenshot."),
     ("durations", "Durations come from the monotonic clock."),
-    ("hidden-message", "What a hook says in the user's name is stored, sent, and told as hidden."),
-    ("deltas", "Tokens are told as they come, where asked for."),
+    ("hidden-message", "What a hook says in the user's name is stored, sent, and marked as hidden."),
+    ("deltas", "Tokens are reported as they come, where asked for."),
     ("usage", "Tokens are told per call and added up per model."),
     # Outputs
     ("output-cut", "Long output is stored whole and cut at whole lines, with a mark that names the reference."),
@@ -250,7 +251,7 @@ AGENT: tuple[tuple[str, str], ...] = (
     # Permissions
     ("permission", "Each call is allowed, denied, denied so that the run stops, or asked about."),
     ("permission-rules", "Deny goes before allow before ask; read-only tools may be allowed beforehand."),
-    ("permission-nobody", "With nobody to ask the answer is no, and a check that fails is an error result."),
+    ("permission-nobody", "Without an interactive user the answer is no, and a check that fails is an error result."),
     # Compaction
     ("compaction", "At its share of the context window the history is summed up; the last turns stay whole."),
     ("compaction-window", "An unknown window turns compaction off; it can be forced at any time."),
@@ -265,7 +266,7 @@ AGENT: tuple[tuple[str, str], ...] = (
     # Cancelling and retries
     ("cancel", "A run can be cancelled before and amid a call of the model and of a tool; there is no `final`."),
     ("cancel-next", "A cancelled run does not poison the next one."),
-    ("retries", "Retries of the driver are told as events."),
+    ("retries", "Retries of the driver are events."),
     # Sessions
     ("session", "A session is an append-only log of events and a state to go on from; sessions can be listed."),
     ("session-crash", "A torn last line is healed, calls left open are answered, and a killed run can go on."),
@@ -353,7 +354,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("breaker", "A model that fails again and again is left alone for a while, then tried once."),
     ("breaker-per-model", "One model's failures and rate limits stop no other; its 429 stays a 429 with retry-after."),
     ("whose-key", "When a provider refuses the gateway's own key, the client is told that it is not the client's."),
-    ("timeouts", "A slow or dead upstream costs its own requests their time and nobody else's."),
+    ("timeouts", "A slow or dead upstream delays its own requests only."),
     ("disconnect", "A client that goes away ends the request upstream at once."),
     # Responses
     ("responses-state", "A response is kept and can be followed, fetched, listed and deleted, whatever the upstream."),
@@ -397,13 +398,16 @@ GATEWAY: tuple[tuple[str, str], ...] = (
         "costs-exact",
         "What an answer that has ended cost is never lost and never counted twice, also when a gateway dies.",
     ),
-    ("leases", "A gateway that dies locks nobody out: its requests stop counting after a while."),
+    ("leases", "A gateway that dies locks no key out: its requests stop counting after a while."),
     ("database-away", "Without its database a gateway lets no keys of it in, and writes usage when it is back."),
     ("disk-failures", "On a full or read-only disk requests are answered, and what is not recorded is reported."),
     ("clock-jumps", "A clock that is set forward or back neither locks a key out nor lifts a limit."),
     ("many-gateways", "Of two gateways behind a balancer, one that dies takes only its own requests along."),
     ("workers", "Workers share limits, add up what they counted, hand the page over, and are replaced when they die."),
-    ("bad-input", "Malformed, oversized, deep, slow or smuggled requests get the right status and harm nobody else."),
+    (
+        "bad-input",
+        "Malformed, oversized, deep, slow or smuggled requests get the right status and harm no other.",
+    ),
     ("no-secrets", "Keys appear in no log, no error and no page."),
     ("no-ssrf", "Nothing a client says changes which host is asked."),
     ("shutdown", "On the way down streams are drained, and new connections refused."),
@@ -431,7 +435,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("page-feed", "Requests appear on the page as they happen, each change told once."),
     ("page-losses", "A loss on the page leads to its place in the client's body."),
     ("page-timeline", "A stream is shown over time, with the bytes that came and left at each moment."),
-    ("page-own", "Whoever shows a key sees the requests of that key alone, and not which keys the gateway has."),
+    ("page-own", "A user with a key sees the requests of that key alone, and not which keys the gateway has."),
     ("page-no-secrets", "Keys are taken out of what the page shows before it is held."),
     ("page-bounds", "What is held for the page is bounded by number and bytes, and let go of by itself."),
     ("page-off", "Where there is no page, nothing is held."),
@@ -446,14 +450,14 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("mention-kept", "Models read the mention as well, and so know which turns were meant for others."),
     ("memo", "A message without a mention is stored, sent to nobody and seen later, unless a default model is set."),
     ("all", "All models are asked at once, from the same snapshot; answers are stored in the models' order."),
-    ("all-failure", "A model that fails or is not configured stops nobody else."),
+    ("all-failure", "A model that fails or is not configured does not stop the others."),
     ("views", "Each model sees the user's turns and its own."),
     ("share", "Answers of others are shared where asked for, with their names."),
     ("tools-owned", "Calls and results belong to their model and reach no other, even where ids are the same."),
     ("events", "Text, reasoning and tools are streamed as the agent's events."),
     ("tools", "Tools come from Python files and MCP servers, for all models."),
     ("permissions", "Tools that change something are asked about in the front end."),
-    ("failures-stored", "Errors, refusals, cut and empty answers are told as such, and stored."),
+    ("failures-stored", "Errors, refusals, cut and empty answers are shown as such, and stored."),
     ("partial", "What a failed answer has brought is kept and marked, finished calls included."),
     ("stop", "Answers can be stopped one by one or together; what has come is kept."),
     ("busy", "While answers are under way nothing else is sent, and it is said."),
@@ -467,14 +471,14 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("format-text", "Content reads as text, in its order, with compact JSON of calls where asked for."),
     ("format-payload", "What a tool gave is an object for Gemini, whatever it was."),
     ("format-history", "A history is spelled for Gemini, ChatGPT and Claude; other content is refused."),
-    ("chunks", "Streams are told as chunks of text and whole calls, each once, and none that was cut."),
+    ("chunks", "Streams become chunks of text and whole calls, each once, and none that was cut."),
     # History
     ("store", "Conversations are saved, loaded, listed, renamed and deleted; times and revisions are kept."),
     ("store-users", "Users do not see each other's conversations."),
     ("store-sql", "SQLite is a store with the same behaviour."),
     ("store-postgres", "PostgreSQL is a store by an extra."),
     ("search", "Conversations are found by their words."),
-    ("two-writers", "Nobody overwrites what he has not seen."),
+    ("two-writers", "A save must name the revision it read: unseen changes are never overwritten."),
     ("names", "Names become files of any system, without collisions."),
     ("atomic", "A save is all or nothing."),
     ("schema", "Files have a schema version, and unknown keys survive."),
@@ -487,7 +491,7 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("show-as", "An answer is shown in any wire format, with the losses."),
     # Tokens
     ("token-estimate", "Tokens are counted exactly where a tokenizer is there, else estimated, for any script."),
-    ("token-lazy", "A tokenizer that has to be fetched or is not there keeps nobody waiting."),
+    ("token-lazy", "A tokenizer that has to be fetched or is missing delays no answer."),
     ("token-reported", "What a provider reported of earlier answers corrects the count, also after a reload."),
     ("tokens-reported", "Tokens that the provider reports are stored with the answer."),
     ("window", "The context limit of a model comes from the environment or from a table."),
@@ -526,7 +530,7 @@ WEB: tuple[tuple[str, str], ...] = (
     ("front", "Browsers find the page at `/`; clients of the gateway do not notice it."),
     ("places", "One page has three places, reached by mouse and keyboard, and none forgets what was written in it."),
     ("accessible", "Nothing that axe-core knows of keeps anybody from using the page, in dark and light, on a phone."),
-    ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the key of whoever asks."),
+    ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the user's own key."),
     ("login-throttled", "After a wrong password the next attempts wait before their passwords are looked at."),
     ("login", "Where a gateway has keys, the page asks for one, or for a password, and forgets it with the key."),
 )

@@ -176,7 +176,7 @@ def test_the_arrow_points_one_way() -> None:
     assert wrong == []
 
 
-# Rooms above the layers, each with those that may lean on it. The command line is the roof: nobody stands on it.
+# Packages above the layers, each with those that may import it. Nothing imports the command line.
 LEANED_ON: dict[str, frozenset[str]] = {
     "cli": frozenset({"cli", "__main__"}),
     "chat": frozenset({"chat", "web", "cli", "gateway"}),

@@ -85,7 +85,7 @@ def test_every_mark_is_readable_and_names_a_promise_that_was_made() -> None:
     wrong = [
         f"tests/{file}: {complaint}"
         for file, (ids, complaints) in mentions_by_file().items()
-        for complaint in [*complaints, *(f"nobody promised {name!r}" for name in sorted(ids - PROMISES.keys()))]
+        for complaint in [*complaints, *(f"not in the ledger: {name!r}" for name in sorted(ids - PROMISES.keys()))]
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -222,8 +222,8 @@ def _answer(data: Mapping[str, Any]) -> Detected | None:
 
 
 # ── requests with `messages` ──────────────────────────────────────────────────────────────────────────────────
-# Both formats have them, and servers that speak one borrow keys of the other. So signs are weighed; shapes that nobody
-# borrows count twice. A body without any reads as the format whose plainest request is model and messages.
+# Both formats have them, and servers that speak one borrow keys of the other. So signs are weighed; shapes that are not
+# borrowed count twice. A body without any reads as the format whose plainest request is model and messages.
 
 _ANTHROPIC_KEYS = frozenset(
     {"system", "stop_sequences", "thinking", "anthropic_version", "anthropic_beta", "output_config", "top_k"}

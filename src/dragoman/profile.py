@@ -1,4 +1,4 @@
-"""What a target accepts, as data. Passes and translate read these flags; nobody asks which provider it is."""
+"""What a target accepts, as data. Passes and translate read these flags; no code asks which provider it is."""
 
 from __future__ import annotations
 

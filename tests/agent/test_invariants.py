@@ -1,4 +1,4 @@
-"""Whatever a model does, and whenever somebody cancels: what always holds."""
+"""What always holds, whatever a model does and whenever a run is cancelled."""
 
 from typing import Any
 

@@ -71,7 +71,7 @@ def test_a_whole_session_through_a_pipe(environment: dict[str, str]) -> None:
     assert out.count('-> get_weather {"city":"Paris"}') == 8  # four models, and once more when it is loaded
     assert out.count("<- get_weather Paris: 18 °C, light rain") == 8
     for words in (
-        "(a memo: stored, and sent to nobody)",
+        "(a memo: stored, not sent to a model)",
         "Be brief.",
         "without a mention: @claude",
         "@helper   local/none.gguf, 8,192 tokens",

@@ -1,4 +1,4 @@
-"""The last requests, held for the page: within limits, without keys, and not at all where nobody looks."""
+"""The last requests, held for the page: within limits, without keys, and not at all where the page is off."""
 
 import asyncio
 import gc

@@ -48,7 +48,7 @@ ADDRESS = "http://127.0.0.1:8787"
 
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """At the address that the documentation names, unless somebody else is there."""
+    """At the address that the documentation names, unless the port is taken."""
     with ExitStack() as stack:
         try:
             url, _ = stack.enter_context(served("--port", "8787", cwd=tmp_path_factory.mktemp("run")))

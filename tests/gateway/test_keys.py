@@ -1,4 +1,4 @@
-"""Keys as clients meet them: what they may ask, how much, and what they are told when nobody can look them up."""
+"""Keys as clients meet them: what they may ask, how much, and the error when the store is unreachable."""
 
 import asyncio
 import json

@@ -38,7 +38,7 @@ BRIEF = "brief/claude-sonnet-5"
 
 
 class Balancer:
-    """Connections in turn to whoever can be reached."""
+    """Connections in turn to every gateway that can be reached."""
 
     def __init__(self, urls: list[str]) -> None:
         self._ports = [urlsplit(url).port or 0 for url in urls]

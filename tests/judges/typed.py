@@ -1,6 +1,6 @@
 """What a vendor's TypedDict says about a value, key by key: nothing missing, nothing unknown, every value of its type.
 
-Pydantic ignores unknown keys of a TypedDict and looks into an Iterable only when somebody reads it; a judge must do
+Pydantic ignores unknown keys of a TypedDict and looks into an Iterable only when it is read; a judge must do
 neither.
 """
 

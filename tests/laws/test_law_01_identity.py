@@ -121,6 +121,6 @@ def test_keys_and_nulls_nobody_knows_stay_where_they_stand_in_an_error(sample: S
 
 
 def with_unknown_keys(body: dict[str, Any]) -> Iterator[bytes]:
-    """The body once more for every object in it, with keys there that nobody knows, one of them null."""
+    """The body once more for every object in it, with unknown keys there, one of them null."""
     for _, variant in variants(body, lambda found: {**found, "x_unknown": {"deep": [1.5, None]}, "x_null": None}):
         yield json.dumps(variant).encode()

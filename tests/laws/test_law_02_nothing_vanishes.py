@@ -121,7 +121,7 @@ def test_every_text_of_an_answer_arrives_or_is_told(target: str, completion: ir.
 
 # ── fields ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# (kind, field): why taking it away may change nothing and still nobody has lost anything.
+# (kind, field): why taking it away may change nothing although nothing is lost.
 NOT_SAID_ON_THE_WIRE = {
     ("Request", "origin"): "where a request came from is our own note",
     ("ToolCall", "arguments"): "the text says the same",

@@ -84,7 +84,7 @@ def test_other_processes_with_other_hash_seeds_give_the_same_bytes() -> None:
 @promise("report:80", "report:47")
 @pytest.mark.parametrize("sample", REQUESTS, ids=str)
 def test_key_order_of_the_source_does_not_shuffle_the_target(sample: Sample) -> None:
-    """Tools and schema keys leave in the order in which they came; the order of top-level keys is nobody's business."""
+    """Tools and schema keys leave in the order in which they came; the order of top-level keys is free."""
     turned = dict(reversed(sample.body.items()))
     for target in (name for name in FORMATS if name != sample.format):
         straight = dragoman.translate_request(sample.body, source=sample.format, target=target)

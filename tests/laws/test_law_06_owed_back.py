@@ -1,4 +1,4 @@
-"""Law 6. Opaque vendor data returns to its own family, on its own part, and reaches nobody else.
+"""Law 6. Opaque vendor data returns to its own family, on its own part, and reaches no other.
 
 An answer of one vendor is translated for a client of another format; the client echoes it in its next request; that
 request is translated back. What the vendor minted must be there again, on the part it came on. And when the same

@@ -24,7 +24,7 @@ def assert_paired(messages: tuple[ir.Message, ...]) -> None:
     seen: set[str] = set()
     for message in messages:
         for result in message.tool_results:
-            assert waiting, f"nobody asked for {result}"
+            assert waiting, f"no call for {result}"
             call = waiting.pop(0)
             assert (result.tool_call_id, result.name) == (call.id, call.name)
         if message.role != "tool":

@@ -1,4 +1,4 @@
-"""Law 6 for record formats: a store keeps what any vendor minted, hands it back to that vendor, and to nobody else."""
+"""Law 6 for record formats: a store keeps what any vendor minted, and hands it back to that vendor only."""
 
 from typing import Any
 

@@ -1,3 +1,3 @@
-"""Skipped tests that nobody should overlook."""
+"""Skipped tests that must not be overlooked."""
 
 NOT_TRIED = "NOT TRIED:"

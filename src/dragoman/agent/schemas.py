@@ -166,7 +166,7 @@ def _foreign(kind: Any) -> dict[str, Any]:
 
 def _foreign_value(kind: Any, value: Any) -> Any:
     if is_model(kind):
-        # As JSON and strict: "5" is no number, and a date is still written as text.
+        # As JSON and strict: "5" is not a number, and a date is still written as text.
         return kind.model_validate_json(bytes(to_raw(value)), strict=True)
     if isinstance(value, kind):
         return value

@@ -20,7 +20,7 @@ from dragoman.drivers.credentials import (
     FreshToken,
     GoogleToken,
     KeyInHeader,
-    Nobody,
+    NoCredentials,
     amazon_credentials,
     amazon_region,
     google_credentials,
@@ -205,12 +205,12 @@ def _keyed(
     if not key:
         if provider.key_required:
             raise _missing(provider, "api_key", provider.key_environment)
-        return Nobody(), place
+        return NoCredentials(), place
     return KeyInHeader(key, header, word), place
 
 
 def _nobody(_provider: Provider, _given: Options, place: dict[str, str], _environment: Environment) -> Found:
-    return Nobody(), place
+    return NoCredentials(), place
 
 
 def _google(provider: Provider, given: Options, place: dict[str, str], environment: Environment) -> Found:

@@ -31,8 +31,8 @@ class Credential(Protocol):
     async def sign(self, request: HttpRequest) -> HttpRequest: ...
 
 
-class Nobody:
-    """Servers that ask no questions."""
+class NoCredentials:
+    """For servers that need no key."""
 
     secrets: Sequence[Secret] = ()
 

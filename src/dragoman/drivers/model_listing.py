@@ -28,7 +28,9 @@ async def list_models(channel: Channel) -> list[str]:
         found = parse_json(body)[listing.items]
         return [_bare(entry[listing.id]) for entry in found]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise failed("server", f"{channel.provider.name} answered with something that is no list of models") from error
+        raise failed(
+            "server", f"{channel.provider.name} answered with something that is not a list of models"
+        ) from error
 
 
 def _bare(name: Any) -> str:

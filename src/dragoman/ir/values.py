@@ -1,7 +1,7 @@
 """The ground the intermediate format stands on: frozen values, and JSON kept exactly as it was written.
 
 A JSON-valued field (arguments of a call, value of a result, a schema, metadata) holds either a Python value that
-somebody built, or the exact bytes a wire gave us. Reading the field always gives the Python value; encoding always
+was built in code, or the exact bytes a wire gave us. Reading the field always gives the Python value; encoding always
 gives the exact bytes. So 1.0 stays 1.0, 2**53+1 stays itself, 1e400 survives, key order and duplicate keys survive,
 and what is not read is never parsed.
 """

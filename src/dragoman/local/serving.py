@@ -1,7 +1,7 @@
 """The process that holds the model: `python -m dragoman.local.serving`. Its parent is `dragoman.local.servers`.
 
-One line of JSON comes in, what to serve; one goes out, where. It ends when its standard input does, so it outlives
-nobody: a parent that dies closes that too.
+One line of JSON says what to serve, one where it is served. It ends when its standard input does, so it cannot outlive
+its parent.
 """
 
 from __future__ import annotations

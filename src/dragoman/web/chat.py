@@ -39,7 +39,7 @@ class Asked(Struct, frozen=True):
     names: Mapping[str, str]
     """Of the path."""
     rooms: Rooms
-    """Of whoever asks."""
+    """The user's own."""
     streams: Streams
 
     @property

@@ -29,9 +29,9 @@ class Furnishing(Struct, frozen=True, kw_only=True):
     tools: Sequence[Tool] = ()
     permissions: Hook | None = None
     catalogue: Callable[[], Awaitable[Sequence[str]]] | None = None
-    """Models that could be chosen, as far as somebody knows."""
+    """Models that could be chosen, as far as they are known."""
     warning: str = ""
-    """What whoever opens the page should know."""
+    """Notes for every user who opens the page."""
 
 
 class Room:

@@ -1,4 +1,4 @@
-"""A body of one format in every other, with what is lost on the way, and what it is in words. Asks nobody anything."""
+"""A body of one format in every other, with its losses and a description in words. No network is used."""
 
 from __future__ import annotations
 

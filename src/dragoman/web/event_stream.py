@@ -139,7 +139,7 @@ def _clients(gateway: Gateway, url: str) -> Iterator[ClientLines]:
 
 
 def _some_model(gateway: Gateway) -> str:
-    """One that may be asked: of Anthropic, who answers every first run, or of whoever is there."""
+    """A model for a first question: one of Anthropic's if there is one, otherwise the first in the list."""
     places = {place.name: place for place in gateway.router.available()}
     place = places.get(_WELL_KNOWN) or next(iter(places.values()), None)
     if place is None:

@@ -49,7 +49,7 @@ HEADERS = {
 
 
 class Person(Struct, frozen=True):
-    """Whoever uses the page."""
+    """A user of the page."""
 
     name: str = ""
     """Of the key that was shown."""
@@ -58,7 +58,7 @@ class Person(Struct, frozen=True):
     sees_all: bool = True
     """Whether requests of others are shown, too."""
     key: str = ""
-    """The key itself: what a person asks through the page is asked with it. It is told to nobody."""
+    """The key itself: requests made through the page use it. It is never shown."""
 
 
 KeyCheck: TypeAlias = Callable[[str], Awaitable[tuple[str, str] | None]]
@@ -149,7 +149,7 @@ class Guard:
         return None
 
     async def person(self, head: Head) -> Person | None:
-        """Who asks; nobody that we know of has to log in."""
+        """The user of this request; None if there is no login."""
         if not self.asks:
             return _ANYBODY
         person = self._sessions.get(_sum(_cookie(head)))

@@ -26,11 +26,11 @@ from dragoman.web.streams import Stream, Streams
 _DAY = 86_400.0
 _TOGETHER = 0.1
 """Seconds for which changes are gathered: people see no difference, and a busy gateway has less to tell."""
-# What one worker shows to another, for whoever is named in the query.
+# What one worker shows to another, for the user named in the query.
 _SNAPSHOT, _FEED, _REQUEST = "/_/own/snapshot", "/_/own/feed", "/_/own/request"
 
 Allowed: TypeAlias = Callable[[], Awaitable[bool]]
-"""Whether whoever looks may still see it."""
+"""Whether the viewer may still see it."""
 
 
 def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environment) -> Place:

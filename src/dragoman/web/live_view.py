@@ -61,7 +61,7 @@ def shown(body: Body | None) -> Shown | None:
 
 
 def text_of(content: bytes) -> str:
-    """As text. Frames of Bedrock are told by what is in them: one line of JSON for each."""
+    """As text. Bedrock's binary frames are shown by their content: one line of JSON for each."""
     if not begins_with_frame(content):
         return content.decode("utf-8", "replace")
     return Frames().text(content)

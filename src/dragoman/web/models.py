@@ -1,4 +1,4 @@
-"""Models for the chat of a gateway: whoever that can reach, asked through it like by any other client.
+"""Models for the chat of a gateway: all that it can reach, asked through it like by any other client.
 
 So limits, budgets, routes and fallbacks hold for the chat too, and what it asks is seen among the live requests.
 """
@@ -17,12 +17,12 @@ from dragoman.gateway.routing import Router
 _ANY_FORMAT = "openai-chat"
 _UNSPOKEN = frozenset({"vertex", "bedrock-converse"})
 """Formats whose own drivers want credentials that a gateway does not."""
-_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - whoever listens there is also here
+_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - a server that listens there is reachable on loopback
 _PATTERN = frozenset("*?[")
 
 
 class Asking:
-    """How to ask a gateway, with a key of whoever chats."""
+    """How to ask a gateway, with the key of the user who chats."""
 
     def __init__(self, url: str, key: str) -> None:
         split = urlsplit(url)
@@ -48,7 +48,7 @@ class Asking:
 
 
 def reachable(router: Router, environment: Mapping[str, str]) -> dict[str, str]:
-    """Name -> model, for every provider and every route that could be asked; the usual ones where there is nobody."""
+    """Name -> model, for every provider and every route that could be asked; the usual ones where there are none."""
     usual = configured((), environment)
     named = {ALIASES.get(head, head): name for name, model in usual.items() if (head := model.partition("/")[0])}
     found = dict(_of_providers(router, usual, named))

@@ -32,7 +32,7 @@ class _Playground:
     async def cross(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         given = msgspec.json.decode(exchange.body, type=Given)
         try:
-            async with self._crossing:  # one at a time, and beside whoever is served
+            async with self._crossing:  # one at a time, off the event loop
                 understood = await asyncio.to_thread(cross, given)
         except Unclear as unclear:
             told = {"error": str(unclear), "problem": unclear.problem, "place": unclear.place}

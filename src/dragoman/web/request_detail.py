@@ -195,7 +195,7 @@ def _whole(held: CapturedRequest, last: Attempt | None) -> Answer:
     received = None if last is None else last.answer
     if _counts(held):
         return Answer(received=shown(received), sent=shown(held.answer))
-    if received is None:  # nobody was asked, or nobody answered: the words are ours
+    if received is None:  # no upstream was asked, or none answered: the text is ours
         meant = None if held.answer is None else meant_by_answer(held.answer, held.record.client, held.record.status)
         return Answer(meant=meant, sent=shown(held.answer))
     assert last is not None  # noqa: S101 - whose answer this is

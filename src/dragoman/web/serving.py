@@ -154,7 +154,7 @@ async def serve_forever(
     address: tuple[str, int],
     password: str | None,
 ) -> int:
-    """Until somebody stops it. Tools of MCP servers join the rooms' own."""
+    """Serves until it is stopped. Tools of MCP servers join the conversation's own."""
     async with McpServers(servers) as connected:
         rooms.furnish((*tools, *connected.tools(taken=[one.name for one in tools])))
         recovered = rooms.recover()

@@ -39,7 +39,7 @@ class Streams:
 
 
 class Stream:
-    """Server-sent events. A page whose stream has ended comes back by itself and begins anew."""
+    """Server-sent events. A page whose stream has ended reconnects by itself and starts from the beginning."""
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams

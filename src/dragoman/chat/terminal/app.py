@@ -96,9 +96,9 @@ class TerminalChat:
     def _memo(self, text: str) -> None:
         name = stranger(text, tuple(self._service.participants))
         if name is None:
-            self._screen.line("(a memo: stored, and sent to nobody)", "dim")
+            self._screen.line("(a memo: stored, not sent to a model)", "dim")
         else:
-            self._screen.line(f"(there is no @{name} here: a memo, stored, and sent to nobody)", "yellow")
+            self._screen.line(f"(there is no @{name} here: a memo, stored, not sent to a model)", "yellow")
 
     def _on_event(self, event: AnyChatEvent) -> None:
         if isinstance(event, PermissionAsked):

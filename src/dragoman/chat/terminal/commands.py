@@ -60,7 +60,7 @@ def _model(desk: Desk, text: str) -> None:
         raise ValueError("which model? /model NAME PROVIDER/MODEL")
     desk.screen.rows([(f"@{one.name}", f"{one.model}, {one.window:,} tokens") for one in service.participants.values()])
     default = " ".join(f"@{one}" for one in service.options.default)
-    desk.screen.line(f"without a mention: {default or 'a memo, for nobody'}", "dim")
+    desk.screen.line(f"without a mention: {default or 'stored as a memo'}", "dim")
 
 
 def _share(desk: Desk, text: str) -> None:

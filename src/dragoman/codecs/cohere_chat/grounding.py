@@ -40,7 +40,7 @@ _PLAN, _THINKING, _TEXT = "PLAN", "THINKING_CONTENT", "TEXT_CONTENT"
 
 
 def decode_documents(held: Raw) -> list[Document] | None:
-    """The documents of a request; None where this is no list of them."""
+    """The documents of a request; None if it is not a list of them."""
     try:
         items = _items(held)
     except msgspec.DecodeError:
@@ -121,7 +121,7 @@ class Cited(NamedTuple):
 
 
 def decode_citations(held: Raw) -> list[Cited] | None:
-    """The citations of a message; None where this is no list of them."""
+    """The citations of a message; None if it is not a list of them."""
     try:
         return [decode_citation(item) for item in _items(held)]
     except msgspec.DecodeError:

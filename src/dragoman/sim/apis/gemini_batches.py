@@ -65,7 +65,7 @@ def upload(visit: Visit) -> Answered:
         raise _invalid("Uploads start with X-Goog-Upload-Protocol: resumable and X-Goog-Upload-Command: start.")
     size = headers.get("x-goog-upload-header-content-length", "")
     if size and not size.isdecimal():
-        raise _invalid("X-Goog-Upload-Header-Content-Length is no number.")
+        raise _invalid("X-Goog-Upload-Header-Content-Length is not a number.")
     body = visit.exchange.json() if visit.exchange.body else {}
     given = object_at(body, "file")
     name = text_at(given, "name") or _new_file_id(visit)
