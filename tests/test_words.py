@@ -28,7 +28,10 @@ ALLOWED = frozenset({"a river carries words between two towns that share no lang
 
 
 def _prose(path: Path) -> list[tuple[int, str]]:
-    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+    text = path.read_text(encoding="utf-8")
+    if not any(pattern.search(text) for pattern in PATTERNS):  # cutting all files into tokens takes many seconds
+        return []
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return [(token.start[0], token.string) for token in tokens if token.type in {tokenize.COMMENT, tokenize.STRING}]
 
 

@@ -17,7 +17,7 @@ class ConfigFile(Struct, frozen=True):
     path: Path | None = None
     """None: there is no file, and the defaults hold."""
     is_trusted: bool = True
-    """False for a file that merely lies in the current folder: it may be part of somebody else's project."""
+    """False for a file that merely lies in the current folder: it may be part of a foreign project."""
 
 
 def find_config_file(given: Path | None = None, environment: Mapping[str, str] = os.environ) -> ConfigFile:
