@@ -427,6 +427,10 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("unpacking", "Packed bodies are unpacked within the limits and to their end, clients' and upstreams'."),
     ("documented", "The examples of docs/gateway.md are right."),
     (
+        "batches",
+        "Batches of three vendors' APIs pass to a provider that has them; others run here, and survive a restart.",
+    ),
+    (
         "pass-through",
         "Images, audio, moderations, files and the like pass byte-exact to an upstream that has them, else: 501.",
     ),

@@ -131,13 +131,14 @@ class Access:
     def required(self) -> bool:
         return bool(self._grants) or (self._ledger is not None and self._ledger.locked)
 
-    async def caller(self, format: str, head: Head) -> Caller:
+    async def caller(self, format: str, head: Head, digest: str = "") -> Caller:
+        """Raises `Denied`. `digest` is that of a key that was shown earlier, for a request made for its owner."""
         if not self.required:
             return Caller(self, None, format)
         key = presented_key(head)
-        if not key:
+        if not key and not digest:
             raise Denied(missing_key(format))
-        grant = await self.find(digest_of(key))
+        grant = await self.find(digest or digest_of(key))
         if grant is None:
             raise Denied(wrong_key(format))
         return Caller(self, grant, format)

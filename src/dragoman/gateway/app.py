@@ -13,6 +13,7 @@ import msgspec
 from dragoman.errors import DecodeError
 from dragoman.gateway.access import Access, Caller, Denied
 from dragoman.gateway.adapted_exchange import ADAPTERS, AdaptedExchange
+from dragoman.gateway.batch_runner import BatchRunner
 from dragoman.gateway.body_log import logged_bodies
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
@@ -77,6 +78,7 @@ class Gateway:
         self._stateful = {one.format: one for one in (self.responses, self.interactions)}
         """The formats with a state, by name."""
         self.signatures = SignatureMemory(responses.store, router.config.server.signature_seconds)
+        self.batches = BatchRunner(responses.store.objects, self, lambda: self.config.server, log)
         self.capture = capture
         """None: the page is off, and no requests are captured."""
         self.tracing: Tracing | None = None
@@ -210,7 +212,7 @@ class Gateway:
         """Who asks: checked before any of the body is read, which is then in `exchange.body`."""
         if "origin" in exchange.head.headers:
             self._check_page(exchange)
-        caller = await self.access.caller(endpoint.format, exchange.head)
+        caller = await self.access.caller(endpoint.format, exchange.head, exchange.digest)
         record.key, record.key_id = caller.name, caller.id
         try:
             await exchange.receive()

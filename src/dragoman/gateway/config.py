@@ -66,6 +66,12 @@ class Server(_Table, frozen=True, kw_only=True):
     """Rates and concurrency: `redis://…`, `env:NAME`, or `memory` of each process; empty is where the keys are."""
     lease_seconds: float = 15.0
     """For so long a request under way counts after its gateway has died."""
+    batch_concurrency: int = 4
+    """Requests of batch jobs that each process runs at a time, for providers without batches; 0 runs none."""
+    batch_seconds: float = 86_400.0
+    """After this, requests of a batch that have not begun expire."""
+    batch_bytes: int = 1 << 30
+    """Bytes of files and batches that are kept here for one key."""
     log: Literal["auto", "json", "text", "off"] = "auto"
     """How requests are logged to standard error: `auto` is `text` on a terminal and `json` elsewhere."""
     origins: tuple[str, ...] = ()

@@ -152,7 +152,7 @@ class Exchange:
     The body is not read until `receive` is called: handlers check first who asks.
     """
 
-    __slots__ = ("also", "body", "head", "heard", "local", "started", "whole")
+    __slots__ = ("also", "body", "digest", "head", "heard", "local", "started", "whole")
 
     def __init__(self, head: Head) -> None:
         self.head = head
@@ -164,6 +164,8 @@ class Exchange:
         """Called with an answer that is sent whole."""
         self.local: LocalResponses | None = None
         """What the connection of this request remembers, where it is a WebSocket."""
+        self.digest = ""
+        """Of the key of a request that the gateway makes itself for a client, such as one of a batch."""
         self.started = False
         self.whole = False
         """Whether the answer has been sent to its end."""

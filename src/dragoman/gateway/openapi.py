@@ -29,6 +29,7 @@ class Described(Struct, frozen=True):
 
 
 _GENERATE = "Ask a model"
+_BATCH = "Start a batch of requests"
 _COUNT = "Count the tokens of a request"
 _VERTEX = "/v1/projects/{project}/locations/{location}"
 _PASSED: tuple[tuple[str, str, str, str], ...] = (
@@ -87,11 +88,20 @@ DESCRIBED: tuple[Described, ...] = (
     Described("POST", "/v1/conversations/{id}/items", "create_items", "Add items", "openai-responses"),
     Described("GET", "/v1/conversations/{id}/items/{item}", "conversation_item", "One item", "openai-responses"),
     Described("DELETE", "/v1/conversations/{id}/items/{item}", "delete_item", "Delete an item", "openai-responses"),
+    Described("POST", "/v1/batches", "pass", _BATCH, "openai-chat"),
+    Described("GET", "/v1/batches/{id}", "pass", "A batch", "openai-chat"),
+    Described("POST", "/v1/batches/{id}/cancel", "pass", "Cancel a batch", "openai-chat"),
     Described("POST", "/v1/messages", "generate", _GENERATE, "anthropic-messages"),
+    Described("POST", "/v1/messages/batches", "pass", _BATCH, "anthropic-messages"),
+    Described("GET", "/v1/messages/batches/{id}", "pass", "A batch", "anthropic-messages"),
+    Described("GET", "/v1/messages/batches/{id}/results", "pass", "Its results", "anthropic-messages"),
+    Described("POST", "/v1/messages/batches/{id}/cancel", "pass", "Cancel a batch", "anthropic-messages"),
     Described("POST", "/v1/messages/count_tokens", "count", _COUNT, "anthropic-messages"),
     Described("POST", "/v1beta/models/{model}:generateContent", "generate", _GENERATE, "gemini"),
     Described("POST", "/v1beta/models/{model}:streamGenerateContent", "generate", f"{_GENERATE}, streamed", "gemini"),
     Described("POST", "/v1beta/models/{model}:countTokens", "count", _COUNT, "gemini"),
+    Described("POST", "/v1beta/models/{model}:batchGenerateContent", "pass", _BATCH, "gemini"),
+    Described("GET", "/v1beta/batches/{id}", "pass", "A batch", "gemini"),
     Described("POST", "/v1beta/interactions", "generate", _GENERATE, "gemini-interactions"),
     Described("GET", "/v1beta/interactions/{id}", "interaction", "A stored interaction", "gemini-interactions"),
     Described("DELETE", "/v1beta/interactions/{id}", "delete_interaction", "Delete it", "gemini-interactions"),

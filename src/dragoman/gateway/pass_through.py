@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Raw, Struct, structs
@@ -24,6 +24,8 @@ from dragoman.drivers.remote import Call
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import DecodeError, ProviderError
 from dragoman.gateway.access import Caller, Denied, presented_key
+from dragoman.gateway.batch_endpoints import Here, listed_here, serve_here
+from dragoman.gateway.batch_formats import address_of
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.client_request import with_model
 from dragoman.gateway.content_type import BadBody, check_content_type
@@ -31,7 +33,7 @@ from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.other_endpoints import query_for_upstream
-from dragoman.gateway.passed_endpoints import Passed
+from dragoman.gateway.passed_endpoints import PROVIDER_HEADER, Passed
 from dragoman.gateway.relay import OpenAnswer, failed_as, kept_headers
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import PLAIN, Candidate, Plan
@@ -43,8 +45,6 @@ from dragoman.ir import Failure, Usage
 if TYPE_CHECKING:
     from dragoman.gateway.app import Gateway
 
-PROVIDER_HEADER = "x-dragoman-provider"
-"""Names the provider of a request that names no model."""
 _AGENT = f"dragoman/{dragoman.__version__}"
 _NOT_IMPLEMENTED = 501
 _BODILESS = frozenset({204, 304})
@@ -74,6 +74,8 @@ _BACK = (
     "openai-version",
     "x-num-tokens",
 )
+_CURSORS = ("after", "after_id", "before_id", "pageToken")
+_RESULTS_URL = re.compile(rb'("results_url"\s*:\s*")https?://[^"]*?(/v1/messages/batches/)')
 _TAIL = 16 << 10
 _USAGE = re.compile(r'"(?:usage|usageMetadata|meta)"\s*:\s*(?=\{)')
 _encode = msgspec.json.encode
@@ -85,17 +87,20 @@ async def pass_through(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
     assert row is not None  # noqa: S101 - `match_endpoint` gives it with this operation
     caller = await gateway.admitted(endpoint, exchange, record)
     _check_body(exchange.head)
+    chosen = await serve_here(gateway, endpoint, exchange, record, caller)
+    if chosen is True:
+        return
     named = model_in(exchange.body, exchange.head) if row.has_model else ""
     model = endpoint.model or _bare(named)
-    plan = await _plan(gateway, row, endpoint, exchange.head, caller, model)
+    plan = chosen or await _plan(gateway, row, endpoint, exchange.head, caller, model)
     record.model, record.route = model, plan.route
     await gateway.enter_at(caller, record)
     try:
         opened = await gateway.relay.first_answer(plan, record, _attempt(gateway, endpoint, exchange, record, named))
         try:
             record.status, record.first_byte = opened.response.status, time.perf_counter() - record.started
-            if row.holding in {"create", "list"} or opened.response.status in _BODILESS:
-                await _send_whole(gateway, row, opened, exchange, record, caller)
+            if row.holding in {"create", "list"} or row.mentions or opened.response.status in _BODILESS:
+                await _send_whole(opened, Here(gateway, endpoint, exchange, record, caller))
             else:
                 await _send_as_it_comes(gateway, opened, exchange, record, caller)
             record.complete = True
@@ -130,7 +135,13 @@ async def _plan(gateway: Gateway, row: Passed, endpoint: Endpoint, head: Head, c
         able = tuple(one for one in able if _has(row, one, gateway))
         if able and caller.allows(f"{place}/{model or row.name}"):
             return Plan(place, able, PLAIN)
+    if row.here and row.holding == "one" and gateway.batches.is_enabled:  # it would be kept here
+        raise _unknown(row, endpoint.id)
     raise BadBody(_no_provider(row, [named] if named else []))
+
+
+def _unknown(row: Passed, id: str) -> UnknownResponse:
+    return UnknownResponse(Failure("not_found", f"No such {row.name} object: {id}", 404, parameter="id"))
 
 
 def _able(row: Passed, upstreams: Sequence[Any], model: str) -> tuple[Candidate, ...]:
@@ -163,8 +174,7 @@ async def _noted(gateway: Gateway, row: Passed, id: str, caller: Caller) -> str 
     except UnknownResponse:
         if caller.grant is None:
             return None
-        words = f"No such {row.name} object: {id}"
-        raise UnknownResponse(Failure("not_found", words, 404, parameter="id")) from None
+        raise _unknown(row, id) from None
     return found.upstream if isinstance(found, Noted) else None
 
 
@@ -254,7 +264,7 @@ def _attempt(
         record.upstream, record.target = candidate.upstream.name, candidate.model
         record.format = channel.provider.format
         body = with_routed_model(exchange.body, head, named, candidate.model)
-        path = row.providers[channel.provider.name] + endpoint.path
+        path = row.providers[channel.provider.name] + _path_with_model(endpoint, candidate.model)
         call = Call.about(
             HttpRequest(
                 method=head.method,
@@ -268,6 +278,13 @@ def _attempt(
         return await gateway.relay.open(call, candidate, same=True)
 
     return attempt
+
+
+def _path_with_model(endpoint: Endpoint, model: str) -> str:
+    """Where the part of the path that is passed on names the model, it is the upstream's name."""
+    before, found, after = endpoint.path.rpartition(":")
+    folder, _, _ = before.partition("/models/")
+    return f"{folder}/models/{quote(model, safe='')}:{after}" if found and "/models/" in before else endpoint.path
 
 
 def _target(path: str, candidate: Candidate) -> Target:
@@ -338,11 +355,11 @@ async def _send_as_it_comes(
     exchange.finish()
 
 
-async def _send_whole(
-    gateway: Gateway, row: Passed, opened: OpenAnswer, exchange: Exchange, record: Record, caller: Caller
-) -> None:
+async def _send_whole(opened: OpenAnswer, here: Here) -> None:
     """Answers that say what the provider keeps: whose it is has to be noted, or looked up."""
-    response = opened.response
+    gateway, exchange, record, caller = here.gateway, here.exchange, here.record, here.caller
+    row, response = here.endpoint.passed, opened.response
+    assert row is not None  # noqa: S101 - see pass_through
     try:
         body = await read_whole(response, _MOST_LISTED)
     except ProviderError as error:
@@ -350,8 +367,10 @@ async def _send_whole(
     if row.holding == "create":
         for id in _ids_in(body, row):
             await gateway.responses.note(held_id(row, id), record.upstream, caller.id)
-    elif row.holding == "list" and caller.grant is not None:
-        body = await _own_entries(gateway, row, body, caller)
+    elif row.holding == "list":
+        body = await _own_entries(gateway, row, body, caller) if caller.grant is not None else body
+        body = await _with_own_batches(here, row, body)
+    body = await _mentioned(here, row, body)
     tail = UsageReader()
     tail.feed(body)
     record.usage = tail.usage()
@@ -361,6 +380,35 @@ async def _send_whole(
     if _UPLOAD_URL in headers:
         headers[_UPLOAD_URL] = _upload_url(headers[_UPLOAD_URL], exchange.head, opened.upstream.channel.base_url)
     exchange.send(response.status, headers, body)
+
+
+async def _mentioned(here: Here, row: Passed, body: bytes) -> bytes:
+    """Files that a job has made are the client's; addresses at the provider are addresses here.
+
+    Anthropic's SDK fetches results from the address that the batch names, with the client's key for this gateway.
+    """
+    if "results_url" in row.mentions:
+        return _RESULTS_URL.sub(rb"\g<1>" + address_of(here.exchange.head).encode() + rb"\2", body)
+    for path in row.mentions:
+        for id in _ids_in(body, structs.replace(row, id=path)):
+            await here.gateway.responses.note(f"files/{id.rpartition('/')[2]}", here.record.upstream, here.caller.id)
+    return body
+
+
+async def _with_own_batches(here: Here, row: Passed, body: bytes) -> bytes:
+    """The first page of a list begins with what this gateway keeps itself."""
+    asked = here.exchange.head.parameters
+    if not row.here or not here.gateway.batches.is_enabled or any(name in asked for name in _CURSORS):
+        return body
+    shown, _ = await listed_here(here)
+    if not shown:
+        return body
+    try:
+        fields = msgspec.json.decode(body, type=dict[str, Raw])
+        entries = msgspec.json.decode(fields.get(row.items, Raw(b"[]")), type=list[Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return body
+    return _encode({**fields, row.items: [*shown, *entries]})
 
 
 def _ids_in(body: bytes, row: Passed) -> list[str]:

@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+PROVIDER_HEADER = "x-dragoman-provider"
+"""Names the provider of a request that names no model."""
 Holding: TypeAlias = Literal["", "create", "one", "list"]
 """What a request does to things that the provider keeps in the account: makes one, refers to one, lists them."""
 
@@ -33,6 +35,10 @@ class Passed(Struct, frozen=True, kw_only=True):
     """Of a list: the key of its entries."""
     id: str = "id"
     """The key of the id in what is made and listed."""
+    here: str = ""
+    """What the gateway does itself with what it keeps: a key of `batch_endpoints.HERE`."""
+    mentions: tuple[str, ...] = ()
+    """Keys of files that an answer names, which are then the client's too."""
     by_headers: bool = False
     """Another format has the same path: only a client whose headers tell its format asks for this one."""
 
@@ -53,6 +59,7 @@ _RERANK = {"together": "", "fireworks": "", "cohere": "/v1", **_COMPATIBLE}
 _FILES = {**_OPENAI, **_AZURE, "mistral": "", "groq": "", "together": "", **_COMPATIBLE}
 _UPLOADS = {**_OPENAI, **_AZURE}
 _FINE_TUNING = {**_OPENAI, **_AZURE, "mistral": ""}
+BATCH_PROVIDERS = {**_OPENAI, **_AZURE, "groq": "", "together": ""}
 _GEMINI = {"gemini": "", "gemini-interactions": ""}
 _VERTEX = {"vertex": "", "vertex-interactions": ""}
 
@@ -84,12 +91,12 @@ def _model_row(name: str, path: str, providers: Mapping[str, str]) -> Passed:
     return _row(name, "POST", path, providers, has_model=True, before=f"(?:{_V1}|{_DEPLOYMENT})")
 
 
-_OF_FILES: tuple[tuple[str, str, Holding], ...] = (
-    ("POST", "/files", "create"),
-    ("GET", "/files", "list"),
-    ("GET", f"/files/{_ID}", "one"),
-    ("DELETE", f"/files/{_ID}", "one"),
-    ("GET", f"/files/{_ID}/content", "one"),
+_OF_FILES: tuple[tuple[str, str, Holding, str], ...] = (
+    ("POST", "/files", "create", "create_file"),
+    ("GET", "/files", "list", "list_files"),
+    ("GET", f"/files/{_ID}", "one", "file"),
+    ("DELETE", f"/files/{_ID}", "one", "delete_file"),
+    ("GET", f"/files/{_ID}/content", "one", "file_content"),
 )
 """Anthropic has them at the same paths as OpenAI: the client's headers tell them apart."""
 _OF_COLLECTIONS: tuple[tuple[str, str, Holding], ...] = (
@@ -101,7 +108,7 @@ _OF_COLLECTIONS: tuple[tuple[str, str, Holding], ...] = (
 )
 
 
-def _google_rows(name: str, folder: str, items: str) -> tuple[Passed, ...]:
+def _google_rows(name: str, folder: str, items: str, here: Mapping[str, str] = {}, **more: Any) -> tuple[Passed, ...]:
     """A collection of the Gemini API. In bodies an id stands behind its folder: `files/abc`."""
     one = f"{_GOOGLE}/{folder}/(?P<id>[\\w-]+)"
     rows: tuple[tuple[str, str, Holding], ...] = (
@@ -110,10 +117,76 @@ def _google_rows(name: str, folder: str, items: str) -> tuple[Passed, ...]:
         ("PATCH", one, "one"),
         ("DELETE", one, "one"),
     )
+    fields = {"before": "", "format": "gemini", "items": items, "id": "name", **more}
     return tuple(
-        _row(name, method, path, _GEMINI, holding, before="", format="gemini", items=items, id="name")
+        _row(name, method, path, _GEMINI, holding, here=here.get(f"{method} {holding}", ""), **fields)
         for method, path, holding in rows
     )
+
+
+_OPENAI_MENTIONS = ("output_file_id", "error_file_id")
+_GEMINI_MENTIONS = ("response.responsesFile", "metadata.output.responsesFile")
+_OPENAI_BATCHES: tuple[tuple[str, str, Holding, str], ...] = (
+    ("POST", "/batches", "create", "create_batch"),
+    ("GET", "/batches", "list", "list_batches"),
+    ("GET", f"/batches/{_ID}", "one", "batch"),
+    ("POST", f"/batches/{_ID}/cancel", "one", "cancel_batch"),
+)
+_MESSAGE_BATCHES: tuple[tuple[str, str, Holding, str], ...] = (
+    ("POST", "", "create", "create_batch"),
+    ("GET", "", "list", "list_batches"),
+    ("GET", f"/{_ID}", "one", "batch"),
+    ("DELETE", f"/{_ID}", "one", "delete_batch"),
+    ("POST", f"/{_ID}/cancel", "one", "cancel_batch"),
+    ("GET", f"/{_ID}/results", "one", "batch_results"),
+)
+_GEMINI_BATCH = {"before": "", "format": "gemini", "id": "name"}
+_BATCH_ROWS = (
+    *(
+        _row("batches", method, path, BATCH_PROVIDERS, holding, here=here, mentions=_OPENAI_MENTIONS)
+        for method, path, holding, here in _OPENAI_BATCHES
+    ),
+    *(
+        _row(
+            "batches",
+            method,
+            f"/v1/messages/batches{path}",
+            {"anthropic": ""},
+            holding,
+            here=here,
+            before="",
+            format="anthropic-messages",
+            mentions=() if here == "batch_results" else ("results_url",),
+        )
+        for method, path, holding, here in _MESSAGE_BATCHES
+    ),
+    _row(
+        "batches",
+        "POST",
+        f"{_GOOGLE}/models/(?P<model>.+):batchGenerateContent",
+        _GEMINI,
+        "create",
+        has_model=True,
+        here="create_batch",
+        **_GEMINI_BATCH,
+    ),
+    _row(
+        "batches",
+        "POST",
+        f"{_GOOGLE}/batches/(?P<id>[\\w-]+):cancel",
+        _GEMINI,
+        "one",
+        here="cancel_batch",
+        **_GEMINI_BATCH,
+    ),
+    *_google_rows(
+        "batches",
+        "batches",
+        "operations",
+        {"GET list": "list_batches", "GET one": "batch", "DELETE one": "delete_batch"},
+        mentions=_GEMINI_MENTIONS,
+    ),
+)
 
 
 _PROJECT = r"(?P<version>/v1(?:beta1)?)/(?:projects/[^/]+/locations/[^/]+)"
@@ -148,9 +221,10 @@ PASSED: tuple[Passed, ...] = (
             format="anthropic-messages",
             by_headers=True,
         )
-        for method, path, holding in _OF_FILES
+        for method, path, holding, _ in _OF_FILES
     ),
-    *(_row("files", method, path, _FILES, holding) for method, path, holding in _OF_FILES),
+    *(_row("files", method, path, _FILES, holding, here=here) for method, path, holding, here in _OF_FILES),
+    *_BATCH_ROWS,
     _row("uploads", "POST", "/uploads", _UPLOADS, "create"),
     _row("uploads", "POST", f"/uploads/{_ID}/(?:parts|complete|cancel)", _UPLOADS, "one"),
     _row("fine-tuning", "POST", "/fine_tuning/jobs", _FINE_TUNING, "create", has_model=True),
@@ -158,9 +232,30 @@ PASSED: tuple[Passed, ...] = (
     _row("fine-tuning", "GET", f"/fine_tuning/jobs/{_ID}", _FINE_TUNING, "one"),
     _row("fine-tuning", "POST", f"/fine_tuning/jobs/{_ID}/(?:cancel|pause|resume|start)", _FINE_TUNING, "one"),
     _row("fine-tuning", "GET", f"/fine_tuning/jobs/{_ID}/(?:events|checkpoints)", _FINE_TUNING, "one"),
-    _row("files", "POST", f"/upload{_GOOGLE}/files", _GEMINI, "create", before="", format="gemini", id="file.name"),
-    _row("files", "GET", f"{_GOOGLE}/files/(?P<id>[\\w-]+):download", _GEMINI, "one", before="", format="gemini"),
-    *_google_rows("files", "files", "files"),
+    _row(
+        "files",
+        "POST",
+        f"/upload{_GOOGLE}/files",
+        _GEMINI,
+        "create",
+        before="",
+        format="gemini",
+        id="file.name",
+        here="upload",
+    ),
+    _row(
+        "files",
+        "GET",
+        f"{_GOOGLE}/files/(?P<id>[\\w-]+):download",
+        _GEMINI,
+        "one",
+        before="",
+        format="gemini",
+        here="file_content",
+    ),
+    *_google_rows(
+        "files", "files", "files", {"GET list": "list_files", "GET one": "file", "DELETE one": "delete_file"}
+    ),
     _row(
         "cached contents",
         "POST",

@@ -149,11 +149,13 @@ async def serving(
     server = Server(application, limited)
     await server.listen(bound, tls)
     tending = asyncio.ensure_future(ledger.tend())
+    gateway.batches.start()
     try:
         yield Running(gateway, server, url, ledger, setting, tls)
     finally:
         await fronts.aclose()  # first: streams to pages do not end by themselves
         await server.close(config.drain_seconds)
+        await gateway.batches.close(config.drain_seconds)
         tending.cancel()
         await responses.close()
         await gateway.interactions.close()

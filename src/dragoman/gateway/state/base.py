@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, structs
+
+if TYPE_CHECKING:
+    from dragoman.gateway.state.objects import ObjectStore
 
 Limit: TypeAlias = Literal["requests", "concurrent", "tokens"]
 Group: TypeAlias = Literal["key", "model", "day"]
@@ -211,6 +214,8 @@ class Store(Protocol):
 
     shared: bool
     """Whether other processes can read and write it, now or later."""
+    objects: ObjectStore
+    """Files and batch jobs."""
 
     async def create(self, grant: Grant) -> None:
         """Raises `NameTaken`."""

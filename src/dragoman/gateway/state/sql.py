@@ -19,6 +19,7 @@ from dragoman.gateway.state.base import (
     Unwritable,
     UsageRow,
 )
+from dragoman.gateway.state.objects import OBJECTS_SCHEMA, ObjectStore
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -56,6 +57,7 @@ SCHEMA = (
       PRIMARY KEY (owner, key))
     """,
     "CREATE INDEX IF NOT EXISTS gateway_signatures_by_time ON gateway_signatures (created)",
+    *OBJECTS_SCHEMA,
 )
 # Columns that databases of earlier versions do not have, and what makes them right afterwards.
 ADDED_COLUMNS = (
@@ -119,6 +121,7 @@ class SqlStore:
         self._keeping = 0
         self._remembering = 0
         self.shared = database.shared
+        self.objects = ObjectStore(database)
 
     async def close(self) -> None:
         await self._database.close()

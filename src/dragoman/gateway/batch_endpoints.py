@@ -1,0 +1,575 @@
+"""The batch and file APIs of OpenAI, Anthropic and Gemini, for what the gateway keeps and runs itself.
+
+A batch goes to the provider where all of its models are served by one that has batches. Otherwise the gateway runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import structs
+
+from dragoman.gateway.access import Caller
+from dragoman.gateway.batch_formats import (
+    BATCH_FORMATS,
+    FAILED,
+    SUCCEEDED,
+    BatchAbout,
+    BatchFormat,
+    Created,
+    FileAbout,
+    about_batch,
+    about_file,
+    address_of,
+    anthropic_created,
+    gemini_created,
+    models_of,
+    openai_created,
+    read_gemini,
+    read_openai,
+    refuse,
+    with_inlined,
+)
+from dragoman.gateway.batch_runner import KEPT_SECONDS
+from dragoman.gateway.client_request import with_model
+from dragoman.gateway.content_type import BadBody
+from dragoman.gateway.endpoints import Endpoint
+from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.passed_endpoints import BATCH_PROVIDERS, PROVIDER_HEADER
+from dragoman.gateway.relay import LARGE
+from dragoman.gateway.request_records import Record
+from dragoman.gateway.routing import PLAIN, Candidate, NoSuchModel, Plan
+from dragoman.gateway.state.objects import Stored
+from dragoman.gateway.state_errors import UnknownResponse
+from dragoman.gateway.stored_responses import Noted
+from dragoman.ir import Failure
+from dragoman.multipart import MultipartError, read_form
+
+if TYPE_CHECKING:
+    from dragoman.gateway.app import Gateway
+
+THIS_GATEWAY = "dragoman"
+"""In the header that names a provider: keep and run it here."""
+_JSON = {"content-type": "application/json"}
+_MOST_OPEN = 100
+"""Batches of one key that have not ended."""
+_LONGEST_PAGE, _PAGE = 100, 20
+_encode = msgspec.json.encode
+T = TypeVar("T")
+
+
+class Here(msgspec.Struct):
+    """One request to these APIs."""
+
+    gateway: Gateway
+    endpoint: Endpoint
+    exchange: Exchange
+    record: Record
+    caller: Caller
+
+    @property
+    def format(self) -> str:
+        return self.endpoint.format
+
+    @property
+    def shape(self) -> BatchFormat:
+        return BATCH_FORMATS[self.format]
+
+    @property
+    def id(self) -> str:
+        """As it is stored: Gemini's ids have their folder before them."""
+        row = self.endpoint.passed
+        return f"{row.name}/{self.endpoint.id}" if row is not None and self.shape.names_are_paths else self.endpoint.id
+
+    def send(self, body: object, headers: Mapping[str, str] | None = None) -> None:
+        self.record.status, self.record.complete = 200, True
+        self.exchange.send(200, {**_JSON, "x-request-id": self.record.id, **(headers or {})}, _encode(body))
+
+    async def stored(self, part: str) -> Stored | None:
+        """What the path names, if it is kept here and is the caller's."""
+        found = await self.gateway.batches.store.find(self.id, self.caller.id)
+        return found if found is not None and found.kind == f"{self.format} {part}" else None
+
+    @property
+    def wants_here(self) -> bool:
+        return self.exchange.head.headers.get(PROVIDER_HEADER) == THIS_GATEWAY
+
+    @property
+    def wants_other(self) -> bool:
+        return PROVIDER_HEADER in self.exchange.head.headers and not self.wants_here
+
+
+Handler: TypeAlias = Callable[[Here], Awaitable["bool | Plan"]]
+"""True: answered here. False: an upstream is asked, or the one that the plan names."""
+
+
+async def serve_here(
+    gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record, caller: Caller
+) -> bool | Plan:
+    """Answer from what the gateway keeps. See `Handler`."""
+    row = endpoint.passed
+    if row is None or not row.here or not gateway.batches.is_enabled:
+        return False
+    return await HERE[row.here](Here(gateway, endpoint, exchange, record, caller))
+
+
+async def _off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T:
+    return work(*given) if size <= LARGE else await asyncio.to_thread(work, *given)
+
+
+# ── who runs it ──
+
+
+def _destination(here: Here, models: Iterable[str], row_providers: Mapping[str, str]) -> Plan | None:
+    """The upstream that serves all of these models and has batches; None: this gateway runs them.
+
+    Keys with a budget have their batches run here: only so is what they cost counted before it is too late.
+    """
+    if here.wants_here or here.caller.has_budget:
+        return None
+    router = here.gateway.router
+    found: dict[str, Candidate] = {}
+    for model in models:
+        if not here.caller.allows(model):
+            return None
+        try:
+            first = next(iter(router.plan(model, here.format).candidates), None)
+        except NoSuchModel:
+            return None
+        if first is None or first.upstream.channel.provider.name not in row_providers:
+            return None
+        if router.is_simulated(first.upstream.place):
+            return None
+        found[first.upstream.place] = first
+    if len(found) != 1:
+        return None
+    ((place, candidate),) = found.items()
+    return Plan(place, (candidate,), PLAIN)
+
+
+def _renamed(here: Here, content: bytes, whole: bytes, models: Mapping[str, object]) -> bytes:
+    """The body of the client, with the names that its models have at the upstream."""
+    names = {model: next(iter(here.gateway.router.plan(model, here.format).candidates)).model for model in models}
+    if all(old == new for old, new in names.items()):
+        return whole
+    renamed = []
+    for line in content.split(b"\n"):
+        for model, body in models_of(line).items():
+            named = with_model(bytes(body), model, names.get(model, model))
+            line = line.replace(bytes(body), named, 1)  # noqa: PLW2901 - one body at a time
+        renamed.append(line)
+    return whole.replace(content, b"\n".join(renamed), 1)
+
+
+# ── keeping ──
+
+
+async def _check_room(here: Here, size: int) -> None:
+    used, open_batches = await here.gateway.batches.store.used(here.caller.id)
+    most = here.gateway.batches.most_bytes
+    if used + size > most:
+        words = f"This gateway keeps at most {most} bytes of files and batches for a key; delete some first."
+        raise BadBody(Failure("invalid_request", words, 413))
+    if open_batches >= _MOST_OPEN:
+        words = f"At most {_MOST_OPEN} batches of a key may be under way."
+        raise BadBody(Failure("rate_limit", words, 429, retry_after=60.0))
+
+
+def _new(here: Here, part: str, about: object, **fields: Any) -> Stored:
+    shape = here.shape
+    prefix = shape.file_prefix if part == "file" else shape.batch_prefix
+    now = time.time()
+    return Stored(
+        id=prefix + secrets.token_hex(12),
+        owner=here.caller.id,
+        kind=f"{here.format} {part}",
+        created=now,
+        expires=now + KEPT_SECONDS,
+        about=_encode(about),
+        **fields,
+    )
+
+
+def _show_file(here: Here, stored: Stored) -> dict[str, Any]:
+    return here.shape.show_file(stored, about_file(stored.about), here.exchange.head)
+
+
+# ── files of OpenAI ──
+
+
+async def _create_file(here: Here) -> bool | Plan:
+    """Only files of batches are kept here: what others are for, providers know."""
+    body, head = here.exchange.body, here.exchange.head
+    try:
+        fields = {part.name: part for part in read_form(body, head.headers.get("content-type", ""))}
+    except MultipartError:
+        return False  # the upstream says so in its own words
+    purpose, file = fields.get("purpose"), fields.get("file")
+    if here.wants_other or purpose is None or purpose.content != b"batch" or file is None:
+        return False
+    models = await _off_loop_if_large(len(body), models_of, file.content)
+    plan = _destination(here, models, BATCH_PROVIDERS)
+    if plan is not None:
+        here.exchange.body = await _off_loop_if_large(len(body), _renamed, here, file.content, body, models)
+        return plan
+    await _check_room(here, len(file.content))
+    about = FileAbout(name=file.filename or "", purpose="batch", size=len(file.content))
+    stored = _new(here, "file", about)
+    await here.gateway.batches.store.put(stored, file.content)
+    here.send(_show_file(here, stored))
+    return True
+
+
+async def _file(here: Here) -> bool:
+    stored = await here.stored("file")
+    if stored is None or about_file(stored.about).expected is not None:
+        return False
+    here.send(_show_file(here, stored))
+    return True
+
+
+async def _delete_file(here: Here) -> bool:
+    stored = await here.stored("file")
+    if stored is None:
+        return False
+    await here.gateway.batches.store.forget(stored.id, stored.owner)
+    here.send({} if here.shape.names_are_paths else {"id": stored.id, "object": "file", "deleted": True})
+    return True
+
+
+async def _file_content(here: Here) -> bool:
+    stored = await here.stored("file")
+    if stored is None:
+        return False
+    about = about_file(stored.about)
+    if about.batch:
+        await _send_results(here, about.batch, about.outcomes)
+        return True
+    here.record.status, here.record.complete = 200, True
+    content = await here.gateway.batches.store.content(stored.id)
+    here.exchange.send(200, {"content-type": "application/octet-stream", "x-request-id": here.record.id}, content)
+    return True
+
+
+async def _send_results(here: Here, batch: str, outcomes: tuple[str, ...]) -> None:
+    """Lines of results, a page at a time: a batch may have more than fits into memory."""
+    exchange, store = here.exchange, here.gateway.batches.store
+    here.record.status = 200
+    exchange.start(200, {"content-type": "application/x-jsonl", "x-request-id": here.record.id})
+    after = -1
+    while lines := await store.results(batch, outcomes, after):
+        after = lines[-1][0]
+        if exchange.write(b"".join(line + b"\n" for _, line in lines)):
+            await exchange.drain()
+    here.record.complete = True
+    exchange.finish()
+
+
+# ── files of Gemini: an upload has a beginning, pieces and an end ──
+
+
+async def _upload(here: Here) -> bool:
+    head = here.exchange.head
+    store = here.gateway.batches.store
+    upload = head.parameters.get("upload_id", "")
+    if upload.startswith("here-"):
+        stored = await store.find(f"files/{upload.removeprefix('here-')}", here.caller.id)
+        if stored is None or about_file(stored.about).expected is None:
+            raise UnknownResponse(Failure("not_found", "The upload does not exist or is finished.", 404))
+        await _continue_upload(here, stored)
+        return True
+    if not here.wants_here and (here.wants_other or _has_upstream(here)):
+        return False
+    await _check_room(here, 0)
+    given = _uploaded(here.exchange.body)
+    size = head.headers.get("x-goog-upload-header-content-length", "")
+    about = FileAbout(
+        name=given.display_name or given.display_name_,
+        content_type=given.mime_type or given.mime_type_ or head.headers.get("x-goog-upload-header-content-type", ""),
+        expected=int(size) if size.isdecimal() else 0,
+    )
+    stored = _new(here, "file", about)
+    await store.put(stored, b"")
+    key = head.parameters.get("key", "") or head.headers.get("x-goog-api-key", "")
+    query = f"upload_id=here-{stored.id.partition('/')[2]}&upload_protocol=resumable" + (f"&key={key}" if key else "")
+    url = f"{address_of(head)}{head.path}?{query}"
+    here.send({}, {"x-goog-upload-status": "active", "x-goog-upload-url": url})
+    return True
+
+
+class _GivenFile(msgspec.Struct, frozen=True, rename={"display_name": "displayName", "mime_type": "mimeType"}):
+    display_name: str = ""
+    display_name_: str = msgspec.field(default="", name="display_name")
+    mime_type: str = ""
+    mime_type_: str = msgspec.field(default="", name="mime_type")
+
+
+class _GivenUpload(msgspec.Struct):
+    file: _GivenFile = _GivenFile()
+
+
+def _uploaded(body: bytes) -> _GivenFile:
+    try:
+        return msgspec.json.decode(body or b"{}", type=_GivenUpload).file
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise refuse(str(error)) from None
+
+
+async def _continue_upload(here: Here, stored: Stored) -> None:
+    store, head, about = here.gateway.batches.store, here.exchange.head, about_file(stored.about)
+    commands = {word.strip() for word in head.headers.get("x-goog-upload-command", "").split(",")}
+    if head.headers.get("x-goog-upload-offset", "0") != str(about.size):
+        raise refuse(f"The offset is wrong: {about.size} bytes have come.")
+    if "upload" in commands and here.exchange.body:
+        await _check_room(here, len(here.exchange.body))
+        content = await store.content(stored.id) + here.exchange.body
+        if len(content) > here.gateway.config.server.max_body:
+            raise BadBody(Failure("invalid_request", "The file is larger than a request may be.", 413))
+        about.size = len(content)
+    else:
+        content = await store.content(stored.id)
+    is_final = "finalize" in commands
+    if is_final:
+        if about.expected and about.size != about.expected:
+            raise refuse(f"The file has {about.size} bytes; {about.expected} were announced.")
+        about.expected = None
+    stored = structs.replace(stored, about=_encode(about))
+    await store.put(stored, content)
+    shown = {"file": _show_file(here, stored)} if is_final else {}
+    here.send(shown, {"x-goog-upload-status": "final" if is_final else "active"})
+
+
+def _has_upstream(here: Here) -> bool:
+    row, router = here.endpoint.passed, here.gateway.router
+    assert row is not None  # noqa: S101 - see serve_here
+    places = [place for place in router.available() if place.provider.name in row.providers]
+    return any(not router.is_simulated(place.name) for place in places)
+
+
+# ── batches ──
+
+
+async def _create_batch(here: Here) -> bool | Plan:
+    if here.wants_other:
+        return False
+    created = await _CREATORS[here.format](here)
+    if not isinstance(created, Created):
+        return created
+    await _check_room(here, len(created.content))
+    about = created.about
+    runner, grant = here.gateway.batches, here.caller.grant
+    now = time.time()
+    about.expires_at = now + runner.window
+    about.digest = "" if grant is None else grant.digest
+    state = "open"
+    if about.problems:
+        state, about.ending, about.ended_at = "ended", "failed", now
+    stored = _new(here, "batch", about, state=state)
+    await runner.store.put(stored, b"" if about.problems else created.content)
+    runner.wake()
+    here.send(await _shown(here, stored))
+    return True
+
+
+async def _create_openai(here: Here) -> Created | bool | Plan:
+    body, store = here.exchange.body, here.gateway.batches.store
+    try:
+        file_id = msgspec.json.decode(body, type=_Input).input_file_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise refuse(str(error)) from None
+    stored = await store.find(file_id, here.caller.id)
+    if stored is None:
+        return await _keeper_of(here, file_id)
+    given = read_openai(body)
+    content = await store.content(stored.id)
+    return await _off_loop_if_large(len(content), openai_created, given, body, content)
+
+
+class _Input(msgspec.Struct):
+    input_file_id: str = ""
+
+
+async def _keeper_of(here: Here, file_id: str) -> bool | Plan:
+    """A batch runs where its file is."""
+    try:
+        found = await here.gateway.responses.find(f"files/{file_id.rpartition('/')[2]}", here.caller.id)
+    except UnknownResponse:
+        if here.caller.grant is None and _has_upstream(here):
+            return False
+        words = f"No such files object: {file_id}"
+        raise UnknownResponse(Failure("not_found", words, 404, parameter="input_file_id")) from None
+    row = here.endpoint.passed
+    if row is None or not isinstance(found, Noted):
+        return False
+    upstreams = here.gateway.router.named_upstreams(found.upstream, here.format)
+    able = [one for one in upstreams if one.channel.provider.name in row.providers]
+    if not able:
+        words = f"The file {file_id} is kept by {found.upstream}, which has no batches here."
+        raise refuse(words, "input_file_id")
+    return Plan(found.upstream, tuple(Candidate(one, here.endpoint.model) for one in able), PLAIN)
+
+
+async def _create_anthropic(here: Here) -> Created | Plan:
+    body, row = here.exchange.body, here.endpoint.passed
+    assert row is not None  # noqa: S101 - see serve_here
+    created = await _off_loop_if_large(len(body), anthropic_created, body, here.exchange.head)
+    models = await _off_loop_if_large(len(body), models_of, created.content)
+    plan = _destination(here, models, row.providers)
+    if plan is None:
+        return created
+    here.exchange.body = await _off_loop_if_large(len(body), _renamed_requests, here, created, body, models)
+    return plan
+
+
+def _renamed_requests(here: Here, created: Created, body: bytes, models: Mapping[str, object]) -> bytes:
+    renamed = _renamed(here, created.content, created.content, models)
+    return body if renamed == created.content else b'{"requests":[' + renamed.replace(b"\n", b",") + b"]}"
+
+
+async def _create_gemini(here: Here) -> Created | bool | Plan:
+    row, model, store = here.endpoint.passed, here.endpoint.model, here.gateway.batches.store
+    assert row is not None  # noqa: S101 - see serve_here
+    given = await _off_loop_if_large(len(here.exchange.body), read_gemini, here.exchange.body)
+    stored = await store.find(given.file_name, here.caller.id) if given.file_name else None
+    plan = None if stored is not None else _destination(here, [model], row.providers)
+    if plan is not None:
+        return plan
+    if given.file_name and stored is None:
+        words = f"{given.file_name} is not kept by this gateway, which would run this batch: {model} has no batches."
+        raise refuse(f"{words} Upload the file with the header {PROVIDER_HEADER}: {THIS_GATEWAY}.")
+    content = None if stored is None else await store.content(stored.id)
+    version = here.endpoint.path.split("/")[1]
+    return await _off_loop_if_large(len(content or here.exchange.body), gemini_created, given, model, version, content)
+
+
+_CREATORS: Mapping[str, Callable[[Here], Awaitable[Created | bool | Plan]]] = {
+    "openai-chat": _create_openai,
+    "anthropic-messages": _create_anthropic,
+    "gemini": _create_gemini,
+}
+
+
+async def _shown(here: Here, stored: Stored) -> dict[str, Any]:
+    about: BatchAbout = about_batch(stored.about)
+    counts = about.counts if stored.state == "ended" else await here.gateway.batches.store.counts(stored.id)
+    return here.shape.show(stored, about, counts, here.exchange.head)
+
+
+async def _batch(here: Here) -> bool:
+    stored = await here.stored("batch")
+    if stored is None:
+        return False
+    shown = await _shown(here, stored)
+    if stored.state == "ended" and about_batch(stored.about).inline:
+        shown = with_inlined(shown, await _all_results(here, stored.id))
+    here.send(shown)
+    return True
+
+
+async def _all_results(here: Here, id: str) -> list[bytes]:
+    found: list[bytes] = []
+    after = -1
+    while lines := await here.gateway.batches.store.results(id, SUCCEEDED + FAILED, after):
+        after = lines[-1][0]
+        found += [line for _, line in lines]
+    return found
+
+
+async def _cancel_batch(here: Here) -> bool:
+    stored = await here.stored("batch")
+    if stored is None:
+        return False
+    about = about_batch(stored.about)
+    about.canceled_at = time.time()
+    runner = here.gateway.batches
+    if not await runner.store.cancel(stored.id, _encode(about)):
+        stored = await here.stored("batch")
+        if stored is None or stored.state == "ended":
+            raise BadBody(Failure("invalid_request", f"{here.id} has already ended.", 409))
+    runner.cancel(stored.id)
+    runner.wake()
+    now = await here.stored("batch")
+    here.send({} if here.shape.names_are_paths else await _shown(here, now or stored))
+    return True
+
+
+async def _delete_batch(here: Here) -> bool:
+    stored = await here.stored("batch")
+    if stored is None:
+        return False
+    if stored.state != "ended":
+        raise refuse(f"{here.id} cannot be deleted while it is in progress. Cancel it first.")
+    store = here.gateway.batches.store
+    for id in (stored.id, *about_batch(stored.about).files.values()):
+        await store.forget(id, stored.owner)
+    here.send({} if here.shape.names_are_paths else {"id": stored.id, **here.shape.deleted})
+    return True
+
+
+async def _batch_results(here: Here) -> bool:
+    stored = await here.stored("batch")
+    if stored is None:
+        return False
+    if stored.state != "ended":
+        raise refuse(f"Batch {here.id} has no results yet: it is in progress.")
+    await _send_results(here, stored.id, SUCCEEDED + FAILED)
+    return True
+
+
+# ── lists ──
+
+
+async def listed_here(here: Here) -> tuple[list[dict[str, Any]], bool]:
+    """What is kept here for the caller, a page of it, and whether there is more."""
+    row, asked = here.endpoint.passed, here.exchange.head.parameters
+    part = "file" if row is not None and row.here == "list_files" else "batch"
+    limit = asked.get("limit") or asked.get("pageSize") or ""
+    size = min(int(limit), _LONGEST_PAGE) if limit.isdecimal() and int(limit) else _PAGE
+    after = asked.get("after") or asked.get("after_id") or asked.get("pageToken") or ""
+    store = here.gateway.batches.store
+    found = await store.listed(f"{here.format} {part}", here.caller.id, size + 1, after)
+    page = found[:size]
+    if part == "file":
+        shown = [_show_file(here, one) for one in page if about_file(one.about).expected is None]
+    else:
+        shown = [await _shown(here, one) for one in page]
+    return shown, len(found) > size
+
+
+async def _list(here: Here) -> bool:
+    """The whole answer where no upstream has such a list, or where the page before was of this gateway."""
+    row, asked = here.endpoint.passed, here.exchange.head.parameters
+    assert row is not None  # noqa: S101 - see serve_here
+    after = asked.get("after") or asked.get("after_id") or asked.get("pageToken") or ""
+    continues = bool(after) and await here.gateway.batches.store.find(after, here.caller.id) is not None
+    if here.wants_other or (_has_upstream(here) and not continues and not here.wants_here):
+        return False
+    shown, has_more = await listed_here(here)
+    if here.shape.names_are_paths:
+        more = {"nextPageToken": shown[-1]["name"]} if has_more and shown else {}
+        here.send({row.items: shown, **more})
+        return True
+    first, last = (shown[0]["id"], shown[-1]["id"]) if shown else (None, None)
+    here.send({"object": "list", "data": shown, "first_id": first, "last_id": last, "has_more": has_more})
+    return True
+
+
+HERE: Mapping[str, Handler] = {
+    "create_file": _create_file,
+    "list_files": _list,
+    "file": _file,
+    "delete_file": _delete_file,
+    "file_content": _file_content,
+    "upload": _upload,
+    "create_batch": _create_batch,
+    "list_batches": _list,
+    "batch": _batch,
+    "cancel_batch": _cancel_batch,
+    "delete_batch": _delete_batch,
+    "batch_results": _batch_results,
+}
