@@ -13,7 +13,10 @@ from msgspec import Raw
 
 import dragoman
 import dragoman.ir
+from dragoman.batch.batch_file_converter import converter_for
+from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, BatchItem, write_line
+from dragoman.batch.record_converter import Reject
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import StreamFailed
 from tests.datasets.stories import STORIES
@@ -463,3 +466,10 @@ def test_odd_streams_cross_or_are_refused(case: str, target: str) -> None:
     with suppress(DecodeError, EncodeError):
         translator.feed(data)
         translator.close()
+
+
+@pytest.mark.parametrize("source", BATCH_FILES)
+def test_half_a_surrogate_pair_in_a_batch_line_is_refused(source: str) -> None:
+    line = b'{"custom_id":"a","url":"/v1/responses","body":{"model":"m","input":"\xed\xa0\x80","x":' + HUGE + b"}}"
+    converted = converter_for(ConvertOptions(target="openai-chat", source=source), "fuzz", None).convert(line, 1)
+    assert isinstance(converted, Reject)

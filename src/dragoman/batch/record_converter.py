@@ -238,6 +238,8 @@ def expected_format(options: ConvertOptions, records: Iterable[bytes]) -> Detect
 def read_json(record: bytes) -> Any:
     """The record as Python values; what is no JSON is a typed error."""
     try:
+        if not record.isascii():
+            record.decode()  # half a surrogate pair could be read, and not be written
         return parse_json(record)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="record") from error

@@ -195,8 +195,8 @@ class Http1Exchange(Exchange):
 
     def write(self, data: bytes) -> bool:
         connection = self._connection
-        if data:
-            connection.put(self._chunk(data))
+        if data and not self.quiet:
+            connection.put(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
         return connection.paused
 
     async def drain(self) -> None:

@@ -224,8 +224,11 @@ class UnsignedEvents:
         """Thoughts that have said nothing yet."""
 
     def __call__(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
+        told = list(events)
+        if not self._silent and len(told) == 1 and type(told[0]) is PartDelta:
+            return told  # nearly all of them
         kept: list[AnyEvent] = []
-        for event in events:
+        for event in told:
             if isinstance(event, PartStart):
                 start = structs.replace(event, part=_unsigned(event.part, self._family))
                 if isinstance(start.part, Reasoning) and start.part.signature is None and not start.part.text:
