@@ -303,6 +303,10 @@ GATEWAY: tuple[tuple[str, str], ...] = (
         "costs",
         "Each request has its cost, by the catalogue or by prices of one's own, and an estimate before that.",
     ),
+    (
+        "cache",
+        "Equal requests to a model get one answer, whole or streamed, in each client's format; never a bad one.",
+    ),
     ("token-budget", "A key has a budget in currency, in tokens, or both; requests under way reserve both."),
     (
         "operations",

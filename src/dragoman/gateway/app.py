@@ -13,6 +13,7 @@ import msgspec
 from dragoman.errors import DecodeError
 from dragoman.gateway.access import Access, Caller, Denied
 from dragoman.gateway.adapted_exchange import ADAPTERS, AdaptedExchange
+from dragoman.gateway.answer_cache import AnswerCache, CachedAnswer, Lookup, replay_stream, replay_whole
 from dragoman.gateway.batch_runner import BatchRunner
 from dragoman.gateway.body_log import logged_bodies
 from dragoman.gateway.capture import Capture
@@ -84,6 +85,8 @@ class Gateway:
         self.tracing: Tracing | None = None
         self.catalogue = Catalogue(router)
         self.prices = PriceList(router.config)
+        self.cache: AnswerCache | None = None
+        """Answers that may be given again; None: there is no cache."""
         self.metrics = Metrics()
         self.relay = Relay()
         self.siblings: Peers | None = None
@@ -291,6 +294,14 @@ class Gateway:
             if isinstance(keeping, Keeping) and client_request.known.generate is False:
                 await self._warm_up(keeping, exchange, record)
                 return
+            cache, cached = self.cache, None
+            if cache is not None:
+                stateful = keeping is None and self._leaves_state(client_request)
+                cached = Lookup("bypass") if stateful else await cache.look_up(asked, plan, caller.id)
+                record.cache = cached.outcome
+                if cached.answer is not None:
+                    await self._put_cached(caller, asked, cached.answer, exchange, record, keeping)
+                    return
             begun = await self.relay.ask(asked, plan, record)
             record.first_byte = time.perf_counter() - record.started
             if record.held is not None:
@@ -299,8 +310,50 @@ class Gateway:
                 await self._put_whole(caller, begun, exchange, record, keeping)
             else:
                 await self._put_stream(caller, begun, exchange, record, keeping)
+            if cache is not None and cached is not None and not record.failure:
+                answer = begun.completion if isinstance(begun, WholeAnswer) else begun.translator.completion
+                await cache.keep(cached, answer, record)
         finally:
             caller.leave()
+
+    def _leaves_state(self, client_request: ClientRequest) -> bool:
+        """Whether an upstream keeps the answer, or has what the request refers to: neither is in the cache."""
+        known = client_request.known
+        refers = (known.previous_response_id, known.previous_interaction_id, known.conversation, known.thread)
+        keeps = client_request.protocol.format in self._stateful and known.store is not False
+        return keeps or any(one is not None for one in refers)
+
+    async def _put_cached(
+        self,
+        caller: Caller,
+        client_request: ClientRequest,
+        cached: CachedAnswer,
+        exchange: Exchange,
+        record: Record,
+        keeping: KeptAnswer | None,
+    ) -> None:
+        """An answer once more, which costs nothing."""
+        record.upstream, record.target = cached.upstream, cached.target
+        record.status, record.cost, record.complete = 200, 0.0, True
+        replay = replay_stream if client_request.stream else replay_whole
+        content, losses = await off_loop_if_large(len(client_request.body), replay, cached, client_request)
+        record.losses += losses
+        record.first_byte = time.perf_counter() - record.started
+        if keeping is not None and client_request.stream:
+            keeping.heard(content)
+            await keeping.keep_streamed()
+        elif keeping is not None:
+            content = await keeping.keep(content)
+        await self.signatures.remember(cached.completion, caller.id)
+        if caller.grant is not None:
+            await self.settle(caller, record)
+        headers = {**_marks(record), "age": str(cached.age)}
+        if not client_request.stream:
+            exchange.send(200, {**JSON, **headers}, content)
+            return
+        kind = _stream_type(client_request)
+        exchange.start(200, {"content-type": kind, "cache-control": "no-cache", **headers}, content)
+        exchange.finish()
 
     def _estimate(self, client_request: ClientRequest, plan: Plan, exchange: Exchange, record: Record) -> None:
         """What the request would use and cost; nothing is sent to a provider."""
@@ -375,7 +428,7 @@ class Gateway:
     ) -> None:
         client_request, translator = streamed.upstream_call.client_request, streamed.translator
         record.status = 200
-        kind = "application/json" if client_request.options.get("array") else client_request.protocol.stream_type
+        kind = _stream_type(client_request)
         headers = {"content-type": kind, "cache-control": "no-cache", **streamed.headers, **_marks(record)}
 
         async def ending() -> None:
@@ -552,10 +605,16 @@ _COUNTED: frozenset[Operation] = _SHOWN | {"pass"}
 """The log, metrics and the usage of keys have these."""
 
 
+def _stream_type(client_request: ClientRequest) -> str:
+    return "application/json" if client_request.options.get("array") else client_request.protocol.stream_type
+
+
 def _marks(record: Record) -> dict[str, str]:
     marks = {"x-request-id": record.id}
     if record.upstream:
         marks["x-dragoman-upstream"] = f"{record.upstream}/{record.target}"
+    if record.cache:
+        marks["x-dragoman-cache"] = record.cache
     if record.cost is not None:
         marks["x-dragoman-cost"] = f"{record.cost:.10f}".rstrip("0").rstrip(".")
     return marks | loss_headers(record.losses) if record.losses else marks

@@ -131,9 +131,14 @@ class UpstreamCall(Struct, frozen=True, kw_only=True):
             target=protocol.format,
             request=self.client_request.decoded(),
             opening=lambda start: opened(start, self.client_request),
-            outgoing=UnsignedEvents(_family(protocol)) if self.client_request.hides_signatures else None,
+            outgoing=outgoing_of(self.client_request),
             **self.client_request.options,
         )
+
+
+def outgoing_of(client_request: ClientRequest) -> UnsignedEvents | None:
+    """The change of stream events for a client that is not given what other vendors signed."""
+    return UnsignedEvents(_family(client_request.protocol)) if client_request.hides_signatures else None
 
 
 def opened(start: StreamStart, client_request: ClientRequest) -> StreamStart:
@@ -344,6 +349,11 @@ def translate_answer(upstream_call: UpstreamCall, body: bytes) -> tuple[Completi
     completion = upstream_call.channel.codec.decode_response(body)
     if upstream_call.same:
         return completion, Encoded(body)
+    return encode_answer(client_request, completion)
+
+
+def encode_answer(client_request: ClientRequest, completion: Completion) -> tuple[Completion, Encoded]:
+    """An answer in the client's format, with an id and a time of our own where the format wants them."""
     protocol = client_request.protocol
     id, created = _own_id(completion.id, protocol), _own_time(completion.created, protocol)
     own = structs.replace(completion, id=id, created=created, model=completion.model or client_request.model)

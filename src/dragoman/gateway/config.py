@@ -176,6 +176,21 @@ class Price(_Table, frozen=True, kw_only=True):
     """Tokens written to the provider's cache; left out: as `input`."""
 
 
+class CacheTable(_Table, frozen=True, kw_only=True):
+    """The response cache: equal requests to the same model get the same answer, in whatever format they come."""
+
+    seconds: float = 0.0
+    """For how long an answer is given again; 0: there is no cache."""
+    store: str = "memory"
+    """`memory` of each process, `database` (the one of `server.database`), `redis://…` or `env:NAME`."""
+    shared: bool = False
+    """Whether clients with different keys get each other's answers; if not, each key has its own."""
+    max_bytes: int = 64 << 20
+    """Bytes of all answers, in memory and in the database. For Redis, set its `maxmemory`."""
+    max_answer: int = 1 << 20
+    """Bytes of one answer; larger ones are not kept."""
+
+
 class LogTable(_Table, frozen=True, kw_only=True):
     """What is logged, beyond a line for each request."""
 
@@ -224,6 +239,7 @@ class Config(_Table, frozen=True, kw_only=True):
     server: Server = Server()
     log: LogTable = LogTable()
     telemetry: TelemetryTable = TelemetryTable()
+    cache: CacheTable = CacheTable()
     providers: dict[str, ProviderTable] = {}
     routes: dict[str, RouteTable] = {}
     prices: dict[str, Price] = {}
@@ -330,6 +346,8 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
     found += [(place, words) for place, model in models for words in _wrong_target(model, known, config)]
     if not 0.0 <= config.telemetry.ratio <= 1.0:
         found.append((("telemetry", "ratio"), "a ratio is a number from 0 to 1"))
+    if config.cache.seconds and config.cache.store == "database" and not config.server.database:
+        found.append((("cache", "store"), "there is no server.database"))
     if not 0 <= config.server.port < 1 << 16:
         found.append((("server", "port"), "a port is a number from 0 to 65535"))
     return found

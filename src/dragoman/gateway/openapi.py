@@ -160,6 +160,8 @@ _HEADERS = {
     "x-dragoman-upstream": "Who answered",
     "x-dragoman-losses": "How many things did not cross, if any",
     "x-dragoman-lost": "The first five of them",
+    "x-dragoman-cache": "Whether the answer came from the cache: hit, miss or bypass; absent without a cache",
+    "age": "Of a hit: seconds since the model gave it",
     "x-dragoman-cost": "What the answer cost, where a price is known and it does not stream",
 }
 

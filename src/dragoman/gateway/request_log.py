@@ -101,6 +101,7 @@ class Log:
             "key": record.key or None,
             "tokens": None if usage is None else {"input": usage.input, "output": usage.output, "cached": usage.cached},
             "cost": record.cost,
+            "cache": record.cache or None,
             "losses": [str(loss) for loss in record.losses[:_LOGGED_LOSSES]],
             "failure": record.failure or None,
             "error": record.error or None,
@@ -190,6 +191,8 @@ def _accounts(line: Mapping[str, object]) -> list[str]:
     if isinstance(losses, list):
         count = f"{len(losses)}+" if len(losses) == _LOGGED_LOSSES else str(len(losses))
         parts.append(f"{count} {'loss' if count == '1' else 'losses'}")
+    if line.get("cache") == "hit":
+        parts.append("from the cache")
     if line.get("key"):
         parts.append(f"key {line['key']}")
     if line.get("attempts") not in (None, 0, 1):

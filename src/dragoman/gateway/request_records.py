@@ -51,6 +51,8 @@ class Record(Struct, kw_only=True):
     """Where the page shows it."""
     trace: Trace | None = None
     """Where the OpenTelemetry span is written."""
+    cache: str = ""
+    """What the response cache had: hit, miss or bypass; empty where there is no cache."""
     settled: bool = False
     """Whether it was handed to the ledger."""
 
@@ -87,6 +89,7 @@ class Metrics:
         self.failures: defaultdict[Labels, int] = defaultdict(int)
         self.retries: defaultdict[Labels, int] = defaultdict(int)
         self.cost: defaultdict[Labels, float] = defaultdict(float)
+        self.cache: defaultdict[Labels, int] = defaultdict(int)
         self.first_bytes: defaultdict[Labels, _Histogram] = defaultdict(_Histogram)
         self.durations: defaultdict[Labels, _Histogram] = defaultdict(_Histogram)
         self.in_flight = 0
@@ -106,6 +109,8 @@ class Metrics:
             self.losses[record.client, record.format, loss.severity] += 1
         if record.usage is not None:
             self._count(record.upstream, record.usage)
+        if record.cache:
+            self.cache[record.client, record.cache] += 1
         if record.cost is not None:
             self.cost[(record.upstream,)] += record.cost
 
@@ -138,6 +143,8 @@ class Metrics:
         tell(_counter("failures_total", "Requests that failed.", (*pair, "kind"), self.failures))
         tell(_counter("retries_total", "Attempts beyond the first.", pair, self.retries))
         tell(_counter("cost_total", "Cost in USD, or in the currency of your prices.", ("upstream",), self.cost))
+        if self.cache:
+            tell(_counter("cache_total", "Requests by what the cache had.", ("client", "result"), self.cache))
         tell(_histogram("first_byte_seconds", "Until the first byte for the client.", pair, self.first_bytes))
         tell(_histogram("request_seconds", "Until the last byte.", pair, self.durations))
         lines += [*_head("in_flight", "Requests under way.", "gauge"), f"dragoman_in_flight {self.in_flight}"]

@@ -20,6 +20,7 @@ from dragoman.drivers.connect import Environment
 from dragoman.drivers.key_store import KeyStoreError, environment_with_stored_keys
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.gateway.access import Access
+from dragoman.gateway.answer_cache import AnswerCache
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.body_log import capture_for_log
 from dragoman.gateway.capture import Capture
@@ -30,7 +31,7 @@ from dragoman.gateway.exchange import Application, ServerLimits
 from dragoman.gateway.http_server import Server, server_context
 from dragoman.gateway.request_log import Log, open_log
 from dragoman.gateway.routing import Router
-from dragoman.gateway.state.connect import open_ledger
+from dragoman.gateway.state.connect import open_answers, open_ledger
 from dragoman.gateway.state.ledger import Ledger
 from dragoman.gateway.stored_responses import Responses
 from dragoman.gateway.telemetry import open_tracing
@@ -133,6 +134,7 @@ async def serving(
     if capture is None and setting.config.log.bodies:
         capture = capture_for_log(config.max_requests)
     gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
+    gateway.cache = _answer_cache(setting, ledger, told)
     gateway.tracing = open_tracing(setting.config.telemetry, setting.environment, told)
     bound = listening or listening_socket(config.host, config.port)
     host, port = bound.getsockname()[:2]
@@ -160,6 +162,8 @@ async def serving(
         await responses.close()
         await gateway.interactions.close()
         await gateway.close()
+        if gateway.cache is not None:
+            await gateway.cache.close()
         if gateway.tracing is not None:  # the last spans are told, which may take a while
             await asyncio.to_thread(gateway.tracing.close)
         await asyncio.wait([tending])
@@ -191,6 +195,14 @@ class Running:
         if self._tls is not None and config.server.tls_cert:  # renewed certificates count for the next connections
             load_certificate(self._tls, config.server.tls_cert, config.server.tls_key)
         self.gateway.replace(self._setting.router(config), access)
+
+
+def _answer_cache(setting: Setting, ledger: Ledger, log: Log) -> AnswerCache | None:
+    table = setting.config.cache
+    if not table.seconds:
+        return None
+    store = open_answers(table, setting.environment, ledger.store.database)
+    return AnswerCache(table, store, lambda words: log.event("cache_away", error=words))
 
 
 def _log(config: Config) -> Log:

@@ -54,6 +54,8 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     duration: float | None = None
     tokens: Tokens | None = None
     cost: float | None = None
+    cache: str = ""
+    """What the response cache had: hit, miss or bypass; empty where there is none."""
     losses: int = 0
     """Without what is mere bookkeeping."""
     failure: str = ""
@@ -82,6 +84,7 @@ def summary(held: CapturedRequest) -> Summary:
         duration=_milliseconds(record.seconds) if held.phase == "ended" else None,
         tokens=None if usage is None else Tokens(input=usage.input, output=usage.output, cached=usage.cached),
         cost=record.cost,
+        cache=record.cache,
         losses=sum(loss.refusable for loss in record.losses),
         failure=record.failure,
         error=record.error,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -216,6 +216,11 @@ class Store(Protocol):
     """Whether other processes can read and write it, now or later."""
     objects: ObjectStore
     """Files and batch jobs."""
+
+    @property
+    def database(self) -> Any:
+        """What runs its statements (`sql.Database`), for tables of others beside its own."""
+        ...
 
     async def create(self, grant: Grant) -> None:
         """Raises `NameTaken`."""

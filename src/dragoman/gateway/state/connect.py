@@ -6,14 +6,15 @@ import sqlite3
 
 from dragoman.drivers.connect import Environment
 from dragoman.errors import NotConfigured
-from dragoman.gateway.config import ConfigError, Server
+from dragoman.gateway.config import CacheTable, ConfigError, Server
 from dragoman.gateway.routing import revealed_key
+from dragoman.gateway.state.answers import AnswerStore, MemoryAnswers, RedisAnswers, SqlAnswers
 from dragoman.gateway.state.base import Meters, Timing, Unavailable
 from dragoman.gateway.state.ledger import Ledger
 from dragoman.gateway.state.memory import MemoryMeters
 from dragoman.gateway.state.postgres import PostgresDatabase, PostgresMeters
 from dragoman.gateway.state.redis import RedisMeters
-from dragoman.gateway.state.sql import SqlStore
+from dragoman.gateway.state.sql import Database, SqlStore
 from dragoman.gateway.state.sqlite import SqliteDatabase, SqliteMeters
 
 _POSTGRES = ("postgresql://", "postgres://")
@@ -57,6 +58,21 @@ async def open_ledger(server: Server, environment: Environment, timing: Timing |
         await store.close()
         raise ConfigError(str(error)) from None
     return ledger
+
+
+def open_answers(table: CacheTable, environment: Environment, database: Database) -> AnswerStore:
+    """Raises `ConfigError`."""
+    address = revealed_key(table.store, environment)
+    if address == "memory":
+        return MemoryAnswers(table.max_bytes)
+    if address == "database":
+        return SqlAnswers(database, table.max_bytes)
+    if not address.startswith(_REDIS):
+        raise ConfigError('cache.store: "memory", "database" or redis://…')
+    try:
+        return RedisAnswers(address)
+    except (NotConfigured, ValueError) as error:
+        raise ConfigError(f"cache.store: {error}") from None
 
 
 def _meters(limits: str, database: SqliteDatabase | PostgresDatabase, timing: Timing) -> Meters:

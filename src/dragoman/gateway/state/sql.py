@@ -58,6 +58,11 @@ SCHEMA = (
     """,
     "CREATE INDEX IF NOT EXISTS gateway_signatures_by_time ON gateway_signatures (created)",
     *OBJECTS_SCHEMA,
+    """
+    CREATE TABLE IF NOT EXISTS gateway_answers (
+      key TEXT PRIMARY KEY, until DOUBLE PRECISION NOT NULL, size BIGINT NOT NULL, answer BYTEA NOT NULL)
+    """,
+    "CREATE INDEX IF NOT EXISTS gateway_answers_by_time ON gateway_answers (until)",
 )
 # Columns that databases of earlier versions do not have, and what makes them right afterwards.
 ADDED_COLUMNS = (
@@ -122,6 +127,10 @@ class SqlStore:
         self._remembering = 0
         self.shared = database.shared
         self.objects = ObjectStore(database)
+
+    @property
+    def database(self) -> Database:
+        return self._database
 
     async def close(self) -> None:
         await self._database.close()
