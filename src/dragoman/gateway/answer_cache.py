@@ -7,6 +7,7 @@ for. Only answers that ended well are kept: a failure, a cut or blocked answer n
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import time
@@ -20,6 +21,7 @@ from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.registry import codec
 from dragoman.gateway.client_request import ClientRequest, encode_answer, opened, outgoing_of
 from dragoman.gateway.config import CacheTable
+from dragoman.gateway.relay import LARGE
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.answers import AnswerStore
@@ -35,7 +37,6 @@ from dragoman.ir import (
     PartStart,
     Reasoning,
     Refusal,
-    Request,
     StreamStart,
     Text,
     UsageUpdate,
@@ -92,7 +93,13 @@ class AnswerCache:
         asked = directives(client_request.headers.get("cache-control", ""))
         if "no-store" in asked:
             return Lookup("bypass")
-        key = cache_key(client_request.decoded(), plan, "" if self._table.shared else owner)
+        owner = "" if self._table.shared else owner
+        large = len(client_request.body) > LARGE
+        key = (
+            await asyncio.to_thread(cache_key, client_request, plan, owner)
+            if large
+            else cache_key(client_request, plan, owner)
+        )
         if key is None:
             return Lookup("bypass")
         if "no-cache" in asked:
@@ -147,11 +154,11 @@ def directives(header: str) -> dict[str, int | None]:
 # ── keys ──
 
 
-def cache_key(request: Request, plan: Plan, owner: str) -> str | None:
+def cache_key(client_request: ClientRequest, plan: Plan, owner: str) -> str | None:
     """A digest of what is asked of whom; None where the request cannot be compared."""
     targets = sorted({(one.upstream.channel.base_url, one.model) for one in plan.candidates})
     try:
-        told = _builtins(msgspec.json.encode(request))
+        told = _builtins(msgspec.json.encode(client_request.decoded()))
     except (msgspec.MsgspecError, RecursionError):
         return None
     body = {name: value for name, value in told.items() if name not in _IGNORED}
