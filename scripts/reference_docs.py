@@ -24,6 +24,7 @@ _SECTIONS: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("[server]", config.Server),
     ("[log]", config.LogTable),
     ("[telemetry]", config.TelemetryTable),
+    ("[cache]", config.CacheTable),
     ("[providers.NAME]", config.ProviderTable),
     ("[providers.NAME.timeouts]", config.TimeLimits),
     ("[providers.NAME.breaker]", config.BreakerTable),

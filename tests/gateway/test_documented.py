@@ -33,7 +33,9 @@ PROGRAMS = [one for one in blocks("python") + blocks("python", README) if "127.0
 
 @promise("gateway:documented")
 def test_the_configuration_is_read() -> None:
-    (text,) = blocks("toml")
+    text, *others = blocks("toml")
+    for other in others:
+        read_config(other)
     keys = {"GATEWAY_KEY": "a", "KEY_ONE": "b", "KEY_TWO": "c", "INHOUSE_KEY": "d", "GEMINI_API_KEY": "e"}
     router = Router(read_config(text), keys, chance=lambda: 0.0)
     names = [
