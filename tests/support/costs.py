@@ -34,6 +34,8 @@ _RUNS = 3
 """Of the smaller input, so that one of them is without noise."""
 _LONG = 0.4
 """CPU seconds of one run after which nothing larger is tried: if the cost is a square, that takes six seconds."""
+_LONG_ROUNDS = 3
+"""Repetitions of such a run while its growth could still be noise."""
 _CLEAR = 12.0
 """A growth that noise does not explain."""
 
@@ -99,7 +101,7 @@ def _compare(small: Work, large: Work, cost: float, measure: Measure) -> list[fl
     for turn in range(_ROUNDS):
         cost = min(cost, _least(small, measure, 1 if turn else _RUNS))
         large_cost = min(large_cost, measure(large))
-        if large_cost < MOST * cost or (large_cost >= _LONG and (turn or large_cost >= _CLEAR * cost)):
+        if large_cost < MOST * cost or (large_cost >= _LONG and (turn >= _LONG_ROUNDS or large_cost >= _CLEAR * cost)):
             break
     return [max(cost, 1e-9), large_cost]
 

@@ -60,7 +60,7 @@ class MemoryAnswers:
 
 
 class SqlAnswers:
-    """In the gateway's database, for all that share it. Whoever opened the database closes it."""
+    """In the gateway's database, for all that share it. The caller that opened the database closes it."""
 
     def __init__(self, database: Database, most_bytes: int) -> None:
         self._database = database
