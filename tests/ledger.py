@@ -284,6 +284,17 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("command-end", "`dragoman run` ends with clean exit codes, and Ctrl-C cancels in order."),
     # Everywhere
     ("same-story", "The same scenario tells the same events on the simulators of all providers, over HTTP."),
+    # Typed answers, retries, limits, approvals
+    (
+        "typed-output",
+        "Answers are values of a type, in three modes, corrected by the model, partial while streaming.",
+    ),
+    ("retry", "A tool that raises `Retry` tells the model why; tries are bounded per tool."),
+    ("idempotent", "Only an idempotent tool is called again by itself; every attempt has the same key."),
+    ("limits", "Requests, tool calls, tokens, cost and time of a run are limited; it ends with a valid history."),
+    ("pending", "Calls that wait end the run; decisions go on with it in another process, or are refused as a whole."),
+    ("instructions", "Instructions are functions of dependencies; history processors change only what is sent."),
+    ("context-error", "A request that is too long for the model is compacted and sent again."),
     ("documented", "The examples of docs/agent.md run."),
     ("flat", "A run of a thousand steps adds no memory beyond its history and little time per step."),
 )

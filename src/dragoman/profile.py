@@ -80,6 +80,10 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """How many cache marks one request may carry; None when the API does not count."""
     no_forced_choice_models: re.Pattern[str] = NEVER
     """Models that refuse a tool choice which forces a call."""
+    no_output_schema_models: re.Pattern[str] = NEVER
+    """Models that take no JSON Schema for their answer: a forced call of a tool or the prompt has to say it."""
+    no_output_schema_beside_tools_models: re.Pattern[str] = NEVER
+    """Models that take a JSON Schema for their answer only in requests without tools."""
     placeholder_signature_models: re.Pattern[str] = NEVER
     """Models that refuse a turn whose first call is unsigned (Gemini 3 and later)."""
     counts_searches: bool = False

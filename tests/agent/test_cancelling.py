@@ -207,7 +207,7 @@ def test_cancelling_the_task_itself_works_too() -> None:
 
 @promise("agent:cancel")
 def test_a_tool_that_will_not_be_cancelled_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.agent.loop._GRACE", 0.02)
+    monkeypatch.setattr("dragoman.agent.steps._GRACE", 0.02)
 
     async def stubborn_run() -> None:
         release = asyncio.Event()

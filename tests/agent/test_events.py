@@ -10,7 +10,14 @@ from dragoman.agent import (
     CompactionCompleteEvent,
     CompactionStartEvent,
     FinalEvent,
+    HandOffEvent,
     HiddenUserMessageEvent,
+    HostedCallEvent,
+    LimitEvent,
+    NestedEvent,
+    PartialOutputEvent,
+    PendingCall,
+    PendingEvent,
     ReasoningDeltaEvent,
     ReasoningEvent,
     RetryEvent,
@@ -52,6 +59,18 @@ EXAMPLES: list[tuple[AnyAgentEvent, str]] = [
     (CompactionCompleteEvent(True, 3), '{"type":"compaction_complete","compacted":true,"messages":3}'),  # noqa: FBT003
     (RetryEvent("p", 1, 0.5, "busy"), '{"type":"retry","provider":"p","attempt":1,"delay":0.5,"reason":"busy"}'),
     (UsageEvent("p/m", Usage(3, 4)), '{"type":"usage","model":"p/m","usage":{"input":3,"output":4}}'),
+    (HostedCallEvent("web_search", "s1"), '{"type":"hosted_call","tool":"web_search","tool_call_id":"s1"}'),
+    (PartialOutputEvent({"a": 1}), '{"type":"partial_output","output":{"a":1}}'),
+    (HandOffEvent("p/m", "q/n"), '{"type":"hand_off","before":"p/m","after":"q/n"}'),
+    (LimitEvent("requests", 2.0, 2.0), '{"type":"limit","limit":"requests","allowed":2.0,"used":2.0}'),
+    (
+        PendingEvent((PendingCall("c1", "pay", {"sum": 5}, "approval"),)),
+        '{"type":"pending","calls":[{"call_id":"c1","tool":"pay","arguments":{"sum":5},"kind":"approval","reason":""}]}',
+    ),
+    (
+        NestedEvent(("research",), TextEvent("a", 1)),
+        '{"type":"nested","path":["research"],"event":{"type":"text","content":"a","timestamp":1}}',
+    ),
     (FinalEvent("done"), '{"type":"final","content":"done"}'),
 ]
 

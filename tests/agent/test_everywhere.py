@@ -149,8 +149,11 @@ def test_cancelling_lets_go_of_the_connection(partner: Partner, deltas: bool, dr
         dragoman_sim.play({"text": "never", "delay": 30.0}, {"text": "Here."})
         async with talking(partner, dragoman_sim) as driver:
             agent = Agent(driver, deltas=deltas)
-            asyncio.get_running_loop().call_later(0.2, agent.cancel)
-            assert await story_of(agent.run_stream("Hello")) == []
+            running = asyncio.create_task(story_of(agent.run_stream("Hello")))
+            while not running.done():  # a run that has not begun yet cannot be cancelled
+                await asyncio.sleep(0.2)
+                agent.cancel()
+            assert await running == []
             assert (await agent.run("Still there?")).text == "Here."
 
     run(session())

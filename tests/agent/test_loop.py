@@ -216,7 +216,8 @@ def test_a_pause_of_the_provider_is_no_end() -> None:
         "assistant", (Text("Searching."), ServerToolCall("s1", "web_search", "anthropic", {"type": "server_tool_use"}))
     )
     agent = agent_of([Completion((searching,), Finish("pause")), "Found."])
-    assert told(agent) == [*text("Searching."), *final("Found.")]
+    hosted = {"type": "hosted_call", "tool": "web_search", "tool_call_id": "s1"}
+    assert told(agent) == [*text("Searching."), hosted, *final("Found.")]
     assert driver_of(agent).requests[1].messages[-1] == searching
 
 

@@ -24,7 +24,8 @@ QUESTION = "Get the weather and the map of Paris."
 async def ask(driver: RemoteDriver, streamed: bool, **more: Any) -> QueryResult:  # noqa: FBT001
     asked: dict[str, Any] = {"tools": TOOLS, "reasoning": "medium", **more}
     if not streamed:
-        return await driver.query(QUESTION, **asked)
+        whole: QueryResult = await driver.query(QUESTION, **asked)
+        return whole
     return await driver.stream_query(QUESTION, **asked).result
 
 

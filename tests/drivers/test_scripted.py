@@ -183,7 +183,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
         with pytest.raises(ValueError, match="nothing to ask"):
             await driver.query()
         with pytest.raises(TypeError, match="unknown settings: tempratur"):
-            await driver.query("x", tempratur=1)  # type: ignore[call-arg]
+            await driver.query("x", tempratur=1)  # type: ignore[call-overload]
 
     asyncio.run(run())
 

@@ -137,7 +137,7 @@ def test_a_choice_is_obeyed(streamed: bool) -> None:  # noqa: FBT001 - a paramet
             if streamed:
                 result = await driver.stream_query("What is 17 plus 25?", **given).result  # type: ignore[arg-type]
             else:
-                result = await driver.query("What is 17 plus 25?", **given)  # type: ignore[arg-type]
+                result = await driver.query("What is 17 plus 25?", **given)  # type: ignore[call-overload]
             names = [call.name for call in result.tool_calls or ()]
             assert names == ([] if choice == "none" else ["add"])
             if choice == "add":

@@ -9,7 +9,13 @@ from dragoman.agent import (
     CompactionCompleteEvent,
     CompactionStartEvent,
     FinalEvent,
+    HandOffEvent,
     HiddenUserMessageEvent,
+    HostedCallEvent,
+    LimitEvent,
+    NestedEvent,
+    PartialOutputEvent,
+    PendingEvent,
     ReasoningDeltaEvent,
     ReasoningEvent,
     RetryEvent,
@@ -49,12 +55,24 @@ def by_type(event: AgentEvent) -> str:  # noqa: C901, PLR0911, PLR0912 - one bra
         return f"{event.provider} {event.attempt} {event.delay}"
     if event.type == "usage":
         return f"{event.model} {event.usage.output}"
+    if event.type == "hosted_call":
+        return f"{event.tool} {event.tool_call_id}"
+    if event.type == "partial_output":
+        return str(event.output)
+    if event.type == "hand_off":
+        return f"{event.before} {event.after} {event.reason}"
+    if event.type == "limit":
+        return f"{event.limit} {event.used} of {event.allowed}"
+    if event.type == "pending":
+        return " ".join(call.call_id for call in event.calls)
+    if event.type == "nested":
+        return f"{event.path} {by_type(event.event)}"
     if event.type == "final":
         return event.content
     assert_never(event)
 
 
-def by_match(event: AgentEvent) -> str:
+def by_match(event: AgentEvent) -> str:  # noqa: PLR0911 - one branch per event
     match event:
         case TextEvent() | ReasoningEvent() | TextDeltaEvent() | ReasoningDeltaEvent() | HiddenUserMessageEvent():
             return event.content
@@ -68,6 +86,12 @@ def by_match(event: AgentEvent) -> str:
             return event.reason
         case UsageEvent():
             return event.model
+        case HostedCallEvent():
+            return event.tool
+        case PartialOutputEvent() | HandOffEvent() | LimitEvent() | PendingEvent():
+            return event.type
+        case NestedEvent(event=inner):
+            return by_match(inner)
         case FinalEvent(content=content):
             return content
         case _:

@@ -1,6 +1,6 @@
-"""Agents: a model, tools, and a loop between them. Reported as events, and testable without a network."""
+"""Agents: a model, tools, and a loop between them. Reported by events, and testable without a network."""
 
-from dragoman.agent.agent import Agent, AlreadyRunning, RunResult
+from dragoman.agent.agent import Agent, AgentOptions, AlreadyRunning, RunResult
 from dragoman.agent.clock import Clock
 from dragoman.agent.compaction import Compaction
 from dragoman.agent.events import (
@@ -10,7 +10,13 @@ from dragoman.agent.events import (
     CompactionStartEvent,
     FinalEvent,
     FinalResponseEvent,
+    HandOffEvent,
     HiddenUserMessageEvent,
+    HostedCallEvent,
+    LimitEvent,
+    NestedEvent,
+    PartialOutputEvent,
+    PendingEvent,
     ReasoningDeltaEvent,
     ReasoningEvent,
     RetryEvent,
@@ -24,6 +30,7 @@ from dragoman.agent.events import (
     decode_event,
     encode_event,
 )
+from dragoman.agent.limits import LimitReached, Limits
 from dragoman.agent.output_cache import (
     OutputCache,
     OutputRef,
@@ -33,42 +40,74 @@ from dragoman.agent.output_cache import (
     output_ref,
 )
 from dragoman.agent.output_stores import MemoryStore, OutputStore, SqliteStore
-from dragoman.agent.permissions import Allow, Ask, Deny, PermissionRequest, Rule, Rules
+from dragoman.agent.pending import BadDecisions, Decision, PendingCall
+from dragoman.agent.permissions import Allow, Ask, Defer, Deny, PermissionRequest, Rule, Rules, pause
 from dragoman.agent.sessions import LogLine, Session, SessionInfo, SessionStore, UnknownSession
 from dragoman.agent.token_totals import Account
-from dragoman.agent.tools import Depends, Done, Output, Tool, ToolContext, done, tool, tool_from_schema
+from dragoman.agent.tools import (
+    Deferred,
+    Depends,
+    Done,
+    HandOff,
+    Output,
+    Retry,
+    Tool,
+    ToolContext,
+    done,
+    tool,
+    tool_from_schema,
+)
+from dragoman.drivers.typed_output import NoOutput, SchemaRefused
 
 __all__ = [
     "Account",
     "Agent",
     "AgentEvent",
+    "AgentOptions",
     "Allow",
     "AlreadyRunning",
     "AnyAgentEvent",
     "Ask",
+    "BadDecisions",
     "Clock",
     "Compaction",
     "CompactionCompleteEvent",
     "CompactionStartEvent",
+    "Decision",
+    "Defer",
+    "Deferred",
     "Deny",
     "Depends",
     "Done",
     "FinalEvent",
     "FinalResponseEvent",
+    "HandOff",
+    "HandOffEvent",
     "HiddenUserMessageEvent",
+    "HostedCallEvent",
+    "LimitEvent",
+    "LimitReached",
+    "Limits",
     "LogLine",
     "MemoryStore",
+    "NestedEvent",
+    "NoOutput",
     "Output",
     "OutputCache",
     "OutputRef",
     "OutputStore",
+    "PartialOutputEvent",
+    "PendingCall",
+    "PendingEvent",
     "PermissionRequest",
     "ReasoningDeltaEvent",
     "ReasoningEvent",
+    "Retry",
     "RetryEvent",
     "Rule",
     "Rules",
     "RunResult",
+    "SchemaRefused",
     "Session",
     "SessionInfo",
     "SessionStore",
@@ -90,6 +129,7 @@ __all__ = [
     "expand_output",
     "is_trimmed",
     "output_ref",
+    "pause",
     "tool",
     "tool_from_schema",
 ]

@@ -3,61 +3,139 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from types import AsyncGeneratorType
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypedDict, Unpack, overload
 from weakref import ref
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from dragoman.agent.clock import Clock
 from dragoman.agent.compaction import Compaction
 from dragoman.agent.conversation import Conversation, Record
 from dragoman.agent.event_channel import Channel
 from dragoman.agent.events import AnyAgentEvent
-from dragoman.agent.loop import Ending, EndReason, Loop, Setup, StopHook
+from dragoman.agent.limits import LimitReached, Limits
+from dragoman.agent.loop import Ending, EndReason, Loop
 from dragoman.agent.output_cache import OutputCache
+from dragoman.agent.outputs import output_tool
+from dragoman.agent.pending import Decision, PendingCall, check_decisions, pending_in
 from dragoman.agent.permissions import Asker, Hook
+from dragoman.agent.run_state import RunState
+from dragoman.agent.setup import HistoryProcessor, Instruction, Setup, StopHook, Validator
 from dragoman.agent.token_totals import Account
 from dragoman.agent.tools import Tool, done, tool
+from dragoman.agent.tracing import Tracer
 from dragoman.drivers.base import Choice, Driver, Settings
 from dragoman.drivers.connect import connect
 from dragoman.drivers.sync import in_background
-from dragoman.ir import AnyPart, Audio, Document, Image, Message, Text
+from dragoman.drivers.typed_output import NoOutput, OutputMode, output_of
+from dragoman.errors import InvalidValue
+from dragoman.ir import AnyPart, Audio, Document, Image, Message, ProviderTool, Text, Usage
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    OutputT = TypeVar("OutputT", default=str)
+else:
+    from typing import TypeVar
+
+    OutputT = TypeVar("OutputT")
+
 Opening: TypeAlias = str | Message | AnyPart | Sequence[AnyPart] | None
 """What the user says: a text, parts, a message; None goes on with the history as it is."""
+AnyTool: TypeAlias = Tool | ProviderTool | Callable[..., Any]
 
 
-class RunResult(Struct, frozen=True, kw_only=True):
-    """How a run ended. `str(result)` is the answer."""
+class AgentOptions(TypedDict, total=False):
+    """All that may be said about an agent beside its driver and its output type."""
+
+    name: str
+    """For spans and for agents that are tools of others."""
+    tools: Iterable[AnyTool]
+    system_prompt: str | None
+    instructions: Instruction | Iterable[Instruction]
+    """Texts, and functions of dependencies that are called before every request; after the system prompt."""
+    history_processors: HistoryProcessor | Iterable[HistoryProcessor]
+    """What is sent instead of the history; the history itself stays as it is."""
+    max_iterations: int
+    limits: Limits | None
+    tool_choice: Choice
+    require_done: bool
+    parallel: bool | int
+    tool_timeout: float | None
+    tool_retries: int
+    """How often the model may repeat a call after `Retry`, unless the tool says so itself."""
+    permissions: Hook | None
+    ask: Asker | None
+    output_mode: OutputMode | None
+    output_retries: int
+    """Corrections of an answer that is not of the output type."""
+    output_validators: Validator | Iterable[Validator]
+    output_cache: OutputCache | None | bool
+    compaction: Compaction | None
+    on_stop: StopHook | None
+    overrides: Mapping[Callable[..., Any], Callable[..., Any]] | None
+    deltas: bool
+    history: Iterable[Message]
+    session: Record | None
+    settings: Settings | None
+    clock: Clock
+    tracer: Tracer | None
+
+
+class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
+    """How a run ended. `str(result)` is the answer as text, `result.output` its value."""
 
     text: str
     reason: EndReason
     turns: int
-    """Calls of the model."""
+    """Turns of the model."""
     steps: int
     """Calls of tools."""
+    value: OutputT | UnsetType = UNSET
+    usage: Usage = Usage()
+    """Tokens of this run, agents that it called included."""
+    cost: Decimal | None = None
+    """What they cost; None where a price is not known."""
+    limit: LimitReached | None = None
+    """The limit that ended the run."""
+    pending: tuple[PendingCall, ...] = ()
+    """Calls that wait for a decision: see `Agent.resume`."""
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def output(self) -> OutputT:
+        """The answer as a value of the output type. Raises `NoOutput` when the run ended without one."""
+        if isinstance(self.value, UnsetType):
+            raise NoOutput(_WHY.get(self.reason, f"the run ended with reason {self.reason!r}"), self.text)
+        return self.value
 
     @property
     def cancelled(self) -> bool:
         return self.reason == "cancelled"
 
 
+_WHY = {
+    "pending": "calls wait for a decision; go on with Agent.resume",
+    "limit": "the run reached one of its limits",
+    "invalid_output": "the model gave no answer of the output type; see `text` for the last problem",
+}
+
+
 class AlreadyRunning(RuntimeError):
     """An agent has one history, and so one run at a time."""
 
 
-class Agent:
+class Agent(Generic[OutputT]):
     """Lets a model use tools until it has an answer.
 
     `driver` is one that was connected, or the name of a model as `connect` and `dragoman run` take it:
-    `Agent("anthropic/claude-sonnet-5")`.
+    `Agent("anthropic/claude-sonnet-5")`. With `output_type`, `result.output` is a value of that type.
 
     The history is kept between runs; `driver` may be set at any time, also while a run is under way: the next call of
     the model goes there.
@@ -67,57 +145,36 @@ class Agent:
     'Good morning'
     """
 
-    def __init__(  # noqa: PLR0913 - the whole front door in one place, all by name
-        self,
-        driver: Driver | str,
-        *,
-        tools: Iterable[Tool | Callable[..., Any]] = (),
-        system_prompt: str | None = None,
-        max_iterations: int = 200,
-        tool_choice: Choice = None,
-        require_done: bool = False,
-        parallel: bool | int = True,
-        tool_timeout: float | None = None,
-        permissions: Hook | None = None,
-        ask: Asker | None = None,
-        output_cache: OutputCache | None | bool = True,
-        compaction: Compaction | None = Compaction(),  # noqa: B008 - a frozen value
-        on_stop: StopHook | None = None,
-        overrides: Mapping[Callable[..., Any], Callable[..., Any]] | None = None,
-        deltas: bool = False,
-        history: Iterable[Message] = (),
-        session: Record | None = None,
-        settings: Settings | None = None,
-        clock: Clock = Clock(),  # noqa: B008 - a frozen value
-    ) -> None:
-        if max_iterations < 1:
-            raise ValueError(f"max_iterations must be at least 1, got {max_iterations}")
+    @overload
+    def __init__(self: Agent[str], driver: Driver | str, **options: Unpack[AgentOptions]) -> None: ...
+    @overload
+    def __init__(
+        self, driver: Driver | str, *, output_type: type[OutputT], **options: Unpack[AgentOptions]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Agent[Any], driver: Driver | str, *, output_type: Any, **options: Unpack[AgentOptions]
+    ) -> None: ...
+    def __init__(self, driver: Driver | str, *, output_type: Any = str, **options: Unpack[AgentOptions]) -> None:
+        unknown = options.keys() - AgentOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"Agent() has no option {', '.join(sorted(unknown))}")
         self._tools: dict[str, Tool] = {}
-        self.add_tools(tools)
-        if require_done and not any(one.ends_run for one in self._tools.values()):
+        self._hosted: list[ProviderTool] = []
+        self.add_tools(options.get("tools", ()))
+        if options.get("require_done") and not any(one.ends_run for one in self._tools.values()):
             self.add_tools([done])
         if isinstance(driver, str):
             driver = connect(driver)
-        self._conversation = Conversation(driver, history or getattr(session, "messages", ()), session)
-        self._setup = Setup(
-            system_prompt=system_prompt,
-            max_iterations=max_iterations,
-            tool_choice=tool_choice,
-            require_done=require_done,
-            parallel=parallel,
-            tool_timeout=tool_timeout,
-            permissions=permissions,
-            ask=ask,
-            output_cache=OutputCache() if output_cache is True else output_cache or None,
-            compaction=compaction,
-            on_stop=on_stop,
-            overrides=overrides or {},
-            deltas=deltas,
-            settings=settings or {},
-            clock=clock,
+        session = options.get("session")
+        self._conversation = Conversation(
+            driver, options.get("history", ()) or getattr(session, "messages", ()), session
         )
-        self._run: _Run | None = None
-        self._last: RunResult | None = None
+        self._setup = _setup(options, output_type)
+        if self._setup.output_tool is not None and self._setup.output_tool.name in self._tools:
+            raise ValueError(f"a tool called {self._setup.output_tool.name!r} would hide the one for typed output")
+        self._run: _Run[OutputT] | None = None
+        self._last: RunResult[OutputT] | None = None
 
     # ── what it has ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -144,7 +201,16 @@ class Agent:
         return dict(self._conversation.accounts)
 
     @property
-    def last_result(self) -> RunResult | None:
+    def name(self) -> str:
+        return self._setup.name
+
+    @property
+    def pending(self) -> tuple[PendingCall, ...]:
+        """Calls of the conversation that wait for a decision."""
+        return pending_in(self._conversation.messages)
+
+    @property
+    def last_result(self) -> RunResult[OutputT] | None:
         """How the last run ended; None if it failed, or was left."""
         return self._last
 
@@ -152,8 +218,12 @@ class Agent:
     def tools(self) -> tuple[Tool, ...]:
         return tuple(self._tools.values())
 
-    def add_tools(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
+    def add_tools(self, tools: Iterable[AnyTool]) -> None:
+        """Tools of one's own, and tools that the provider runs itself (`ProviderTool`)."""
         for given in tools:
+            if isinstance(given, ProviderTool):
+                self._hosted.append(given)
+                continue
             one = given if isinstance(given, Tool) else tool(given)
             if one.name in self._tools:
                 raise ValueError(f"two tools are called {one.name!r}")
@@ -161,29 +231,38 @@ class Agent:
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def run(self, opening: Opening = None) -> RunResult:
+    async def run(self, opening: Opening = None) -> RunResult[OutputT]:
         """The answer to what the user says. Raises what the driver raises; the history stays valid."""
-        run = await self._begin(opening)
-        run.channel.close()
-        try:
-            self._last = run.told(await run.loop.run(run.opening))
-            return self._last
-        finally:
-            self._run = None
+        return await self._finish(await self._begin(_message(opening)))
 
-    def run_stream(self, opening: Opening = None) -> AsyncGenerator[AnyAgentEvent, None]:
-        """The same as a stream of events. Leaving the iteration ends the run."""
-        # Weakly, because a reader that goes away must not be kept alive by its own run.
-        cell: list[ref[AsyncGenerator[AnyAgentEvent, None]]] = []
-        events = self._streamed(opening, cell)
-        cell.append(ref(events))
-        return events
+    def run_stream(self, opening: Opening = None, *, partials: bool = False) -> AsyncGenerator[AnyAgentEvent, None]:
+        """The same as events. Leaving the iteration ends the run.
 
-    def run_sync(self, opening: Opening = None) -> RunResult:
+        With `partials`, values of the output type come as `partial_output` while the answer is written.
+        """
+        return self._events(lambda: self._begin(_message(opening), partials=partials))
+
+    async def resume(self, session: Record | None = None, *, decisions: Mapping[str, Decision]) -> RunResult[OutputT]:
+        """Go on after `pending`, perhaps in another process: one decision for each call that waits.
+
+        `Allow()` runs the call, `Deny("why")` refuses it, anything else is taken as its result. Raises `BadDecisions`
+        if they do not fit, and changes nothing then.
+        """
+        return await self._finish(await self._begin_again(session, decisions))
+
+    def resume_stream(
+        self, session: Record | None = None, *, decisions: Mapping[str, Decision]
+    ) -> AsyncGenerator[AnyAgentEvent, None]:
+        return self._events(lambda: self._begin_again(session, decisions))
+
+    def run_sync(self, opening: Opening = None) -> RunResult[OutputT]:
         return in_background(self.run(opening))
 
-    def run_stream_sync(self, opening: Opening = None) -> Iterator[AnyAgentEvent]:
-        events = self.run_stream(opening)
+    def resume_sync(self, session: Record | None = None, *, decisions: Mapping[str, Decision]) -> RunResult[OutputT]:
+        return in_background(self.resume(session, decisions=decisions))
+
+    def run_stream_sync(self, opening: Opening = None, *, partials: bool = False) -> Iterator[AnyAgentEvent]:
+        events = self.run_stream(opening, partials=partials)
         try:
             while (event := in_background(_next(events))) is not None:
                 yield event
@@ -219,13 +298,38 @@ class Agent:
     def __exit__(self, *_error: object) -> None:
         in_background(self.close())
 
-    async def _begin(self, opening: Opening) -> _Run:
+    async def _begin(self, opening: Message | None, *, partials: bool = False) -> _Run[OutputT]:
         await self._leave_old_run()
         channel: Channel[AnyAgentEvent] = Channel()
-        loop = Loop(self._setup, self._conversation, self._tools, channel)
-        self._run = _Run(loop, channel, _message(opening))
+        setup = structs.replace(self._setup, hosted=tuple(self._hosted)) if self._hosted else self._setup
+        state = RunState(setup, self._conversation, self._tools, channel, partials=partials)
+        self._run = _Run(Loop(state), channel, opening)
         self._last = None
         return self._run
+
+    async def _begin_again(self, session: Record | None, decisions: Mapping[str, Decision]) -> _Run[OutputT]:
+        if session is not None and session is not self._conversation.record:
+            await self._leave_old_run()
+            self._conversation = Conversation(self.driver, getattr(session, "messages", ()), session)
+        check_decisions(self.pending, decisions, self._tools)
+        run = await self._begin(None)
+        run.decisions = decisions
+        return run
+
+    async def _finish(self, run: _Run[OutputT]) -> RunResult[OutputT]:
+        run.channel.close()
+        try:
+            self._last = run.result_of(await run.loop.run(run.opening, run.decisions))
+            return self._last
+        finally:
+            self._run = None
+
+    def _events(self, begin: Callable[[], Awaitable[_Run[OutputT]]]) -> AsyncGenerator[AnyAgentEvent, None]:
+        # Weakly, because a reader that goes away must not be kept alive by its own run.
+        cell: list[ref[AsyncGenerator[AnyAgentEvent, None]]] = []
+        events = self._streamed(begin, cell)
+        cell.append(ref(events))
+        return events
 
     async def _leave_old_run(self) -> None:
         """A reader that went away without closing leaves its run behind: it ends here, before the next begins."""
@@ -239,16 +343,18 @@ class Agent:
         await _stopped(old.task)
 
     async def _streamed(
-        self, opening: Opening, cell: Sequence[ref[AsyncGenerator[AnyAgentEvent, None]]]
+        self,
+        begin: Callable[[], Awaitable[_Run[OutputT]]],
+        cell: Sequence[ref[AsyncGenerator[AnyAgentEvent, None]]],
     ) -> AsyncGenerator[AnyAgentEvent, None]:
-        run = await self._begin(opening)
-        task = asyncio.create_task(run.loop.run(run.opening))
+        run = await begin()
+        task = asyncio.create_task(run.loop.run(run.opening, run.decisions))
         task.add_done_callback(lambda _: run.channel.close())
         run.task, run.reader = task, cell[0]
         try:
             while (event := await run.channel.take()) is not None:
                 yield event
-            self._last = run.told(await task)
+            self._last = run.result_of(await task)
         finally:
             run.channel.close()
             await _stopped(task)
@@ -256,18 +362,53 @@ class Agent:
                 self._run = None
 
 
-class _Run:
+class _Run(Generic[OutputT]):
     """A run under way."""
 
     def __init__(self, loop: Loop, channel: Channel[AnyAgentEvent], opening: Message | None) -> None:
         self.loop = loop
         self.channel = channel
         self.opening = opening
+        self.decisions: Mapping[str, Decision] | None = None
         self.task: asyncio.Task[Ending] | None = None
         self.reader: ref[AsyncGenerator[AnyAgentEvent, None]] | None = None
 
-    def told(self, ending: Ending) -> RunResult:
-        return RunResult(text=ending.content, reason=ending.reason, turns=self.loop.turns, steps=self.loop.steps)
+    def result_of(self, ending: Ending) -> RunResult[OutputT]:
+        state = self.loop.state
+        value: Any = ending.output
+        if state.setup.output is None:
+            value = ending.content
+        return RunResult(
+            text=ending.content,
+            reason=ending.reason,
+            turns=state.turns,
+            steps=state.steps,
+            value=value,
+            usage=state.spent.usage,
+            cost=state.spent.cost,
+            limit=ending.limit,
+            pending=ending.pending,
+        )
+
+
+def _setup(options: AgentOptions, output_type: Any) -> Setup:
+    if options.get("max_iterations", 1) < 1:
+        raise InvalidValue(
+            path="max_iterations", expected="at least 1", found=repr(options.get("max_iterations")), hint=""
+        )
+    given: dict[str, Any] = {name: value for name, value in options.items() if name in Setup.__struct_fields__}
+    for name in ("instructions", "history_processors", "output_validators"):
+        one = given.get(name, ())
+        given[name] = (one,) if isinstance(one, str) or callable(one) else tuple(one)
+    cache = given.get("output_cache", True)
+    given["output_cache"] = OutputCache() if cache is True else cache or None
+    given["overrides"] = given.get("overrides") or {}
+    given["settings"] = given.get("settings") or {}
+    given.setdefault("compaction", Compaction())
+    if output_type is not str:
+        given["output"] = output_of(output_type)
+        given["output_tool"] = output_tool(given["output"], given["output_validators"])
+    return Setup(**given)
 
 
 async def _stopped(task: asyncio.Task[Ending]) -> None:

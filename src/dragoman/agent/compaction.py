@@ -13,10 +13,11 @@ from typing import TypeAlias
 from msgspec import Raw, Struct
 
 from dragoman.agent.conversation import FAMILY, Conversation
-from dragoman.agent.events import AnyAgentEvent, CompactionCompleteEvent, CompactionStartEvent, usage_event
+from dragoman.agent.events import AnyAgentEvent, CompactionCompleteEvent, CompactionStartEvent
+from dragoman.agent.history_repair import heal
 from dragoman.catalogue import lookup
 from dragoman.drivers.base import QueryResult
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, ProviderError
 from dragoman.ir import Message, Text
 from dragoman.ir.values import note
 
@@ -33,6 +34,13 @@ Facts that must survive word for word, one per line: names, paths, ids, numbers,
 What the user wants, what was done and found out, what is under way, and what comes next.
 </summary>"""
 _TAGS = {name: re.compile(rf"<(/?){name}>", re.IGNORECASE) for name in ("retain", "summary")}
+_LOOKED_AT = 2_000
+_HALVINGS = 4
+_TOO_LONG = re.compile(
+    r"context[ _]?(?:length|window|size)|(?:prompt|input|request|messages?)(?: is| are)? too (?:long|large)"
+    r"|too many (?:input )?tokens|(?:maximum|limit)[^.]{0,40}tokens|tokens? (?:count|limit)[^.]{0,40}exceed",
+    re.IGNORECASE,
+)
 _HEAD = "To be remembered from the conversation before:\n"
 _BODY = "The conversation before, in short:\n"
 
@@ -55,10 +63,18 @@ Emit: TypeAlias = Callable[[AnyAgentEvent], Awaitable[None]]
 class Compactor:
     """Compaction within one run."""
 
-    def __init__(self, options: Compaction | None, conversation: Conversation, ask: AskModel, emit: Emit) -> None:
+    def __init__(
+        self,
+        options: Compaction | None,
+        conversation: Conversation,
+        ask: AskModel,
+        count: Callable[[QueryResult], Awaitable[None]],
+        emit: Emit,
+    ) -> None:
         self._options = options
         self._conversation = conversation
         self._ask = ask
+        self._count = count
         self._emit = emit
         self._gave_up = False
 
@@ -86,17 +102,26 @@ class Compactor:
 
     async def _summary(self, head: Sequence[Message], prompt: str) -> tuple[Message | None, str | None]:
         try:
-            answer = await self._ask([*head, Message("user", prompt)])
+            answer = await self._shortened(list(head), prompt)
         except DragomanError as error:
             return None, str(error)
-        if answer.usage is not None:
-            self._conversation.count(self._conversation.driver.name, answer.usage)
-            await self._emit(usage_event(self._conversation.driver.name, answer.usage))
+        await self._count(answer)
         text = answer.message.text.strip()
         if not text:
             return None, "the model gave no summary"
         earlier = [retained_of(message) for message in head if is_compacted(message)]
         return summary_message(earlier, text), None
+
+    async def _shortened(self, head: list[Message], prompt: str) -> QueryResult:
+        """The summary; where even that is too long for the model, of the later half of the messages, and so on."""
+        for _ in range(_HALVINGS):
+            try:
+                return await self._ask([*head, Message("user", prompt)])
+            except ProviderError as error:
+                if not is_context_error(error) or len(head) == 1:
+                    raise
+            head = heal(head[len(head) // 2 :])
+        return await self._ask([*head, Message("user", prompt)])
 
     def _window(self) -> int | None:
         if self._options is not None and self._options.context_window is not None:
@@ -104,6 +129,15 @@ class Compactor:
         driver = self._conversation.driver
         window = getattr(driver, "context_window", None)
         return window if isinstance(window, int) else window_of(driver.name)
+
+
+def is_context_error(error: ProviderError) -> bool:
+    """Whether the provider refused because the conversation does not fit into the model's context window."""
+    failure = error.failure
+    if failure.kind == "too_large":
+        return True
+    words = f"{failure.raw_type or ''} {failure.code or ''} {failure.message}"[:_LOOKED_AT]
+    return failure.kind == "invalid_request" and _TOO_LONG.search(words) is not None
 
 
 def window_of(name: str) -> int | None:

@@ -87,6 +87,22 @@ class Conversation:
         if self.record is not None:
             self.record.count(model, usage)
 
+    def count_nested(self, model: str, usage: Usage) -> None:
+        """Tokens of another conversation that this one started: they take up nothing of its window."""
+        self.accounts[model] = self.accounts.get(model, Account()).plus(usage)
+        if self.record is not None:
+            self.record.count(model, usage)
+
+    def reopen(self, waiting: frozenset[str]) -> tuple[tuple[ToolCall, ...], tuple[ToolResult, ...]]:
+        """Takes away the results of calls that had waited: (the calls of the last turn, results that stay)."""
+        calls, results = self.messages[-2].tool_calls, self.messages[-1].tool_results
+        settled = tuple(one for one in results if one.tool_call_id not in waiting)
+        before = self.messages[:-1]
+        if self.record is not None:
+            self.record.rewrite([*before, Message("tool", settled)] if settled else before)
+        self.messages = before
+        return calls, settled
+
     def tell(self, event: AnyAgentEvent) -> None:
         if self.record is not None:
             self.record.tell(event)

@@ -2,7 +2,7 @@
 
 Per turn of the model: `reasoning`, `text` (not of the last answer: that is `final`), `usage`; then for every call
 `step_start`, `tool_call`, `tool_result`, `step_complete`. A run ends with exactly one `final`; one that was
-cancelled or failed has none.
+cancelled or failed has none, and one that hit a limit or waits for decisions ends with `limit` or `pending` instead.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
+from dragoman.agent.limits import LimitName
+from dragoman.agent.pending import PendingCall
 from dragoman.ir import Usage
 
 
@@ -80,7 +82,7 @@ class ToolResultEvent(BaseEvent, frozen=True, tag="tool_result"):
 class StepCompleteEvent(BaseEvent, frozen=True, tag="step_complete"):
     type: ClassVar[Literal["step_complete"]] = "step_complete"
     step_id: str
-    status: Literal["completed", "error"]
+    status: Literal["completed", "error", "pending"]
     duration_ms: float
 
 
@@ -133,6 +135,56 @@ def usage_event(model: str, usage: Usage) -> UsageEvent:
     return UsageEvent(model, usage if usage.metadata is None else structs.replace(usage, metadata=None))
 
 
+class HostedCallEvent(BaseEvent, frozen=True, tag="hosted_call"):
+    """The provider ran a tool of its own, such as a search."""
+
+    type: ClassVar[Literal["hosted_call"]] = "hosted_call"
+    tool: str
+    tool_call_id: str
+
+
+class PartialOutputEvent(BaseEvent, frozen=True, tag="partial_output"):
+    """The typed answer as far as it has come, where partial values were asked for. In JSON it is plain data."""
+
+    type: ClassVar[Literal["partial_output"]] = "partial_output"
+    output: Any
+
+
+class HandOffEvent(BaseEvent, frozen=True, tag="hand_off"):
+    """From here on another model answers."""
+
+    type: ClassVar[Literal["hand_off"]] = "hand_off"
+    before: str
+    after: str
+    reason: str = ""
+
+
+class LimitEvent(BaseEvent, frozen=True, tag="limit"):
+    """The run ended because one of its limits is used up."""
+
+    type: ClassVar[Literal["limit"]] = "limit"
+    limit: LimitName
+    allowed: float
+    used: float
+    content: str = ""
+    """What the model said last."""
+
+
+class PendingEvent(BaseEvent, frozen=True, tag="pending"):
+    """The run ended because calls wait for a decision (`Agent.resume`)."""
+
+    type: ClassVar[Literal["pending"]] = "pending"
+    calls: tuple[PendingCall, ...]
+
+
+class NestedEvent(BaseEvent, frozen=True, tag="nested"):
+    """An event of an agent that was called as a tool. `path` are the tools that lead to it, the outermost first."""
+
+    type: ClassVar[Literal["nested"]] = "nested"
+    path: tuple[str, ...]
+    event: AgentEvent
+
+
 class FinalEvent(BaseEvent, frozen=True, tag="final"):
     type: ClassVar[Literal["final"]] = "final"
     content: str
@@ -152,6 +204,12 @@ AgentEvent: TypeAlias = (
     | CompactionCompleteEvent
     | RetryEvent
     | UsageEvent
+    | HostedCallEvent
+    | PartialOutputEvent
+    | HandOffEvent
+    | LimitEvent
+    | PendingEvent
+    | NestedEvent
     | FinalEvent
 )
 """All events. `match event:` and `if event.type == ...` narrow it for type checkers, down to `assert_never`."""

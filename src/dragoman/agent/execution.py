@@ -6,9 +6,22 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from dragoman.agent.tools import BadArguments, Done, Tool, ToolContext, error_of, result_of
+from dragoman.agent.outputs import Accepted
+from dragoman.agent.pending import PendingKind, placeholder
+from dragoman.agent.result_text import result_text
+from dragoman.agent.tools import (
+    BadArguments,
+    Deferred,
+    Done,
+    HandOff,
+    Retry,
+    Tool,
+    ToolContext,
+    error_of,
+    result_of,
+)
 from dragoman.ir import ToolCall, ToolResult
 
 
@@ -18,6 +31,13 @@ class Outcome(Struct, frozen=True):
     """The answer of the run, where the tool says that it is finished."""
     ended: float | None = None
     """When, by the monotonic clock."""
+    output: Any = UNSET
+    """The value of the run, where the output tool has taken one."""
+    pending: tuple[PendingKind, str] | None = None
+    """What the call waits for, and why."""
+    retry: bool = False
+    """The tool wants the model to try again."""
+    hand_off: HandOff | None = None
 
 
 class Ready(Struct, frozen=True):
@@ -45,7 +65,18 @@ def prepare(call: ToolCall, tool: Tool | None, known: Callable[[], Iterable[str]
         return error_of(call, f"invalid arguments for {call.name}: they are nested too deeply; it did not run")
 
 
-async def execute(ready: Ready, context: ToolContext, timeout: float | None) -> Outcome:  # noqa: ASYNC109 - per tool
+async def execute(ready: Ready, context: ToolContext, timeout: float | None, retries: int = 0) -> Outcome:  # noqa: ASYNC109 - per tool
+    """The call's outcome. A tool that may be called twice is tried again after an error or a time-out."""
+    attempts = retries + 1 if ready.tool.idempotent else 1
+    while True:
+        attempts -= 1
+        outcome = await _attempt(ready, context, timeout, final=not attempts)
+        if outcome is not None:
+            return outcome
+
+
+async def _attempt(ready: Ready, context: ToolContext, timeout: float | None, *, final: bool) -> Outcome | None:  # noqa: ASYNC109
+    """None: it failed in a way that another attempt may mend."""
     call, tool = ready.call, ready.tool
     seconds = tool.timeout if tool.timeout is not None else timeout
     limit = asyncio.timeout(seconds)
@@ -54,22 +85,32 @@ async def execute(ready: Ready, context: ToolContext, timeout: float | None) -> 
             value = await tool.run(ready.arguments, context)
     except Done as signal:
         return Outcome(result_of(call, signal.message), signal.message)
+    except Retry as signal:
+        return Outcome(error_of(call, signal.message), retry=True)
+    except Deferred as signal:
+        return Outcome(placeholder(call, "deferred", signal.reason), pending=("deferred", signal.reason))
     except TimeoutError as error:
-        if limit.expired():
-            return Outcome(error_of(call, f"TimeoutError: {call.name} did not finish within {seconds:g} seconds"))
-        return Outcome(error_of(call, _told(error)))
+        late = (
+            f"TimeoutError: {call.name} did not finish within {seconds:g} seconds" if limit.expired() else _told(error)
+        )
+        return Outcome(error_of(call, late)) if final else None
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
         return Outcome(error_of(call, _told(error)))  # the tool's own doing
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way; it never ends the program
-        return Outcome(error_of(call, _told(error)))
+        return Outcome(error_of(call, _told(error))) if final else None
     return _returned(ready, value)
 
 
 def _returned(ready: Ready, value: Any) -> Outcome:
     call = ready.call
+    if isinstance(value, Accepted):
+        return Outcome(result_of(call, "accepted"), _shown(call, value.value), output=value.value)
+    if isinstance(value, HandOff):
+        name = value.driver if isinstance(value.driver, str) else value.driver.name
+        return Outcome(result_of(call, f"{name} goes on from here"), hand_off=value)
     try:
         result = result_of(call, value)
     except RecursionError:
@@ -81,6 +122,14 @@ def _returned(ready: Ready, value: Any) -> Outcome:
         done = value if ready.tool.ends_run and isinstance(value, str) else "" if ready.tool.ends_run else None
         return Outcome(result, done)
     return Outcome(error_of(call, f"{call.name} returned what cannot be said in JSON: {problem}"))
+
+
+def _shown(call: ToolCall, value: Any) -> str:
+    """The value of the run as text. A validator may have made something of it that has no JSON."""
+    try:
+        return result_text(result_of(call, value))
+    except (TypeError, ValueError, NotImplementedError, RecursionError):
+        return repr(value)
 
 
 def _told(error: BaseException) -> str:

@@ -1,85 +1,51 @@
 """The loop: ask the model, run what it calls, tell it the results, until it calls nothing any more.
 
-Whether it goes on is decided by the calls in the answer, never by the stop reason. Every call in the history is
-answered whatever happens: what did not run says so.
+Whether it goes on is decided by the calls in the answer, never by the stop reason. A run ends in one of the ways that
+`EndReason` lists, always with a history that the next request may contain. How a request is made is in `model_turns`,
+how calls are run in `steps`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from dragoman.agent import result_text
-from dragoman.agent.clock import Clock
-from dragoman.agent.compaction import Compaction, Compactor
-from dragoman.agent.conversation import Conversation, hidden_message
-from dragoman.agent.event_channel import Channel
+from dragoman.agent import result_text as texts
+from dragoman.agent.conversation import hidden_message
 from dragoman.agent.events import (
-    AnyAgentEvent,
     FinalEvent,
+    HandOffEvent,
     HiddenUserMessageEvent,
-    ReasoningDeltaEvent,
-    ReasoningEvent,
-    RetryEvent,
-    StepCompleteEvent,
-    StepStartEvent,
-    TextDeltaEvent,
-    TextEvent,
-    ToolCallEvent,
-    ToolResultEvent,
-    usage_event,
+    LimitEvent,
+    PendingEvent,
 )
-from dragoman.agent.execution import Outcome, Ready, execute, prepare
-from dragoman.agent.output_cache import OutputCache
-from dragoman.agent.permissions import Asker, Deny, Hook, PermissionRequest, decide
-from dragoman.agent.tools import Tool, ToolContext, error_of
-from dragoman.drivers.base import Choice, QueryResult, Settings, StreamResult
+from dragoman.agent.limits import LimitReached, check_price
+from dragoman.agent.model_turns import ModelTurns
+from dragoman.agent.outputs import validated
+from dragoman.agent.pending import Decision, PendingCall
+from dragoman.agent.run_state import RunState
+from dragoman.agent.steps import Steps, Turn
+from dragoman.agent.tools import HandOff, Retry
+from dragoman.agent.tracing import trace_agent
+from dragoman.drivers.base import QueryResult
+from dragoman.drivers.connect import connect
 from dragoman.drivers.query import read_choice
-from dragoman.drivers.retries import RetryNotice, listening
+from dragoman.drivers.typed_output import CALL_NEEDED, CORRECTION, TOOL_NAME, BadOutput
 from dragoman.errors import DragomanError
-from dragoman.ir import (
-    Message,
-    PartDelta,
-    PartStart,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-    WithheldCall,
-    split_calls,
-    withholds_calls,
-)
+from dragoman.ir import Message, ToolCall, ToolChoice, split_calls, withholds_calls
 
-StopHook: TypeAlias = Callable[[str], str | None | Awaitable[str | None]]
-"""Asked with the answer that would be the last one; a text goes on, said to the model in the user's name."""
-EndReason: TypeAlias = Literal["answer", "done", "stopped", "blocked", "max_iterations", "cancelled"]
-"""`blocked`: the answer ended in a way that forbids running its calls (see `QueryResult.withheld_calls`)."""
-_GRACE = 1.0  # seconds that cancelled tools have to end
-
-
-class Setup(Struct, frozen=True, kw_only=True):
-    """How an agent works; the same for all its runs."""
-
-    system_prompt: str | None = None
-    max_iterations: int = 200
-    tool_choice: Choice = None
-    require_done: bool = False
-    parallel: bool | int = True
-    tool_timeout: float | None = None
-    permissions: Hook | None = None
-    ask: Asker | None = None
-    output_cache: OutputCache | None = None
-    compaction: Compaction | None = None
-    on_stop: StopHook | None = None
-    overrides: Mapping[Callable[..., Any], Callable[..., Any]] = {}
-    deltas: bool = False
-    settings: Settings = {}
-    clock: Clock = Clock()
+EndReason: TypeAlias = Literal[
+    "answer", "done", "stopped", "blocked", "max_iterations", "cancelled", "limit", "pending", "invalid_output"
+]
+"""`blocked`: the answer ended in a way that forbids running its calls (see `QueryResult.withheld_calls`).
+`limit`: one of `Limits`. `pending`: calls wait for a decision. `invalid_output`: no answer of the output type came."""
+_AUTO = ToolChoice("auto")
+_REQUIRED = ToolChoice("required")
+_ANSWER = ToolChoice("required", (TOOL_NAME,))
 
 
 class Ending(Struct, frozen=True):
@@ -87,44 +53,26 @@ class Ending(Struct, frozen=True):
 
     content: str
     reason: EndReason
-
-
-class Step(Struct, frozen=True):
-    """A call that was taken up."""
-
-    call: ToolCall
-    started: float
+    output: Any = UNSET
+    limit: LimitReached | None = None
+    pending: tuple[PendingCall, ...] = ()
 
 
 class Loop:
     """One run."""
 
-    def __init__(
-        self, setup: Setup, conversation: Conversation, tools: Mapping[str, Tool], channel: Channel[AnyAgentEvent]
-    ) -> None:
-        self.turns = 0
-        self.steps = 0
-        self._setup = setup
-        self._conversation = conversation
-        self._tools = tools
-        self._channel = channel
-        self._compactor = Compactor(setup.compaction, conversation, self._ask, self._emit)
-        self._open: dict[str, Step] = {}
-        """Steps that have begun and not ended."""
-        self._calls: Sequence[ToolCall] = ()
-        """Calls of the current turn that the history does not answer yet, and their results so far."""
-        self._results: dict[str, ToolResult] = {}
-        self._withheld: dict[str, WithheldCall] = {}
-        """Calls of the current turn that must not be run (law 7)."""
-        self._asked = conversation.driver.name
-        """Whom the last question went to: a reader may switch the model at any event."""
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+        self._setup = state.setup
+        self._conversation = state.conversation
+        self._model = ModelTurns(state)
+        self._steps = Steps(state)
+        self._corrections = 0
         self._task: asyncio.Task[Any] | None = None
         self._cancelled = False
         self._ended = False
 
-    # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def run(self, opening: Message | None) -> Ending:
+    async def run(self, opening: Message | None, decisions: Mapping[str, Decision] | None = None) -> Ending:
         self._task = asyncio.current_task()
         self._conversation.heal()
         if self._setup.output_cache is not None:
@@ -134,18 +82,20 @@ class Loop:
         try:
             if self._cancelled:
                 raise asyncio.CancelledError  # noqa: TRY301 - cancelled before it began
-            ending = await self._until_it_ends()
+            with trace_agent(self._setup, self._conversation.driver.name) as span:
+                ending = await self._until_it_ends(decisions)
+                span.ended(ending.reason, self.state.spent.usage)
             self._ended = True
-            await self._emit(FinalEvent(ending.content))
+            await self._report_end(ending)
         except asyncio.CancelledError:
-            await self._close_steps()
+            await self._steps.close()
             if not self._cancelled:
                 raise
             if self._task is not None:
                 self._task.uncancel()
             ending = Ending("", "cancelled")
         finally:
-            self._answer_calls("the run ended before it")
+            self._steps.answer_rest("the run ended before it")
         return ending
 
     def cancel(self) -> None:
@@ -157,26 +107,44 @@ class Loop:
 
     async def compact(self) -> bool:
         self._conversation.heal()
-        return await self._compactor.compact()
+        return await self._model.compactor.compact()
 
-    async def _until_it_ends(self) -> Ending:
+    # ── turns ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _until_it_ends(self, decisions: Mapping[str, Decision] | None) -> Ending:
+        state, limits = self.state, self._setup.limits
+        if decisions is not None:
+            ending = await self._after_steps(await self._steps.resume(decisions))
+            if ending is not None:
+                return ending
         choice = read_choice(self._setup.tool_choice)
-        while self.turns < self._setup.max_iterations:
-            self.turns += 1
-            await self._make_room()
-            answer = await self._ask(self._conversation.messages, self._offered(), choice, live=self._setup.deltas)
+        while state.turns < self._setup.max_iterations:
+            if limits is not None:
+                check_price(limits, self._conversation.driver.name)
+                reached = state.spent.reached(limits)
+                if reached is not None:
+                    return self._limited(reached)
+            state.turns += 1
+            answer = await self._model.next_answer(self._forced(choice))
             # A choice that forces a call would force one for ever.
-            choice = ToolChoice("auto") if choice is not None and choice.mode == "required" else choice
+            choice = _AUTO if choice is not None and choice.mode == "required" else choice
             message = answer.message
             kept = self._conversation.add(message) if message.parts else message
-            self._calls = kept.tool_calls  # from here on owed an answer each
             if kept.tool_calls:
+                self._steps.owe(kept.tool_calls)  # from here on owed an answer each
                 ending = await self._after_calls(answer, kept)
             else:
                 ending = await self._after_words(answer, kept)
             if ending is not None:
                 return ending
         return await self._summarise()
+
+    def _forced(self, choice: ToolChoice | None) -> ToolChoice | None:
+        """Where the answer is a call, words alone are no answer."""
+        state = self.state
+        if self._setup.output_tool is None or state.output_mode() != "tool" or choice not in {None, _AUTO}:
+            return choice
+        return _REQUIRED if state.tools else _ANSWER
 
     async def _after_calls(self, answer: QueryResult, message: Message) -> Ending | None:
         """Run the calls that may be run. A cut call is an error that the model reads; a blocked answer is the end.
@@ -185,242 +153,122 @@ class Loop:
         """
         finish = answer.completion.finish
         withheld = split_calls(message, finish)[1]
-        self._withheld = {one.call.id: one for one in withheld}
+        self._steps.owe(message.tool_calls, withheld)
         blocked = withholds_calls(finish)
-        await self._tell(answer, message, is_last=blocked)
-        ending = await self._run_calls(message.tool_calls)
+        await self._model.report(answer, message, is_last=blocked)
+        limited = self._too_many(message.tool_calls)
+        if limited is not None:
+            return limited
+        ending = await self._after_steps(await self._steps.run(message.tool_calls))
         if not blocked:
             return ending
-        content = message.text or message.refusal or result_text.WITHHELD.format(reason=withheld[0].explanation)
+        content = message.text or message.refusal or texts.WITHHELD.format(reason=withheld[0].explanation)
         return Ending(content, "blocked")
 
+    async def _after_steps(self, turn: Turn) -> Ending | None:
+        """How the calls of a turn end the run, if they do."""
+        if turn.stopped is not None:
+            return Ending(turn.stopped, "stopped")
+        if turn.output is not UNSET:
+            return Ending(turn.done or "", "answer", turn.output)
+        if turn.done is not None:
+            return Ending(turn.done, "done")
+        if turn.hand_off is not None:
+            await self._hand_off(turn.hand_off)
+        if turn.pending:
+            names = ", ".join(one.tool for one in turn.pending)
+            return Ending(texts.WAITING.format(names=names), "pending", pending=turn.pending)
+        return self._rejected(turn.output_problem) if turn.output_problem else None
+
     async def _after_words(self, answer: QueryResult, message: Message) -> Ending | None:
-        """An answer without calls ends the run, unless the caller asked to continue."""
-        content = message.text or message.refusal or result_text.NO_ANSWER
+        """An answer without calls ends the run, unless it is not of the output type or a hook wants it to go on."""
+        content = message.text or message.refusal or texts.NO_ANSWER
         paused = answer.completion.finish_reason == "pause"  # the provider asks for the same once more
-        wish = None if paused else await self._wish(content)
+        output, wish = UNSET, None
+        if not paused and self._setup.output is not None:
+            output, wish = await self._read_output(message)
+            if wish is not None and (ending := self._rejected(wish, refusal=message.refusal)) is not None:
+                await self._model.report(answer, message, is_last=True)
+                return ending
+        if not paused and wish is None:
+            wish = await self._wish(content)
         goes_on = paused or wish is not None
-        await self._tell(answer, message, is_last=not goes_on)
+        await self._model.report(answer, message, is_last=not goes_on)
         if wish is not None:
             self._conversation.add(hidden_message(wish))
-            await self._emit(HiddenUserMessageEvent(wish))
-        return None if goes_on else Ending(content, "answer")
+            await self.state.emit(HiddenUserMessageEvent(wish))
+        return None if goes_on else Ending(content, "answer", output)
 
     async def _wish(self, content: str) -> str | None:
         if self._setup.require_done:
-            name = next((tool.name for tool in self._tools.values() if tool.ends_run), "done")
-            return result_text.CONTINUE.format(done=name)
+            name = next((tool.name for tool in self.state.tools.values() if tool.ends_run), "done")
+            return texts.CONTINUE.format(done=name)
         if self._setup.on_stop is None:
             return None
         wish = self._setup.on_stop(content)
         return await wish if inspect.isawaitable(wish) else wish
 
-    async def _summarise(self) -> Ending:
-        """No turns are left: one call without tools. Its question is not kept, so that no later turn obeys it."""
-        mark = result_text.MAX_ITERATIONS.format(count=self.turns)
-        question = Message("user", result_text.SUMMARISE)
+    # ── typed output ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _read_output(self, message: Message) -> tuple[Any, str | None]:
+        """The value of an answer in words, or what to tell the model about it."""
+        output = self._setup.output
+        if output is None or self.state.output_mode() == "tool":
+            return UNSET, CALL_NEEDED
         try:
-            answer = await self._ask([*self._conversation.messages, question])
-            await self._count(answer)
-            text = answer.message.text or result_text.SUMMARY_FAILED
+            return await validated(output.read(message.text), self._setup.output_validators), None
+        except (BadOutput, Retry) as error:
+            return UNSET, CORRECTION.format(problem=error)
+
+    def _rejected(self, problem: str, *, refusal: str | None = None) -> Ending | None:
+        """Counts a correction; the end when there are no more, or the model refused."""
+        self._corrections += 1
+        if self._corrections <= self._setup.output_retries and not refusal:
+            return None
+        return Ending(refusal or problem, "invalid_output")
+
+    # ── other ends ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _too_many(self, calls: tuple[ToolCall, ...]) -> Ending | None:
+        limits = self._setup.limits
+        reached = None if limits is None else self.state.spent.reached_by_calls(limits, len(calls))
+        if reached is None:
+            return None
+        self._steps.answer_rest("the limit of tool calls was reached")
+        return self._limited(reached)
+
+    def _limited(self, reached: LimitReached) -> Ending:
+        said = next((one.text for one in reversed(self._conversation.messages) if one.role == "assistant"), "")
+        return Ending(said, "limit", limit=reached)
+
+    async def _hand_off(self, hand_off: HandOff) -> None:
+        before = self._conversation.driver
+        self._conversation.driver = connect(hand_off.driver) if isinstance(hand_off.driver, str) else hand_off.driver
+        await self.state.emit(HandOffEvent(before.name, self._conversation.driver.name, hand_off.reason))
+
+    async def _summarise(self) -> Ending:
+        """No turns are left: one call without tools. Its question is not kept, so that it is not obeyed later."""
+        mark = texts.MAX_ITERATIONS.format(count=self.state.turns)
+        try:
+            text = await self._model.summarise(Message("user", texts.SUMMARISE)) or texts.SUMMARY_FAILED
         except DragomanError:
-            text = result_text.SUMMARY_FAILED
+            text = texts.SUMMARY_FAILED
         content = f"{mark}\n\n{text}"
         self._conversation.add(Message("assistant", content))
         return Ending(content, "max_iterations")
 
-    # ── the model ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _offered(self) -> tuple[Tool, ...]:
-        cache = self._setup.output_cache
-        extra = () if cache is None else cache.tools
-        return (*self._tools.values(), *(tool for tool in extra if tool.name not in self._tools))
-
-    def _tool(self, name: str) -> Tool | None:
-        return self._tools.get(name) or next((tool for tool in self._offered() if tool.name == name), None)
-
-    async def _make_room(self) -> None:
-        cache = self._setup.output_cache
-        if cache is not None:
-            thinner = cache.within_budget(self._conversation.messages)
-            if thinner is not None:
-                self._conversation.rewrite(thinner)
-        await self._compactor.compact_if_full()
-
-    async def _ask(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Tool] = (),
-        choice: ToolChoice | None = None,
-        *,
-        live: bool = False,
-    ) -> QueryResult:
-        driver = self._conversation.driver
-        self._asked = driver.name
-        settings: Settings = {**self._setup.settings}
-        if self._setup.system_prompt:
-            settings["system"] = self._setup.system_prompt
-        with listening(self._on_retry):
-            if not live:
-                return await driver.query(messages=messages, tools=tools, tool_choice=choice, **settings)
-            stream = driver.stream_query(messages=messages, tools=tools, tool_choice=choice, **settings)
-            return await self._streamed(stream)
-
-    async def _streamed(self, stream: StreamResult) -> QueryResult:
-        kinds: dict[int, type[TextDeltaEvent | ReasoningDeltaEvent]] = {}
-        async with stream:
-            async for event in stream.events():
-                if isinstance(event, PartStart) and isinstance(event.part, Text | Reasoning) and not event.candidate:
-                    kinds[event.index] = TextDeltaEvent if isinstance(event.part, Text) else ReasoningDeltaEvent
-                    if event.part.text:
-                        await self._emit(kinds[event.index](event.part.text))
-                elif isinstance(event, PartDelta) and event.text and event.index in kinds:
-                    await self._emit(kinds[event.index](event.text))
-            return await stream.result
-
-    def _on_retry(self, notice: RetryNotice) -> None:
-        event = RetryEvent(notice.provider, notice.attempt, notice.delay, str(notice.error))
-        self._conversation.tell(event)
-        self._channel.push(event)
-
-    async def _tell(self, answer: QueryResult, message: Message, *, is_last: bool) -> None:
-        """What was thought and said, in order. The last words are not told here: they are `final`."""
-        for part in message.parts:
-            if isinstance(part, Reasoning) and part.text:
-                await self._emit(ReasoningEvent(part.text, self._setup.clock.milliseconds()))
-            elif isinstance(part, Text) and part.text and not is_last:
-                await self._emit(TextEvent(part.text, self._setup.clock.milliseconds()))
-        await self._count(answer)
-
-    async def _count(self, answer: QueryResult) -> None:
-        if answer.usage is not None:
-            self._conversation.count(self._asked, answer.usage)
-            await self._emit(usage_event(self._asked, answer.usage))
-
-    # ── the calls ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _run_calls(self, calls: Sequence[ToolCall]) -> Ending | None:
-        for batch in self._batches(calls):
-            ending = await self._run_batch(batch)
-            if ending is not None:
-                reason = "the run was finished" if ending.reason == "done" else "the run was stopped"
-                self._answer_calls(reason)
-                return ending
-        self._answer_calls("")
-        return None
-
-    def _batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        """What may run at the same time. A done tool runs alone, after all that was called before it."""
-        batches: list[list[ToolCall]] = []
-        joins = False
-        for call in calls:
-            tool = self._tool(call.name)
-            alone = not self._setup.parallel or (tool is not None and tool.ends_run)
-            if joins and not alone:
-                batches[-1].append(call)
-            else:
-                batches.append([call])
-            joins = not alone
-        return batches
-
-    async def _run_batch(self, calls: Sequence[ToolCall]) -> Ending | None:
-        """Calls are taken up in order and run together; results come in order, however long each takes."""
-        running: list[tuple[ToolCall, asyncio.Task[Outcome]]] = []
-        slots = asyncio.Semaphore(len(calls) if self._setup.parallel is True else max(1, int(self._setup.parallel)))
-        stopped: Ending | None = None
-        finished: Ending | None = None
-        try:
-            for call in calls:
-                await self._start_step(call)
-                outcome, stopped = await self._admit(call)
-                work = self._executed(outcome, slots) if isinstance(outcome, Ready) else _at_once(outcome)
-                running.append((call, asyncio.create_task(work)))
-                if stopped is not None:
-                    break
-            for call, task in running:
-                # Not `await task`: being cancelled there would wait for a tool that will not be.
-                await asyncio.wait([task])
-                done = task.result()
-                await self._end_step(call, done.result, done.ended)
-                if done.done is not None and finished is None:
-                    finished = Ending(done.done or result_text.NO_ANSWER, "done")
-        finally:
-            await _ended([task for _, task in running])
-        return stopped or finished
-
-    async def _admit(self, call: ToolCall) -> tuple[Ready | ToolResult, Ending | None]:
-        if call.id in self._withheld:
-            return error_of(call, result_text.not_run(self._withheld[call.id])), None
-        ready = prepare(call, self._tool(call.name), lambda: [tool.name for tool in self._offered()])
-        if not isinstance(ready, Ready):
-            return ready, None
-        request = PermissionRequest(call, ready.tool, call.arguments)
-        decision = await decide(request, self._setup.permissions, self._setup.ask)
-        if not isinstance(decision, Deny):
-            return ready, None
-        refused = error_of(call, f"{call.name} was not permitted: {decision.reason}; it did not run")
-        stop = Ending(f"Stopped: {call.name} was not permitted ({decision.reason}).", "stopped")
-        return refused, stop if decision.stop else None
-
-    async def _executed(self, ready: Ready, slots: asyncio.Semaphore) -> Outcome:
-        context = ToolContext(ready.call, tuple(self._conversation.messages), self._setup.overrides)
-        async with slots:
-            outcome = await execute(ready, context, self._setup.tool_timeout)
-        ended = self._setup.clock.monotonic()
-        cache = self._setup.output_cache if ready.tool.keeps_output else None
-        result = outcome.result if cache is None else await cache.kept(outcome.result)
-        self._answer(ready.call, result)  # whatever happens now, this was done
-        return Outcome(result, outcome.done, ended)
-
-    async def _start_step(self, call: ToolCall) -> None:
-        self.steps += 1
-        tool = self._tool(call.name)
-        title = tool.title if tool is not None and tool.title else call.name
-        self._open[call.id] = Step(call, self._setup.clock.monotonic())
-        await self._emit(StepStartEvent(call.id, title, self.steps))
-        arguments = call.arguments if call.parsed else {"raw": call.arguments_text or ""}
-        shown = tool.display_name if tool is not None and tool.display_name else title
-        display = shown if shown != call.name else None
-        await self._emit(ToolCallEvent(call.name, arguments, call.id, display))
-
-    async def _end_step(self, call: ToolCall, result: ToolResult, ended: float | None = None) -> None:
-        if call.id not in self._results:
-            self._answer(call, result)
-        step = self._open.pop(call.id)
-        duration = ((self._setup.clock.monotonic() if ended is None else ended) - step.started) * 1000
-        text, screenshot = result_text.result_text(result), result_text.screenshot_of(result)
-        complete = StepCompleteEvent(call.id, "error" if result.is_error else "completed", duration)
-        try:
-            await self._emit(ToolResultEvent(call.name, text, call.id, result.is_error, screenshot))
-        finally:
-            # Cancelled at this very point, the step has ended all the same.
-            await self._emit(complete)
-
-    async def _close_steps(self) -> None:
-        for step in [*self._open.values()]:
-            finished = self._results.get(step.call.id)
-            await self._end_step(step.call, finished or error_of(step.call, result_text.CANCELLED))
-
-    def _answer(self, call: ToolCall, result: ToolResult) -> None:
-        self._results[call.id] = result
-        self._conversation.note_result(result)
-
-    def _answer_calls(self, reason: str) -> None:
-        """All calls of the turn answered in the history, in their order."""
-        if self._calls:
-            for call in self._calls:
-                if call.id not in self._results:
-                    self._answer(call, error_of(call, result_text.NOT_RUN.format(reason=reason)))
-            self._conversation.add_results([self._results[call.id] for call in self._calls])
-            self._calls, self._results = (), {}
-
-    async def _emit(self, event: AnyAgentEvent) -> None:
-        self._conversation.tell(event)
-        await self._channel.send(event)
+    async def _report_end(self, ending: Ending) -> None:
+        if ending.limit is not None:
+            reached = ending.limit
+            await self.state.emit(LimitEvent(reached.limit, reached.allowed, reached.used, ending.content))
+        elif ending.reason == "pending":
+            await self.state.emit(PendingEvent(ending.pending))
+        else:
+            await self.state.emit(FinalEvent(ending.content))
 
 
 def _cancel(task: asyncio.Task[Any]) -> None:
-    """Thread-safe: a user interface may call it from its own thread."""
+    """Also from another thread, where the user interface may run."""
     loop = task.get_loop()
     try:
         here = asyncio.get_running_loop()
@@ -430,16 +278,3 @@ def _cancel(task: asyncio.Task[Any]) -> None:
         task.cancel()
     else:
         loop.call_soon_threadsafe(task.cancel)
-
-
-async def _at_once(result: ToolResult) -> Outcome:
-    return Outcome(result)
-
-
-async def _ended(tasks: Sequence[asyncio.Task[Outcome]]) -> None:
-    """Nothing runs on after its turn; a tool that does not let itself be cancelled is left behind."""
-    left = [task for task in tasks if not task.done()]
-    for task in left:
-        task.cancel()
-    if left:
-        await asyncio.wait(left, timeout=_GRACE)

@@ -36,12 +36,23 @@ class Ask(Struct, frozen=True):
     """Ask the user; without an interactive user, deny."""
 
 
-Decision: TypeAlias = Allow | Deny | Ask
+class Defer(Struct, frozen=True):
+    """Pause the run until a person has decided (`Agent.resume`)."""
+
+    reason: str = ""
+
+
+Decision: TypeAlias = Allow | Deny | Ask | Defer
 Hook: TypeAlias = Callable[[PermissionRequest], Decision | Awaitable[Decision]]
-Asker: TypeAlias = Callable[[PermissionRequest], bool | Allow | Deny | Awaitable[bool | Allow | Deny]]
+Asker: TypeAlias = Callable[[PermissionRequest], bool | Allow | Deny | Defer | Awaitable[bool | Allow | Deny | Defer]]
 
 ALLOW = Allow()
 ASK = Ask()
+
+
+def pause(_request: PermissionRequest) -> Defer:
+    """`Agent(ask=pause)`: every question pauses the run instead of waiting for an answer."""
+    return Defer()
 
 
 class Rule(Struct, frozen=True):
@@ -83,7 +94,7 @@ def _covered(rules: Sequence[Rule | str], request: PermissionRequest) -> bool:
     return any((Rule(rule) if isinstance(rule, str) else rule).covers(request) for rule in rules)
 
 
-async def decide(request: PermissionRequest, hook: Hook | None, asker: Asker | None) -> Allow | Deny:
+async def decide(request: PermissionRequest, hook: Hook | None, asker: Asker | None) -> Allow | Deny | Defer:
     """The last word. A check that fails is no permission."""
     if hook is None:
         return ALLOW
@@ -97,7 +108,7 @@ async def decide(request: PermissionRequest, hook: Hook | None, asker: Asker | N
         return Deny(f"the permission check failed: {type(error).__name__}: {error}")
     if isinstance(decision, bool):
         return ALLOW if decision else Deny("the user said no")
-    if isinstance(decision, Allow | Deny):
+    if isinstance(decision, Allow | Deny | Defer):
         return decision
     return Deny(f"the permission check gave no decision but {type(decision).__name__}")
 

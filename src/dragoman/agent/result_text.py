@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from dragoman.drivers.typed_output import TOOL_NAME
 from dragoman.ir import AnyPart, Audio, Document, Image, Text, ToolResult, WithheldCall
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text
@@ -12,6 +13,8 @@ NO_ANSWER = "The model gave no answer."
 NOT_RUN = "This call was not run: {reason}."
 WITHHELD = "The calls of this answer were not run: {reason}."
 CUT = "the call of {name} was cut off before its end and did not run; make it again"
+WAITING = "Waiting for a decision about: {names}."
+GIVEN_UP = "{name} has failed {count} times one after the other and is not run again in this run; go on without it"
 CANCELLED = "This call was cancelled before it finished."
 MAX_ITERATIONS = "[Stopped after {count} turns]"
 SUMMARY_FAILED = "The task is not finished, and no summary of it could be made."
@@ -23,6 +26,11 @@ CONTINUE = "Continue with the task. When it is complete, call `{done}` with the 
 
 _MARKS: Mapping[type, str] = {Image: "[image]", Document: "[document]", Audio: "[audio]"}
 _SCREENSHOTS = frozenset({"image/png", "image/jpeg"})
+
+
+def is_final(name: str) -> bool:
+    """Whether this is the tool that takes the answer."""
+    return name == TOOL_NAME
 
 
 def not_run(withheld: WithheldCall) -> str:

@@ -10,10 +10,24 @@ from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, ove
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.agent.schemas import Parameter, arguments_of, parameters_of, read_docstring
+from dragoman.agent.docstrings import read_docstring
 from dragoman.agent.threads import in_thread
 from dragoman.agent.validation import problems_of
-from dragoman.ir import Audio, Document, Image, Message, Opaque, ResultKind, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.drivers.base import Driver
+from dragoman.drivers.python_types import Parameter, arguments_of, parameters_of
+from dragoman.ir import (
+    Audio,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    ResultKind,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    Usage,
+)
 from dragoman.ir.values import to_raw
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -36,6 +50,29 @@ class Done(Exception):
         super().__init__(message)
 
 
+class Retry(Exception):
+    """Raised by a tool or an output validator: what the model did was wrong, and it may try again. Say why."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        super().__init__(message)
+
+
+class Deferred(Exception):
+    """Raised by a tool: the result comes later, from outside. The run pauses, and `Agent.resume` takes the result."""
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class HandOff(Struct, frozen=True):
+    """Returned by a tool: from the next request on, this model answers. A driver, or a name for `connect`."""
+
+    driver: Driver | str
+    reason: str = ""
+
+
 class Output(Struct, frozen=True):
     """What a tool gives back when it wants to say the kind itself."""
 
@@ -50,6 +87,15 @@ class ToolContext(Struct, frozen=True):
     call: ToolCall
     history: tuple[Message, ...] = ()
     overrides: Mapping[Callable[..., Any], Callable[..., Any]] = {}
+    emit: Callable[[Any], Awaitable[None]] | None = None
+    """Reports an event of the tool's own to the reader of the run."""
+    count: Callable[[str, Usage], None] | None = None
+    """Adds tokens that the tool used, by the name of the model, to those of the run."""
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this call, also after a restart; unique within its conversation."""
+        return self.call.id
 
 
 class Depends:
@@ -87,6 +133,14 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Whether the output cache may store and cut what it returns."""
     timeout: float | None = None
     """Seconds."""
+    max_retries: int | None = None
+    """How often the model may try again after `Retry`, one after the other; None: as the agent says."""
+    idempotent: bool = False
+    """Calling it twice does what calling it once does: after a time-out or an error it is tried again by itself."""
+    needs_approval: bool = False
+    """A person decides about each call; without one to ask, the run pauses."""
+    sequential: bool = False
+    """Runs alone, never at the same time as another call."""
 
     @property
     def name(self) -> str:
@@ -111,6 +165,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ends_run: bool = False
     keeps_output: bool = True
     timeout: float | None = None
+    max_retries: int | None = None
+    idempotent: bool = False
+    needs_approval: bool = False
+    sequential: bool = False
 
 
 @overload
@@ -120,7 +178,8 @@ def tool(**options: Any) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, sync or async; the schema comes from its type hints and docstring.
 
-    Options: name, description, strict, title, display_name, read_only, ends_run, keeps_output, timeout.
+    Options: name, description, strict, title, display_name, read_only, ends_run, keeps_output, timeout, max_retries,
+    idempotent, needs_approval, sequential.
 
     >>> @tool
     ... def add(a: int, b: int = 1) -> int:
@@ -171,6 +230,8 @@ def _from_function(function: Callable[..., Any], options: Options) -> Tool:
     given = arguments_of(name, [one for one in parameters if one.name not in injected], descriptions)
 
     async def run(arguments: dict[str, Any], context: ToolContext) -> Any:
+        if not injected:
+            return await called(function, **arguments)
         found = await _resolved(injected, context, {})
         return await called(function, **arguments, **found)
 
@@ -194,6 +255,10 @@ def _made(options: Options, name: str, schema: dict[str, Any], **rest: Any) -> T
         ends_run=options.ends_run,
         keeps_output=options.keeps_output,
         timeout=options.timeout,
+        max_retries=options.max_retries,
+        idempotent=options.idempotent,
+        needs_approval=options.needs_approval,
+        sequential=options.sequential,
         **rest,
     )
 
@@ -228,6 +293,12 @@ async def _resolved(injected: Injected, context: ToolContext, made: dict[Callabl
         name: await _made_by(one, context, made) if isinstance(one, Depends) else context
         for name, one in injected.items()
     }
+
+
+async def call_with_dependencies(function: Callable[..., Any], context: ToolContext) -> Any:
+    """The answer of a function all of whose parameters are dependencies."""
+    value = function(**await _resolved(_injected(parameters_of(function)), context, {}))
+    return await value if inspect.isawaitable(value) else value
 
 
 async def _made_by(asked: Depends, context: ToolContext, made: dict[Callable[..., Any], Any]) -> Any:

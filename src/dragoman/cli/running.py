@@ -33,6 +33,9 @@ _CODES = {
     "max_iterations": UNFINISHED,
     "stopped": UNFINISHED,
     "blocked": UNFINISHED,
+    "limit": UNFINISHED,
+    "pending": UNFINISHED,
+    "invalid_output": UNFINISHED,
 }
 
 

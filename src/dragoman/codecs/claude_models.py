@@ -20,6 +20,8 @@ from dragoman.losses import LossLog
 FAMILY = "anthropic"
 """Who signs what Claude thinks."""
 
+NO_OUTPUT_SCHEMA = re.compile(r"claude-(?:instant|[23])|(?:sonnet|opus)-4(?:-0|[-@]2025|-v1|$)")
+"""Models before `output_config.format`: it came with opus 4.1 and sonnet 4.5."""
 NO_PREFILL = re.compile(
     r"(?:opus|sonnet|haiku)-4[-.][6-9](?!\d)|(?:opus|sonnet|haiku|fable|mythos)-[5-9](?!\d)|mythos-preview"
 )

@@ -45,6 +45,7 @@ from dragoman.drivers.transport import (
     failed,
     read_whole,
 )
+from dragoman.drivers.typed_output import OutputMode, TypedQueries, mode_for
 from dragoman.errors import CONNECTION, DecodeError, ProviderError, provider_error
 from dragoman.ir import AnyEvent, Completion, Failure, Finished, PartEnd, Request, StreamFailed
 from dragoman.ir.values import encode_json, parse_json
@@ -118,7 +119,7 @@ class Call(Struct, kw_only=True):
         return None if total is None else self.started + total
 
 
-class RemoteDriver:
+class RemoteDriver(TypedQueries):
     """A model of a provider. Made by `dragoman.connect`."""
 
     def __init__(self, channel: Channel, model: str, defaults: Defaults) -> None:
@@ -133,14 +134,17 @@ class RemoteDriver:
     def name(self) -> str:
         return f"{self.channel.provider.name}/{self.model}"
 
-    async def query(
+    def output_mode(self, *, beside_tools: bool) -> OutputMode:
+        """How this model is asked for typed answers unless a call says otherwise."""
+        return mode_for(self.channel.codec.profile, self.name, beside_tools=beside_tools)
+
+    async def _query(
         self,
-        prompt: Prompt = None,
-        *,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[MessageLike] = (),
-        **settings: Unpack[Settings],
+        prompt: Prompt,
+        tools: Sequence[Tool] | None,
+        tool_choice: Choice,
+        messages: Sequence[MessageLike],
+        settings: Settings,
     ) -> QueryResult:
         merged: Defaults = {**self.defaults, **settings}
         request = build_request(prompt, tools=tools, tool_choice=tool_choice, messages=messages, settings=merged)

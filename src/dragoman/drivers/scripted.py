@@ -25,6 +25,7 @@ from dragoman.drivers.base import (
 )
 from dragoman.drivers.message_dicts import MessageLike
 from dragoman.drivers.query import build_request
+from dragoman.drivers.typed_output import TypedQueries
 from dragoman.errors import DecodeError, ProviderError, ScriptExhausted
 from dragoman.ir import (
     AnyEvent,
@@ -68,7 +69,7 @@ Script: TypeAlias = Iterable[Line | Chunk] | Callable[[Request], Line | Awaitabl
 """Lines, one per question, or a function that is asked. Unified dicts side by side are one line."""
 
 
-class ScriptedDriver:
+class ScriptedDriver(TypedQueries):
     """Answers from a queue, or by asking a function. `requests` are what it was asked, in order.
 
     >>> import asyncio
@@ -86,14 +87,13 @@ class ScriptedDriver:
         self._defaults: Defaults = defaults or {}
         self._calls = 0
 
-    async def query(
+    async def _query(
         self,
-        prompt: Prompt = None,
-        *,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[MessageLike] = (),
-        **settings: Unpack[Settings],
+        prompt: Prompt,
+        tools: Sequence[Tool] | None,
+        tool_choice: Choice,
+        messages: Sequence[MessageLike],
+        settings: Settings,
     ) -> QueryResult:
         stream = self.stream_query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
         return await stream.result

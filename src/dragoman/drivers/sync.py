@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from dragoman.codecs.unified_chunks import Chunk
 from dragoman.drivers.base import Choice, Driver, Prompt, QueryResult, Settings, StreamResult, Tool
 from dragoman.drivers.message_dicts import MessageLike
+from dragoman.drivers.typed_output import RETRIES, Ask, OutputMode, TypedResult, query_typed
 from dragoman.ir import AnyEvent
 
 T = TypeVar("T")
@@ -112,6 +113,33 @@ class SyncDriver:
     def name(self) -> str:
         return self.driver.name
 
+    @overload
+    def query(
+        self,
+        prompt: Prompt = None,
+        *,
+        output_type: type[T],
+        output_mode: OutputMode | None = None,
+        output_retries: int = RETRIES,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[MessageLike] = (),
+        **settings: Unpack[Settings],
+    ) -> TypedResult[T]: ...
+    @overload
+    def query(
+        self,
+        prompt: Prompt = None,
+        *,
+        output_type: Any,
+        output_mode: OutputMode | None = None,
+        output_retries: int = RETRIES,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[MessageLike] = (),
+        **settings: Unpack[Settings],
+    ) -> TypedResult[Any]: ...
+    @overload
     def query(
         self,
         prompt: Prompt = None,
@@ -120,7 +148,22 @@ class SyncDriver:
         tool_choice: Choice = None,
         messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
+    ) -> QueryResult: ...
+    def query(  # noqa: PLR0913 - all by name
+        self,
+        prompt: Prompt = None,
+        *,
+        output_type: Any = None,
+        output_mode: OutputMode | None = None,
+        output_retries: int = RETRIES,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[MessageLike] = (),
+        **settings: Unpack[Settings],
     ) -> QueryResult:
+        if output_type is not None:
+            ask = Ask(prompt=prompt, messages=messages, tools=tools, tool_choice=tool_choice, settings=settings)
+            return _background.run(query_typed(self.driver, output_type, ask, mode=output_mode, retries=output_retries))
         asked = self.driver.query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
         # A protocol promises something to await; the loop wants a coroutine.
         return _background.run(asked)

@@ -21,6 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 import dragoman
 from dragoman.drivers.remote import Call, Channel
+from dragoman.drivers.telemetry_names import vendor_of
 from dragoman.gateway.http_request import Head
 from dragoman.ir import Completion
 
@@ -30,21 +31,6 @@ if TYPE_CHECKING:
     from dragoman.gateway.request_records import Record
 
 _SERVER_ERROR = 500
-# The names that the conventions have for who answers; others go by their own.
-_VENDORS: Mapping[str, str] = {
-    "openai-chat": "openai",
-    "gemini": "gcp.gemini",
-    "gemini-openai": "gcp.gemini",
-    "vertex": "gcp.vertex_ai",
-    "vertex-anthropic": "gcp.vertex_ai",
-    "gemini-interactions": "gcp.gemini",
-    "vertex-interactions": "gcp.vertex_ai",
-    "bedrock": "aws.bedrock",
-    "azure": "azure.ai.openai",
-    "azure-responses": "azure.ai.openai",
-    "mistral": "mistral_ai",
-    "xai": "x_ai",
-}
 _OPERATIONS: Mapping[str, str] = {
     "gemini": "generate_content",
     "vertex": "generate_content",
@@ -125,7 +111,7 @@ class Trace:
         host, port = _address(channel.base_url)
         attributes: dict[str, str | int | bool] = {
             "gen_ai.operation.name": operation,
-            "gen_ai.provider.name": _VENDORS.get(channel.provider.name, channel.provider.name),
+            "gen_ai.provider.name": vendor_of(channel.provider.name),
             "gen_ai.request.model": record.target,
             "gen_ai.request.stream": record.stream,
             "server.address": host,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 
-from dragoman.codecs.claude_models import ALL_EFFORTS, NO_FORCED_CHOICE, NO_PREFILL, ModelLimits, limits_of
+from dragoman.codecs.claude_models import (
+    ALL_EFFORTS,
+    NO_FORCED_CHOICE,
+    NO_OUTPUT_SCHEMA,
+    NO_PREFILL,
+    ModelLimits,
+    limits_of,
+)
 from dragoman.profile import HostedRule, Profile
 
 __all__ = ["ALL_EFFORTS", "PROFILE", "ModelLimits", "limits_of"]
@@ -24,6 +31,7 @@ PROFILE = Profile(
     inline_system_models=re.compile(r"(?:fable|mythos|opus)-[5-9](?!\d)|opus-4[-.]8(?!\d)|sonnet-5[-.]5(?!\d)"),
     final_assistant="trimmed",
     no_prefill_models=NO_PREFILL,
+    no_output_schema_models=NO_OUTPUT_SCHEMA,
     blank_text=False,
     call_id=re.compile(r"[a-zA-Z0-9_-]+"),
     # The documents say 64; the server's own message has said 128 since mid-2025.

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.codecs.claude_models import NO_FORCED_CHOICE, NO_PREFILL
+from dragoman.codecs.claude_models import NO_FORCED_CHOICE, NO_OUTPUT_SCHEMA, NO_PREFILL
 from dragoman.profile import HostedRule, Profile
 
 FAMILY = "bedrock"
@@ -22,6 +22,7 @@ PROFILE = Profile(
     # Claude's own rules apply underneath.
     final_assistant="trimmed",
     no_prefill_models=NO_PREFILL,
+    no_output_schema_models=NO_OUTPUT_SCHEMA,
     no_forced_choice_models=NO_FORCED_CHOICE,
     blank_text=False,
     # The API itself takes `.` and `:` too; Claude underneath does not.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.profile import Profile
+from dragoman.profile import ALWAYS, Profile
 
 FAMILY = "cohere"
 
@@ -21,6 +21,8 @@ PROFILE = Profile(
     # The last message is the user's or a tool's: there is no prefill.
     no_prefill_models=re.compile(""),
     stop_limit=5,
+    # «response_format is not supported with tools»
+    no_output_schema_beside_tools_models=ALWAYS,
     # `tool_choice` is for command-r7b and newer.
     no_forced_choice_models=re.compile(r"^(command(-light|-nightly)?|command-r(-plus)?(-\d\d-2024)?)$"),
 )

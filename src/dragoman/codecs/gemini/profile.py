@@ -84,6 +84,8 @@ PROFILE = GeminiProfile(
     stop_limit=5,
     cache_marks=0,
     placeholder_signature_models=_SINCE_3,
+    # «Function calling with a response mime type: 'application/json' is unsupported»
+    no_output_schema_beside_tools_models=_BEFORE_3,
     path="/v1beta/",
     model_prefix="models/",
     older_models=_BEFORE_3,

@@ -35,6 +35,7 @@ PROFILE = InteractionsProfile(
     tool_name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"),
     stop_limit=5,
     cache_marks=0,
+    no_output_schema_beside_tools_models=re.compile(r"gemini-[12][.-]"),
     placeholder_signature_models=re.compile(r"gemini-(?:[3-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest)"),
     translates={
         GOOGLE: frozenset(

@@ -51,7 +51,7 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
     changes: dict[str, Any] = _settings(request, profile, log, keys)
     if not profile.custom_tools and any(type(tool) is CustomTool for tool in request.tools):
         changes["tools"] = tuple(_function(tool, log) for tool in request.tools)
-    if not profile.schema_output and request.output is not None and request.output.kind == "schema":
+    if request.output is not None and request.output.kind == "schema" and _has_no_schemas(request, profile):
         log.degrade(request, "output", "schema of the answer", "this server takes only the wish for JSON")
         changes["output"] = StructuredOutput("json")
     if profile.known_keys is not None:
@@ -68,6 +68,10 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
 
 _ANYWAY = {"store": False, "obfuscation": False}
 """Values that describe what a server does that has no such setting."""
+
+
+def _has_no_schemas(request: Request, profile: ChatProfile) -> bool:
+    return profile.no_output_schema_models.search(request.model or "") is not None
 
 
 def _said_as(name: str, changes: Mapping[str, Any]) -> str:

@@ -27,8 +27,6 @@ class ChatProfile(Profile, frozen=True, kw_only=True):
     custom_tools: bool = True
     strict_schemas: bool = True
     """Whether `strict` wants every object closed and every property required."""
-    schema_output: bool = True
-    """Whether it takes a schema for the answer, or only the wish for JSON."""
     text_only: bool = False
     """Whether content must be one string: no media, no parts."""
     fetches_images: bool = True
@@ -176,7 +174,7 @@ DEEPSEEK = structs.replace(
     name="deepseek",
     maximum="max_tokens",
     returns_reasoning=True,
-    schema_output=False,
+    no_output_schema_models=ALWAYS,
     text_only=True,
 )
 XAI = structs.replace(_COMPATIBLE, name="xai")

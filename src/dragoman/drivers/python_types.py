@@ -7,9 +7,7 @@ Models of pydantic work wherever they stand, if it is installed.
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -136,6 +134,12 @@ def _decoder(kind: type[Struct], members: Mapping[str, tuple[Any, ...]]) -> Deco
     return arguments
 
 
+def value_decoder(kind: Any) -> Callable[[Any], Any]:
+    """From parsed JSON to a value of the type; raises `ValueError`."""
+    decode = msgspec.json.Decoder(translated(kind), dec_hook=_foreign_value).decode
+    return lambda given: decode(to_raw(given))
+
+
 def _alternative(hint: Any) -> Callable[[Raw], Any]:
     return msgspec.json.Decoder(translated(hint), dec_hook=_foreign_value).decode
 
@@ -215,65 +219,3 @@ def _annotate(entry: dict[str, Any], parameter: Parameter, description: str | No
         entry["default"] = msgspec.to_builtins(parameter.default, str_keys=True)
     except (TypeError, ValueError):
         return
-
-
-# ── docstrings ────────────────────────────────────────────────────────────────────────────────────────────────
-
-_SECTION = re.compile(r"(?:args|arguments|parameters|params)\s*:?", re.IGNORECASE)
-_ANY_SECTION = re.compile(
-    r"(?:args|arguments|parameters|params|returns?|raises|yields|examples?|notes?|see also)\s*:?", re.IGNORECASE
-)
-_SPHINX = re.compile(r":param\s+(?:[^:]*\s)?(\w+)\s*:\s*(.*)")
-_FIELD = re.compile(r":\w+[^:]*:")
-_GOOGLE = re.compile(r"\s+\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
-_NUMPY = re.compile(r"(\w+)\s*(?::.*)?")
-_RULE = re.compile(r"-{3,}\s*")
-
-
-def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
-    """(what the tool does, what each parameter is), from a docstring in Google's, NumPy's or Sphinx's way."""
-    lines = inspect.cleandoc(text or "").splitlines()
-    start = next((index for index, _ in _sections(lines)), len(lines))
-    summary = "\n".join(lines[:start]).strip()
-    return summary, dict(_described(lines))
-
-
-def _sections(lines: list[str]) -> Iterator[tuple[int, str]]:
-    for index, line in enumerate(lines):
-        following = lines[index + 1] if index + 1 < len(lines) else ""
-        marked = line.rstrip().endswith(":") or _RULE.fullmatch(following) is not None
-        headed = marked and _ANY_SECTION.fullmatch(line) is not None
-        if headed or _FIELD.match(line):
-            yield index, line
-
-
-def _described(lines: list[str]) -> Iterator[tuple[str, str]]:
-    sections = [*_sections(lines), (len(lines), "")]
-    for (start, head), (end, _) in pairwise(sections):
-        body = lines[start + 1 : end]
-        sphinx = _SPHINX.match(head)
-        if sphinx:
-            yield sphinx[1], " ".join([sphinx[2], *(line.strip() for line in body)]).strip()
-        elif _SECTION.fullmatch(head):
-            numpy = bool(body) and _RULE.fullmatch(body[0]) is not None
-            yield from _entries(body[1:] if numpy else body, _NUMPY if numpy else _GOOGLE, numpy=numpy)
-
-
-def _entries(body: list[str], pattern: re.Pattern[str], *, numpy: bool) -> Iterator[tuple[str, str]]:
-    """Each entry and the deeper lines that belong to it."""
-    depth = min((_depth(line) for line in body if line.strip()), default=0)
-    name, told = "", [""]
-    for line in body:
-        found = pattern.fullmatch(line) if line.strip() and _depth(line) == depth else None
-        if found is None:
-            told.append(line.strip())
-            continue
-        if name:
-            yield name, " ".join(told).strip()
-        name, told = found[1], [] if numpy else [found[2]]
-    if name:
-        yield name, " ".join(told).strip()
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())

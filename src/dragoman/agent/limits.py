@@ -1,0 +1,110 @@
+"""Limits of one run. They are checked before the next request of the model, and before tools run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from dragoman.agent.token_totals import added, tokens_of
+from dragoman.catalogue import lookup, price_of
+from dragoman.errors import InvalidValue, NotConfigured
+from dragoman.ir import Usage
+
+LimitName: TypeAlias = Literal[
+    "requests", "tool_calls", "input_tokens", "output_tokens", "total_tokens", "cost", "seconds"
+]
+
+
+class LimitReached(Struct, frozen=True):
+    """Which limit ended a run, and how much had been used."""
+
+    limit: LimitName
+    allowed: float
+    used: float
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one run may use up; None: as much as it wants."""
+
+    requests: int | None = None
+    """Calls of the model, those for compaction included."""
+    tool_calls: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    cost: Decimal | float | None = None
+    """In the currency of the catalogue; a model without a price there cannot run under this limit."""
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            allowed = getattr(self, name)
+            if allowed is not None and not allowed > 0:
+                hint = "leave it out for no limit; a run that may do nothing should not be started"
+                raise InvalidValue(path=f"Limits.{name}", expected="a number above 0", found=repr(allowed), hint=hint)
+
+
+class Spending:
+    """What a run has used up so far, sub-agents included."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.requests = 0
+        self.tool_calls = 0
+        self.usage = Usage()
+        self.cost: Decimal | None = Decimal(0)
+        """None as soon as one model without a known price has answered."""
+        self._now = now
+        self._started: float | None = None
+
+    def count(self, model: str, usage: Usage) -> None:
+        self.usage = added(self.usage, usage)
+        if self.cost is not None:
+            provider, _, name = model.partition("/")
+            price = price_of(provider, name, usage)
+            self.cost = None if price is None else self.cost + price
+
+    def reached(self, limits: Limits) -> LimitReached | None:
+        """The first limit that leaves nothing for a further request."""
+        for name, measure in _MEASURES.items():
+            allowed = getattr(limits, name)
+            if allowed is not None and measure(self) >= allowed:
+                return LimitReached(name, float(allowed), float(measure(self)))
+        return None
+
+    def reached_by_calls(self, limits: Limits, calls: int) -> LimitReached | None:
+        """Whether so many further tool calls would be too many."""
+        if limits.tool_calls is None or self.tool_calls + calls <= limits.tool_calls:
+            return None
+        return LimitReached("tool_calls", limits.tool_calls, self.tool_calls)
+
+    def start_clock(self) -> None:
+        self._started = self._now()
+
+    @property
+    def seconds(self) -> float:
+        return 0.0 if self._started is None else self._now() - self._started
+
+
+_MEASURES: Mapping[LimitName, Callable[[Spending], float | Decimal]] = {
+    "requests": lambda spent: spent.requests,
+    "input_tokens": lambda spent: spent.usage.input,
+    "output_tokens": lambda spent: spent.usage.output,
+    "total_tokens": lambda spent: tokens_of(spent.usage),
+    "cost": lambda spent: spent.cost or Decimal(0),
+    "seconds": lambda spent: spent.seconds,
+}
+
+
+def check_price(limits: Limits, model: str) -> None:
+    """Raise `NotConfigured` if a limit of cost is set and the price of the model is not known."""
+    provider, _, name = model.partition("/")
+    row = lookup(provider, name) if limits.cost is not None else None
+    if limits.cost is not None and (row is None or row.prices is None):
+        raise NotConfigured(
+            f"the price of {model} is not known, so that Limits(cost=…) cannot be kept: add a row to the catalogue "
+            "(dragoman.catalogue.register, or a file named by DRAGOMAN_CATALOGUE), or limit tokens instead",
+            missing="price",
+        )

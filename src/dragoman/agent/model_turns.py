@@ -1,0 +1,204 @@
+"""One request of the model: what it is sent, how its answer comes in, and how both are reported."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from dragoman.agent.compaction import Compactor, is_context_error
+from dragoman.agent.events import (
+    HostedCallEvent,
+    PartialOutputEvent,
+    ReasoningDeltaEvent,
+    ReasoningEvent,
+    RetryEvent,
+    TextDeltaEvent,
+    TextEvent,
+    usage_event,
+)
+from dragoman.agent.history_repair import heal
+from dragoman.agent.outputs import PartialReader, is_output_tool
+from dragoman.agent.run_state import RunState
+from dragoman.agent.tools import Tool, ToolContext, call_with_dependencies
+from dragoman.agent.tracing import trace_model
+from dragoman.drivers.base import QueryResult, Settings, StreamResult
+from dragoman.drivers.retries import RetryNotice, listening
+from dragoman.drivers.typed_output import refused_schema
+from dragoman.errors import InvalidRequest, ProviderError
+from dragoman.ir import (
+    AnyEvent,
+    Message,
+    PartDelta,
+    PartStart,
+    Reasoning,
+    ServerToolCall,
+    Text,
+    ToolCall,
+    ToolChoice,
+)
+
+_NOBODY = ToolContext(ToolCall("", "instructions", {}))
+
+
+class ModelTurns:
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+        self._setup = state.setup
+        self._conversation = state.conversation
+        self.compactor = Compactor(state.setup.compaction, state.conversation, self.ask, self._report_usage, state.emit)
+        self._asked = state.conversation.driver.name
+        """The model of the last request: a reader may switch the driver at any event."""
+        self._static = self._setup.system_prompt if not self._setup.instructions else None
+
+    async def next_answer(self, choice: ToolChoice | None) -> QueryResult:
+        """The answer to the conversation as it stands. A context that is too long is compacted, once."""
+        await self._make_room()
+        try:
+            return await self._converse(choice)
+        except ProviderError as error:
+            if not is_context_error(error) or not await self.compactor.compact():
+                raise
+        return await self._converse(choice)
+
+    async def _converse(self, choice: ToolChoice | None) -> QueryResult:
+        messages: Sequence[Message] = self._conversation.messages
+        for process in self._setup.history_processors:
+            processed = process(tuple(messages))
+            messages = heal(await processed if inspect.isawaitable(processed) else processed)
+        live = self._setup.deltas or self._state.partials
+        tools = (*self._state.offered(), *self._setup.hosted)
+        return await self.ask(messages, tools, choice, live=live, typed=True)
+
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool | object] = (),
+        choice: ToolChoice | None = None,
+        *,
+        live: bool = False,
+        typed: bool = False,
+    ) -> QueryResult:
+        driver = self._conversation.driver
+        self._asked = driver.name
+        settings = await self._settings(typed=typed)
+        self._state.spent.requests += 1
+        with listening(self._on_retry), trace_model(self._setup, driver.name, messages) as span:
+            try:
+                if not live:
+                    answer = await driver.query(messages=messages, tools=tools, tool_choice=choice, **settings)  # type: ignore[arg-type]
+                else:
+                    stream = driver.stream_query(messages=messages, tools=tools, tool_choice=choice, **settings)  # type: ignore[arg-type]
+                    answer = await self._streamed(stream)
+            except InvalidRequest as error:
+                output = self._setup.output if typed and self._state.mode == "native" else None
+                raise (refused_schema(error, output) if output is not None else None) or error from error
+            span.answered(answer)
+        return answer
+
+    async def _settings(self, *, typed: bool) -> Settings:
+        settings: Settings = {**self._setup.settings}
+        system = self._static if not self._setup.instructions else await self._instructions()
+        output = self._setup.output if typed else None
+        if output is not None:
+            mode = self._state.output_mode()
+            if mode == "native":
+                settings["output"] = output.structured
+            elif mode == "prompted":
+                system = f"{system}\n\n{output.instruction}" if system else output.instruction
+        if system:
+            settings["system"] = system
+        return settings
+
+    async def _instructions(self) -> str | None:
+        texts = [self._setup.system_prompt]
+        for one in self._setup.instructions:
+            if isinstance(one, str):
+                texts.append(one)
+                continue
+            context = ToolContext(_NOBODY.call, tuple(self._conversation.messages), self._setup.overrides)
+            texts.append(await call_with_dependencies(one, context))
+        return "\n\n".join(text for text in texts if text) or None
+
+    async def _make_room(self) -> None:
+        cache = self._setup.output_cache
+        if cache is not None:
+            thinner = cache.within_budget(self._conversation.messages)
+            if thinner is not None:
+                self._conversation.rewrite(thinner)
+        await self.compactor.compact_if_full()
+
+    # ── the answer ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _streamed(self, stream: StreamResult) -> QueryResult:
+        kinds: dict[int, type[TextDeltaEvent | ReasoningDeltaEvent]] = {}
+        partial = _Partials(self._state) if self._state.partials else None
+        async with stream:
+            async for event in stream.events():
+                if partial is not None:
+                    await partial.follow(event)
+                if not self._setup.deltas:
+                    continue
+                if isinstance(event, PartStart) and isinstance(event.part, Text | Reasoning) and not event.candidate:
+                    kinds[event.index] = TextDeltaEvent if isinstance(event.part, Text) else ReasoningDeltaEvent
+                    if event.part.text:
+                        await self._state.emit(kinds[event.index](event.part.text))
+                elif isinstance(event, PartDelta) and event.text and event.index in kinds:
+                    await self._state.emit(kinds[event.index](event.text))
+            return await stream.result
+
+    def _on_retry(self, notice: RetryNotice) -> None:
+        event = RetryEvent(notice.provider, notice.attempt, notice.delay, str(notice.error))
+        self._conversation.tell(event)
+        self._state.channel.push(event)
+
+    async def report(self, answer: QueryResult, message: Message, *, is_last: bool) -> None:
+        """Reasoning, text and hosted calls in order. The last text is not reported here: it is `final`."""
+        now = self._setup.clock.milliseconds
+        for part in message.parts:
+            if isinstance(part, Reasoning) and part.text:
+                await self._state.emit(ReasoningEvent(part.text, now()))
+            elif isinstance(part, Text) and part.text and not is_last:
+                await self._state.emit(TextEvent(part.text, now()))
+            elif isinstance(part, ServerToolCall):
+                await self._state.emit(HostedCallEvent(part.name, part.id))
+        await self._report_usage(answer)
+
+    async def _report_usage(self, answer: QueryResult) -> None:
+        if answer.usage is not None:
+            self._state.count(self._asked, answer.usage)
+            await self._state.emit(usage_event(self._asked, answer.usage))
+
+    async def summarise(self, question: Message) -> str:
+        """One answer without tools, to a question that the history does not keep."""
+        answer = await self.ask([*self._conversation.messages, question])
+        await self._report_usage(answer)
+        return answer.message.text
+
+
+class _Partials:
+    """Follows a stream and reports each value of the output type that its text, or the output tool's call, gives."""
+
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+        self._readers: dict[int, PartialReader] = {}
+
+    async def follow(self, event: AnyEvent) -> None:
+        text = ""
+        if isinstance(event, PartStart) and not event.candidate:
+            text = self._opened(event)
+        elif isinstance(event, PartDelta):
+            text = event.text
+        reader = self._readers.get(event.index) if text and isinstance(event, PartStart | PartDelta) else None
+        value = UNSET if reader is None else reader.feed(text)
+        if value is not UNSET:
+            await self._state.emit(PartialOutputEvent(value))
+
+    def _opened(self, event: PartStart) -> str:
+        part, output = event.part, self._state.setup.output
+        carries = is_output_tool(part.name) if isinstance(part, ToolCall) else isinstance(part, Text)
+        if output is None or not carries or isinstance(part, ToolCall) != (self._state.mode == "tool"):
+            return ""
+        self._readers[event.index] = PartialReader(output)
+        return part.text if isinstance(part, Text) else ""
