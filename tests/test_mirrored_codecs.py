@@ -23,7 +23,7 @@ EXPORTED: dict[str, int] = {
     "dragoman.ir": 58,
     "dragoman.schema": 14,
     "dragoman.drivers": 19,
-    "dragoman.agent": 53,
+    "dragoman.agent": 72,
     "dragoman.chat.stores": 10,
     "dragoman.sim": 5,
     "dragoman.testing": 4,

@@ -269,6 +269,15 @@ class Agent(Generic[OutputT]):
         finally:
             in_background(events.aclose())
 
+    def fork(self) -> Agent[OutputT]:
+        """An agent with the same driver, tools and setup, and a history of its own."""
+        twin: Agent[OutputT] = object.__new__(type(self))
+        twin._tools, twin._hosted = dict(self._tools), list(self._hosted)
+        twin._setup = self._setup
+        twin._conversation = Conversation(self.driver)
+        twin._run = twin._last = None
+        return twin
+
     def cancel(self) -> None:
         """End the run that is under way, in order: steps are closed, calls answered, no `final`."""
         if self._run is not None:

@@ -36,7 +36,7 @@ class RunState:
         if setup.limits is not None and setup.limits.seconds is not None:
             self.spent.start_clock()
         self.mode: OutputMode | None = None
-        """How the model is asked for typed output; decided anew when the driver changes."""
+        """How the model is asked for typed output; decided again when the driver changes."""
         self._mode_of: Any = None
 
     async def emit(self, event: AnyAgentEvent) -> None:
