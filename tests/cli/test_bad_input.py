@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cli import main
-from dragoman.cli.demonstration import transcript
+from dragoman.cli.demo_command import transcript
 from tests.cli.command import PLAIN
 from tests.support.promises import promise
 

@@ -5,7 +5,7 @@ import pytest
 
 import dragoman
 from dragoman.cli import main
-from dragoman.cli.demonstration import transcript
+from dragoman.cli.demo_command import transcript
 from dragoman.codecs.registry import codec
 from dragoman.ir.schema import schema_text
 

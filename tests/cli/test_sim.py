@@ -66,4 +66,5 @@ def test_a_port_that_is_taken() -> None:
         port = taken.getsockname()[1]
         done = run("sim", "--port", str(port))
     assert done.returncode == 2
-    assert f"cannot listen on 127.0.0.1:{port}".encode() in done.stderr
+    assert f"cannot listen: port {port} is in use".encode() in done.stderr
+    assert f"try --port {port + 1}".encode() in done.stderr

@@ -65,6 +65,6 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.asking import ask
+    from dragoman.cli.ask_command import ask
 
     return ask(arguments)

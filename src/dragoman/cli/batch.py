@@ -168,12 +168,12 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli import batching
+    from dragoman.cli import batch_command
 
     if arguments.action == "convert":
-        return batching.convert(arguments)
+        return batch_command.convert(arguments)
     if arguments.action == "run":
-        return batching.answer(arguments)
+        return batch_command.answer(arguments)
     from dragoman.cli import batch_jobs
 
     return batch_jobs.run(arguments)

@@ -15,7 +15,7 @@ from dragoman.batch.job_file import BatchJob, BatchJobError
 from dragoman.batch.job_results import JobReport
 from dragoman.batch.jobs import cancel_job, fetch_job, job_status, retry_job, submit_job
 from dragoman.batch.provider_files import BATCH_FILES
-from dragoman.cli.asking import options_of
+from dragoman.cli.ask_command import options_of
 from dragoman.cli.names import target_formats
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.errors import DragomanError

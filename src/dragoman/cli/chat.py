@@ -58,6 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.chatting import chat
+    from dragoman.cli.chat_command import chat
 
     return chat(arguments)

@@ -61,12 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.conversion import Options, convert
+    from dragoman.cli.convert_command import Options, convert
 
     options = Options(**{name: getattr(arguments, name) for name in Options._fields})
     if not arguments.stream:
         return convert(options)
 
-    from dragoman.cli.streaming import convert_stream
+    from dragoman.cli.convert_stream import convert_stream
 
     return convert_stream(options)

@@ -23,6 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.demonstration import print_transcript, show
+    from dragoman.cli.demo_command import print_transcript, show
 
     return print_transcript() if arguments.transcript else show(short=arguments.short)

@@ -19,6 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.examination import examine
+    from dragoman.cli.doctor_command import examine
 
     return examine(offline=arguments.offline, timeout=arguments.timeout)

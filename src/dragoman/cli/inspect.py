@@ -34,6 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.inspection import inspect
+    from dragoman.cli.inspect_command import inspect
 
     return inspect(arguments.file, arguments.source, arguments.kind, full=arguments.full, stream=arguments.stream)

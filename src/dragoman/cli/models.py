@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.asking import list_providers, list_their_models, print_catalogue
+    from dragoman.cli.ask_command import list_providers, list_their_models, print_catalogue
 
     if arguments.catalogue:
         return print_catalogue(arguments.provider, as_json=arguments.json)

@@ -58,6 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.running import run_task
+    from dragoman.cli.run_command import run_task
 
     return run_task(arguments)

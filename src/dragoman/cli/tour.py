@@ -18,6 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.touring import tour
+    from dragoman.cli.tour_command import tour
 
     return tour(streams=not arguments.whole)

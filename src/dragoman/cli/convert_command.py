@@ -1,4 +1,4 @@
-"""The work behind `dragoman convert`: bodies in, bodies out, losses told."""
+"""The work behind `dragoman convert`: bodies in, bodies out, losses reported."""
 
 from __future__ import annotations
 

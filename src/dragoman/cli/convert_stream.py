@@ -6,7 +6,7 @@ import sys
 from contextlib import ExitStack, closing
 from importlib import import_module
 
-from dragoman.cli.conversion import Options
+from dragoman.cli.convert_command import Options
 from dragoman.cli.inputs import open_input
 from dragoman.cli.names import ALL, source_format, target_formats
 from dragoman.cli.output import Output

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Progress, RunOptions, run_job
 from dragoman.batch.inference import Estimate, InferenceOptions, InferenceReport, estimate, run_inference
 from dragoman.batch.provider_files import BATCH_FILES
-from dragoman.cli.asking import options_of
+from dragoman.cli.ask_command import options_of
 from dragoman.cli.names import ALL, source_format, target_formats
 from dragoman.cli.problems import BAD_INPUT, OK, REFUSED, CommandError
 from dragoman.drivers.connect import named, open_channel

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from dragoman import translate
-from dragoman.cli.conversion import Understood, understand
+from dragoman.cli.convert_command import Understood, understand
 from dragoman.cli.documents import Document, Documents, read_documents
 from dragoman.cli.inputs import open_input
 from dragoman.cli.names import source_format

@@ -26,7 +26,7 @@ from dragoman.chat.stores.base import file_stem
 from dragoman.chat.stores.files import PRIVATE
 from dragoman.chat.stores.opening import open_store
 from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, cannot_listen, system_reason
-from dragoman.cli.running import APPROVALS, mcp_servers
+from dragoman.cli.run_command import APPROVALS, mcp_servers
 from dragoman.cli.targets import Settings, find_target, settings_of
 from dragoman.cli.toolfile import load_tools
 from dragoman.errors import DragomanError

@@ -16,7 +16,7 @@ from dragoman.agent.mcp import McpServers, read_servers
 from dragoman.agent.permissions import Deny, Hook
 from dragoman.agent.sessions import default_folder
 from dragoman.agent.threads import in_thread
-from dragoman.cli.asking import options_of
+from dragoman.cli.ask_command import options_of
 from dragoman.cli.problems import INTERRUPTED, OK, STREAM_FAILED, UNFINISHED, CommandError, one_line, system_reason
 from dragoman.cli.rendering import Renderer, renderer_of
 from dragoman.cli.targets import Settings, explain, find_target, settings_of
