@@ -52,6 +52,7 @@ CORE: tuple[tuple[str, str], ...] = (
     ("automatic-cache-marks", "One option marks whole requests for the prompt caches of Anthropic and Bedrock."),
     ("honest-endings", "An answer that failed, was blocked or is not finished is no success in any format."),
     ("shared-settings", "A setting that two APIs have crosses between them; the limits of the target are kept."),
+    ("log-probabilities", "Log probabilities of an answer cross between the APIs that have them, in streams too."),
     ("tool-memo", "A tool is read and written once, in whatever body it comes; its losses are remembered with it."),
     ("hosted-tools", "A tool that two vendors run crosses between them, with its options, choice, calls and results."),
     (

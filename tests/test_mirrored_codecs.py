@@ -19,8 +19,8 @@ MOST_DIFFERENCES = 199
 
 # Package -> how many names it exports. To export one more, make the number larger on purpose.
 EXPORTED: dict[str, int] = {
-    "dragoman": 102,
-    "dragoman.ir": 58,
+    "dragoman": 104,
+    "dragoman.ir": 61,
     "dragoman.schema": 14,
     "dragoman.drivers": 19,
     "dragoman.agent": 72,

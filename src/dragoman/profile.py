@@ -88,8 +88,12 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """Models that refuse a turn whose first call is unsigned (Gemini 3 and later)."""
     counts_searches: bool = False
     """Whether an answer can say how often the web was searched."""
+    says_logprobs: bool = False
+    """Whether an answer can say how likely its tokens were."""
     hosted: Mapping[str, HostedRule] = {}
     """Kinds of tools that this provider runs itself (`ir.HostedKind`)."""
+    limits_all_calls: bool = False
+    """Whether one setting limits the calls of all hosted tools together (`max_tool_calls`)."""
     hosted_models: re.Pattern[str] = ALWAYS
     """Models for which it does."""
 

@@ -77,6 +77,9 @@ def test_what_a_target_lacks_is_reported(target: str, kind: str) -> None:
         body, losses = asked(target, tool)
         rule = profile.hosted.get(kind)
         says_all = rule is not None and (option is None or option in rule.options)
+        if option == "max_uses" and rule is not None and profile.limits_all_calls:
+            says_all = kind != "tool_search"  # a search among the tools themselves is not counted
+            assert ("max_tool_calls" in body) == says_all
         assert any(loss.refusable for loss in losses) != says_all, (option, losses)
         if rule is None or (option in RESTRICTING and option not in rule.options):
             assert not body.get("tools"), option
@@ -800,6 +803,39 @@ def test_searches_are_counted_wherever_an_api_counts_them() -> None:
     read = read_stream("openai-responses", pieces).usage
     assert read is not None
     assert read.searches == 2
+    for target in ("openai-chat", "gemini", "bedrock-converse", "ollama-chat", "cohere-chat"):
+        translator = dragoman.StreamTranslator(source="anthropic-messages", target=target)
+        translator.feed(counted)
+        translator.close()
+        assert ("2 web searches", "noted") in {(loss.what, loss.severity) for loss in translator.losses}
+
+
+def test_a_limit_for_one_tool_and_a_limit_for_all_are_the_same_for_a_single_tool() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
+    claude = {"model": "c", "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}], "tools": [search]}
+    there = dragoman.translate_request(claude, source="anthropic-messages", target="openai-responses", model="gpt-5.1")
+    assert there.body["max_tool_calls"] == 3
+    assert there.losses == ()
+    back = dragoman.translate_request(
+        there.body, source="openai-responses", target="anthropic-messages", model="claude-sonnet-4-5"
+    )
+    assert back.body["tools"][0]["max_uses"] == 3
+    lost = dragoman.translate_request(there.body, source="openai-responses", target="gemini", model="gemini-2.5-flash")
+    assert "$.max_tool_calls" in {loss.path for loss in lost.losses}
+
+
+def test_limits_of_several_tools_are_one_limit_only_if_each_has_one() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
+    run = {"type": "code_execution_20250825", "name": "code_execution"}
+    claude = {"model": "c", "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}], "tools": [search, run]}
+    there = dragoman.translate_request(claude, source="anthropic-messages", target="openai-responses", model="gpt-5.1")
+    assert "max_tool_calls" not in there.body
+    assert [(loss.path, loss.what) for loss in there.losses] == [("$.tools[0]", "max_uses of tool 'web_search'")]
+    given = {"model": "m", "input": "hi", "tools": [{"type": "web_search"}] * 2, "max_tool_calls": 2}
+    crossed = dragoman.translate_request(
+        given, source="openai-responses", target="anthropic-messages", model="claude-sonnet-4-5"
+    )
+    assert {tool["max_uses"] for tool in crossed.body["tools"]} == {2}
 
 
 @pytest.mark.parametrize("key", ["server_tool_use_details", "server_side_tool_usage_details"])

@@ -471,6 +471,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "Message": {"role": "user", "parts": "hi"},
     "Opaque": {"origin": "openai", "kind": "k", "block": {}},
     "Location": {},
+    "Logprobs": {"tokens": (ir.TokenLogprob("a", -0.5),)},
+    "TokenLogprob": {"token": "a", "logprob": -0.5},
     "ProviderTool": {"name": "f", "origin": "google", "definition": {}},
     "Reasoning": {},
     "ReasoningSettings": {},

@@ -64,11 +64,19 @@ REQUEST = ir.Request(
     metadata=METADATA,
     origin="openai",
 )
+TOKENS = (ir.TokenLogprob("a", -0.5, (97,), (ir.TokenLogprob("b", -1.5, id=7),)),)
 VALUES: tuple[Struct, ...] = (
     REQUEST,
     ir.Request(None, ()),
     ir.Completion(
-        (ir.Message("assistant", PARTS), ir.Message("assistant", "b")), FINISH, USAGE, "id", "m", 1, (FINISH,)
+        (ir.Message("assistant", PARTS), ir.Message("assistant", "b")),
+        FINISH,
+        USAGE,
+        "id",
+        "m",
+        1,
+        (FINISH,),
+        logprobs=(ir.Logprobs(TOKENS, 1),),
     ),
     ir.Completion(()),
     FAILURE,
@@ -78,6 +86,7 @@ VALUES: tuple[Struct, ...] = (
     *(ir.PartStart(index, part, 1) for index, part in enumerate(PARTS)),
     ir.PartDelta(0, "x", ir.Citation()),
     ir.MediaDelta(0, "AAAA"),
+    ir.LogprobsDelta(TOKENS),
     ir.PartEnd(0, SIGNATURE, incomplete=True, metadata=METADATA),
     ir.UsageUpdate(USAGE),
     ir.Finished(FINISH, (None, FINISH), METADATA),
@@ -109,9 +118,11 @@ def test_the_values_below_use_every_definition() -> None:
         "Citation",
         "Finish",
         "Location",
+        "Logprobs",
         "ReasoningSettings",
         "Signature",
         "StructuredOutput",
+        "TokenLogprob",
         "ToolChoice",
         "Usage",
     }

@@ -35,7 +35,7 @@ OF_REQUESTS = (
     ir.Cache, ir.ToolResult, ir.ToolDefinition, ir.CustomTool, ir.ProviderTool, ir.ToolChoice, ir.ReasoningSettings,
     ir.StructuredOutput, ir.Request, ir.Document, ir.Location,
 )  # fmt: skip
-OF_ANSWERS = (ir.Usage, ir.Finish, ir.Completion)
+OF_ANSWERS = (ir.Usage, ir.Finish, ir.Logprobs, ir.TokenLogprob, ir.Completion)
 
 # (kind, field): why it may change nothing in a body and still be no loss.
 NOT_SAID = {
@@ -136,6 +136,11 @@ def in_answer(value: Value) -> Place:
             return Place(structs.replace(plain, usage=value), "$.usage")
         case ir.Finish():
             return Place(structs.replace(plain, finish=value), "$.finish")
+        case ir.Logprobs():
+            both = structs.replace(plain, messages=(message, message), logprobs=(value,))
+            return Place(both, "$.logprobs[0]")
+        case ir.TokenLogprob():
+            return Place(structs.replace(plain, logprobs=(ir.Logprobs((value,)),)), "$.logprobs[0].tokens[0]")
         case ir.Message():
             return Place(structs.replace(plain, messages=(structs.replace(value, role="assistant"),)), "$.messages[0]")
         case ir.ToolCall():

@@ -324,6 +324,10 @@ CALLING: dict[str, list[dict[str, Any]]] = {
         {"functionCall": {"id": "aaaa1111", "name": "f", "args": {"n": 1}}, "thoughtSignature": SECRET},
         {"functionCall": {"id": "bbbb2222", "name": "g", "args": {}}, "thoughtSignature": THINKING},
     ],
+    "one signed call": [
+        {"text": "Let me see."},
+        {"functionCall": {"id": "aaaa1111", "name": "f", "args": {"n": 1}}, "thoughtSignature": SECRET},
+    ],
     "the first of two calls": [
         {"text": "Let me see."},
         {"functionCall": {"id": "aaaa1111", "name": "f", "args": {}}, "thoughtSignature": SECRET},
@@ -352,6 +356,49 @@ def _turn_of(client: str, answer: dict[str, Any]) -> list[Any]:
         return found
     held: list[Any] = (answer if client == "anthropic-messages" else answer["output"]["message"])["content"]
     return held
+
+
+def _carried(kind: str, call_id: str, data: str) -> dict[str, Any]:
+    return {"type": "reasoning", "summary": [], "encrypted_content": f"dragoman:1:{kind}={call_id}:google::{data}"}
+
+
+def _called(call_id: str) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"}
+
+
+_DONE = {"type": "function_call_output", "call_id": "call_0", "output": "done"}
+_SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
+HISTORIES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
+    "an id that comes again in a later turn": (
+        [_carried("next", "call_0", "b25l"), _called("call_0"), _DONE, _carried("next", "call_0", "dHdv"),
+         _called("call_0"), _DONE],
+        [("f", "b25l"), ("f", "dHdv")],
+    ),
+    "one that was behind stands before": (
+        [_carried("previous", "call_0", "b25l"), _called("call_0"), _DONE],
+        [("f", "b25l")],
+    ),
+    "one that is there twice": (
+        [_carried("next", "call_0", "b25l"), {"role": "assistant", "content": "Well."},
+         _carried("next", "call_0", "b25l"), _called("call_0"), _DONE],
+        [("f", "b25l")],
+    ),
+    "beside an item of the vendor": (
+        [_SEARCHED, _carried("next", "call_0", "b25l"), {"role": "assistant", "content": "Well."}, _called("call_0"),
+         _DONE],
+        [("f", "b25l")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_each_call_of_a_history_takes_the_signature_that_names_it(name: str) -> None:
+    items, signed = HISTORIES[name]
+    body = {"model": "some-model", "input": [{"role": "user", "content": "Go."}, *items]}
+    back = dragoman.translate_request(body, source="openai-responses", target="gemini", model="some-model").body
+    calls = [part for turn in back["contents"] for part in turn["parts"] if "functionCall" in part]
+    assert [(part["functionCall"]["name"], part.get("thoughtSignature")) for part in calls] == signed
+    assert "dragoman:1:" not in str(back)
 
 
 @pytest.mark.parametrize("client", ["anthropic-messages", "bedrock-converse", "openai-responses"])

@@ -241,6 +241,7 @@ EXAMPLES: dict[type[Value], Example] = {
             **_set(labels={"team": MARK}, safety_identifier=MARK, service_tier="flex", store=True),
             **_set(prompt_cache_key=MARK, prompt_cache_retention=MARK, prompt_cache_options={"mode": MARK}),
             **_set(moderation={"model": MARK}, logprobs=True, modalities=("text", "audio"), obfuscation=True),
+            **_set(max_tool_calls=NUMBER),
             "top_logprobs": {"logprobs": True, "top_logprobs": 7},
             **_METADATA,
         },
@@ -258,6 +259,17 @@ EXAMPLES: dict[type[Value], Example] = {
         ir.Finish(reason="stop"),
         {**_set(reason="length", raw=MARK, stop_sequence=MARK, explanation=MARK), **_METADATA},
     ),
+    ir.TokenLogprob: Example(
+        ir.TokenLogprob("hi", -0.5),
+        {
+            **_set(token=MARK, logprob=-FRACTION, bytes=(104, 105, 33), id=NUMBER),
+            **_set(top_logprobs=(ir.TokenLogprob(MARK, -0.25),)),
+        },
+    ),
+    ir.Logprobs: Example(
+        ir.Logprobs((ir.TokenLogprob("hi", -0.5),)),
+        {**_set(tokens=(ir.TokenLogprob(MARK, -0.5),)), "candidate": {"candidate": 1}},
+    ),
     ir.Completion: Example(
         ir.Completion(messages=(ir.Message("assistant", "hi"),), finish=ir.Finish("stop")),
         {
@@ -267,6 +279,7 @@ EXAMPLES: dict[type[Value], Example] = {
                 "messages": (ir.Message("assistant", "hi"), ir.Message("assistant", MARK)),
                 "finishes": (ir.Finish("stop"), ir.Finish("length")),
             },
+            **_set(logprobs=(ir.Logprobs((ir.TokenLogprob(MARK, -0.5),)),)),
             **_METADATA,
         },
     ),

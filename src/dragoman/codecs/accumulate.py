@@ -22,6 +22,8 @@ from dragoman.ir import (
     Completion,
     Finish,
     Finished,
+    Logprobs,
+    LogprobsDelta,
     Message,
     Metadata,
     PartDelta,
@@ -33,6 +35,7 @@ from dragoman.ir import (
     StreamFailed,
     StreamStart,
     Text,
+    TokenLogprob,
     ToolCall,
     Usage,
     UsageUpdate,
@@ -213,6 +216,7 @@ class Accumulator(Struct):
     _start: StreamStart = StreamStart()
     _usage: Usage | None = None
     _finished: Finished | None = None
+    _logprobs: dict[int, list[TokenLogprob]] = field(default_factory=dict)
 
     def add(self, events: Iterable[Any]) -> None:
         for event in events:
@@ -229,6 +233,8 @@ class Accumulator(Struct):
                 self._parts[event.index].end = event
             elif kind is UsageUpdate:
                 self._usage = event.usage
+            elif kind is LogprobsDelta:
+                self._logprobs.setdefault(event.candidate, []).extend(event.tokens)
             elif kind is StreamStart:
                 self._start = event
             elif kind is Finished:
@@ -267,6 +273,7 @@ class Accumulator(Struct):
             start.created,
             (finish, *others) if others else (),
             start.metadata if finished is None else _joined(start.metadata, finished.metadata),
+            tuple(Logprobs(tuple(tokens), number) for number, tokens in sorted(self._logprobs.items())),
         )
 
 

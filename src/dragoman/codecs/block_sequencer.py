@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.block_encoder import Carriers
+from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
     AnyEvent,
@@ -25,6 +26,7 @@ from dragoman.ir import (
     Completion,
     Failure,
     Finished,
+    LogprobsDelta,
     MediaDelta,
     Message,
     PartDelta,
@@ -354,6 +356,7 @@ _HANDLERS: dict[type[AnyEvent], Callable[[SequentialEncoder, Any], list[bytes]]]
     StreamStart: SequentialEncoder._on_start,  # noqa: SLF001
     PartStart: SequentialEncoder._on_part_start,  # noqa: SLF001
     MediaDelta: unspoken,
+    LogprobsDelta: skip_logprobs,
     PartEnd: SequentialEncoder._on_part_end,  # noqa: SLF001
     UsageUpdate: SequentialEncoder._on_usage,  # noqa: SLF001
     Finished: SequentialEncoder._on_finished,  # noqa: SLF001

@@ -7,6 +7,7 @@ of a call names the call: clients that move thinking to the front, or behind, do
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -18,6 +19,7 @@ from dragoman.codecs.signature_tags import (
     BOUND_AFTER,
     SIGNED,
     SIGNED_AFTER,
+    TAG,
     bound,
     bound_call,
     is_about,
@@ -54,28 +56,49 @@ def beside_calls(
     `tag_of` and `call_id_of` give None for blocks that have no tag or are no call; `retagged` is a carrier with another
     tag. A signature that names no call of these stays where it is.
     """
-    owners = [None if (tag := tag_of(block)) is None else bound_call(tag) for block in blocks]
+    tags = [tag_of(block) for block in blocks]
+    owners = [None if tag is None else bound_call(tag) for tag in tags]
     if not any(owners):
         return blocks
     ids = [call_id_of(block) for block in blocks]
-    places = {call_id: index for index, call_id in enumerate(ids) if call_id is not None}
-    strays = {
-        owner: blocks[index]
-        for index, owner in enumerate(owners)
-        if owner is not None and owner in places and abs(places[owner] - index) != 1
-    }
+    strays, signed = _find_strays(tags, owners, ids)
     if not strays:
         return blocks
+    # Ids may repeat in a long history: each call without a carrier takes the next one that names it.
+    carriers: dict[int, int] = {}
+    for place, call_id in enumerate(ids):
+        if call_id is not None and place not in signed and strays.get(call_id):
+            carriers[place] = strays[call_id].popleft()
+    taken = set(carriers.values())
+    copies = {tags[place] for place in taken}
     moved: list[Block] = []
-    for block, owner, call_id in zip(blocks, owners, ids, strict=True):
-        if owner in strays:
-            continue
-        if call_id is not None and call_id in strays:
-            carrier = strays[call_id]
-            found = read_tag(str(tag_of(carrier)))
-            moved.append(carrier if found is None else retagged(carrier, tagged(bound(_NEXT, call_id), found[1])))
-        moved.append(block)
+    for place, block in enumerate(blocks):
+        if place in carriers:
+            carrier = blocks[carriers[place]]
+            found = read_tag(str(tags[carriers[place]]))
+            tag = None if found is None else tagged(bound(_NEXT, str(ids[place])), found[1])
+            moved.append(carrier if tag is None else retagged(carrier, tag))
+        if place not in taken and not (owners[place] is not None and tags[place] in copies):
+            moved.append(block)
     return moved
+
+
+def _find_strays(
+    tags: Sequence[str | None], owners: Sequence[str | None], ids: Sequence[str | None]
+) -> tuple[dict[str, deque[int]], set[int]]:
+    """Carriers that are not beside the call they name, by its id; and the places of calls whose carrier is there."""
+    strays: dict[str, deque[int]] = {}
+    signed: set[int] = set()
+    known = set(ids)
+    for place, (tag, owner) in enumerate(zip(tags, owners, strict=True)):
+        if tag is None or owner is None or owner not in known:
+            continue
+        beside = place + (-1 if tag.startswith(f"{TAG}{_PREVIOUS}=") else 1)
+        if 0 <= beside < len(ids) and ids[beside] == owner and beside not in signed:
+            signed.add(beside)
+        else:
+            strays.setdefault(owner, deque()).append(place)
+    return strays, signed
 
 
 class SignatureBlocks(Generic[Block]):

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from dragoman.ir import AnyEvent, Completion, Failure, Finish, Message, Request, Usage
+from dragoman.ir import AnyEvent, Completion, Failure, Finish, Logprobs, Message, Request, Usage
 
 Kind: TypeAlias = Literal["request", "response", "stream"]
 KINDS: tuple[Kind, ...] = ("request", "response", "stream")
@@ -36,6 +36,10 @@ class Heard(Struct, frozen=True):
     @property
     def usage(self) -> Usage | None:
         return self.completion.usage
+
+    @property
+    def logprobs(self) -> tuple[Logprobs, ...]:
+        return self.completion.logprobs
 
 
 Fact: TypeAlias = Callable[[Any], object]

@@ -300,10 +300,29 @@ def declared_names(request: Request) -> object:
 
 def hosted_tools(request: Request) -> object:
     return [
-        (tool.kind, tool.blocked_domains, tool.stores, tool.server_url)
+        (
+            tool.kind,
+            tool.allowed_domains,
+            tool.blocked_domains,
+            tool.location,
+            tool.context_size,
+            tool.stores,
+            tool.server_url,
+            tool.allowed_tools,
+        )
         for tool in request.tools
         if isinstance(tool, ProviderTool)
     ]
+
+
+def hosted_uses(request: Request) -> object:
+    """How often the one hosted tool of a request may run, wherever the API says it."""
+    uses = [tool.max_uses for tool in request.tools if isinstance(tool, ProviderTool)]
+    return [request.max_tool_calls if one is None else one for one in uses]
+
+
+def deferred_tools(request: Request) -> object:
+    return [(tool.name, tool.deferred) for tool in request.tools if isinstance(tool, ToolDefinition)]
 
 
 def choice(request: Request) -> object:
@@ -357,6 +376,15 @@ def usage(*counted: str) -> Callable[[Completion | Heard], object]:
 def _count(counts: Usage, name: str) -> int:
     counted: int | None = getattr(counts, name)
     return counts.input + counts.output if name == "total" and counted is None else counted or 0
+
+
+def logprobs(answer: Completion | Heard) -> object:
+    """Of every token: its text, how likely it was, and which others were likely."""
+    return [
+        (one.candidate, token.token, token.logprob, [(top.token, top.logprob) for top in token.top_logprobs])
+        for one in answer.logprobs
+        for token in one.tokens
+    ]
 
 
 def candidates(answer: Completion | Heard) -> object:

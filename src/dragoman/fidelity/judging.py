@@ -157,10 +157,12 @@ def _is_native(case: Case, crossed: Translation, source: str, target: str) -> bo
 
 
 def _returned(case: Case, content: bytes, way: Crossing, interpreter: Interpreter, arrived: object) -> object:
-    """The fact after the way back. Where there is no way back, it is enough that it can be read."""
+    """The fact after the way back: with the same library, or with dragoman where that has none."""
     kind: Kind = "request" if case.owed else case.kind
     if not interpreter.offers(kind, way.target, way.source):
-        return arrived
+        if case.owed:
+            return arrived
+        interpreter = Dragoman()
     way_back = Crossing(kind, way.target, way.source, case.model(way.source), case.request)
     try:
         sent = next_request(content, way.target, case.model(way.target)) if case.owed else content

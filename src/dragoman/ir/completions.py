@@ -128,6 +128,25 @@ def _last_call(message: Message) -> ToolCall | None:
     return None
 
 
+class TokenLogprob(Value, frozen=True):
+    """A token, and the natural logarithm of its probability."""
+
+    token: str
+    logprob: float
+    bytes: tuple[int, ...] | None = None
+    """Of its UTF-8, where the provider gives them: a character may be spread over several tokens."""
+    top_logprobs: Nodes[TokenLogprob] = ()  # type: ignore[assignment]
+    """The likeliest tokens at this place."""
+    id: int | None = None
+
+
+class Logprobs(Value, frozen=True):
+    """How likely the tokens of an answer's text were, in order."""
+
+    tokens: Nodes[TokenLogprob]
+    candidate: int = 0
+
+
 class Completion(Value, frozen=True):
     """One answer. `messages` are in order; usually one, more when the client asked for several candidates."""
 
@@ -140,6 +159,8 @@ class Completion(Value, frozen=True):
     finishes: Items[Finish | None] = ()  # type: ignore[assignment]
     """With several candidates, the finish of each; `finish` is the first."""
     metadata: Metadata | None = None
+    logprobs: Nodes[Logprobs] = ()  # type: ignore[assignment]
+    """Log probabilities, of each candidate that has them."""
 
     @property
     def text(self) -> str:

@@ -1,7 +1,7 @@
 """Stream events: the same answer, told piece by piece.
 
 `StreamStart`, then for each part `PartStart`, its `PartDelta`s and `PartEnd` (sound also has `MediaDelta`s, its
-`PartDelta`s are the transcript); `UsageUpdate` whenever counts are known
+`PartDelta`s are the transcript); `LogprobsDelta` behind the text it is about; `UsageUpdate` whenever counts are known
 (the last one counts, nothing is summed); at the end exactly one of `Finished` and `StreamFailed`. Parts may overlap:
 the fragments of parallel calls interleave on some wires, and the index tells which is which.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from dragoman.ir.completions import Failure, Finish, Usage
+from dragoman.ir.completions import Failure, Finish, TokenLogprob, Usage
 from dragoman.ir.parts import AnyPart, Citation, Signature
 from dragoman.ir.values import Metadata, Value
 
@@ -51,6 +51,13 @@ class MediaDelta(Event, frozen=True, tag="media_delta"):
     data: str
 
 
+class LogprobsDelta(Event, frozen=True, tag="logprobs_delta"):
+    """Log probabilities of further tokens of a candidate's text. They follow the text they belong to."""
+
+    tokens: tuple[TokenLogprob, ...]
+    candidate: int = 0
+
+
 class PartEnd(Event, frozen=True, tag="part_end"):
     """The wire said that the part is complete; `incomplete` when the answer was cut inside it.
 
@@ -86,4 +93,6 @@ class StreamFailed(Event, frozen=True, tag="stream_failed"):
     failure: Failure
 
 
-AnyEvent: TypeAlias = StreamStart | PartStart | PartDelta | MediaDelta | PartEnd | UsageUpdate | Finished | StreamFailed
+AnyEvent: TypeAlias = (
+    StreamStart | PartStart | PartDelta | MediaDelta | LogprobsDelta | PartEnd | UsageUpdate | Finished | StreamFailed
+)

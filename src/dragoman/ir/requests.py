@@ -209,6 +209,8 @@ class Request(Value, frozen=True, gc=True, dict=True):
     """What the answer may consist of: text, audio, image."""
     obfuscation: bool | None = None
     """Whether chunks of the stream get padding of random length."""
+    max_tool_calls: int | None = None
+    """How often the provider may run its own tools, all together."""
     metadata: Metadata | None = None
     origin: str | None = None
     """The format family this request was decoded from. What came from a family is legal there by definition."""

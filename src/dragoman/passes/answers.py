@@ -23,26 +23,23 @@ from dragoman.ir import (
     StreamStart,
     ToolCall,
     ToolDefinition,
-    Usage,
 )
-from dragoman.ir.completions import USAGE_DETAILS
 from dragoman.ir.notes import CLIENT_ITEM, FREE_TEXT, has_note
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import exact_object
 from dragoman.losses import LossLog
 from dragoman.passes.names import name_alias
-from dragoman.passes.private import report_private_answer
+from dragoman.passes.private import report_counts, report_private_answer
 from dragoman.profile import REASONING_OWED_MODELS, STRICTEST_NAMES, Profile
 
 
 def legalise_answer(completion: Completion, profile: Profile, request: Request | None, log: LossLog) -> Completion:
     """Reports what only the answering family understands; restores the client's tools where its request is known."""
     report_private_answer(completion, profile, log)
-    usage = completion.usage
-    if usage is not None and usage.searches and not profile.counts_searches:
-        _report_searches(completion, usage, profile, log)
-    if usage is not None and profile.family not in (usage.metadata or {}):
-        _report_usage(completion, usage, profile, log)
+    if completion.usage is not None:
+        report_counts(completion, completion.usage, profile, log)
+    if completion.logprobs and not profile.says_logprobs:
+        log.drop(completion, "logprobs", "log probabilities", "answers of this API have no such list")
     if not profile.names_speakers:
         for message in completion.messages:
             if message.name is not None:
@@ -55,22 +52,6 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
     declared = _Declared(request)
     messages = tuple(_restored(message, declared, log) for message in completion.messages)
     return structs.replace(completion, messages=messages)
-
-
-def _report_searches(completion: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
-    if profile.family not in (usage.metadata or {}):
-        log.note(completion, "usage", f"{usage.searches} web searches", "this API does not count them")
-
-
-def _report_usage(completion: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
-    """Counts that this API says differently. Its own family gets its usage back as it was (law 1)."""
-    if usage.cached is not None and usage.cached > usage.input:
-        what = f"{usage.cached} cached tokens"
-        log.note(completion, "usage.cached", what, f"more than the whole input, which has {usage.input}")
-    if usage.details is not None:
-        names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
-        if names:
-            log.note(completion, "usage", ", ".join(names), "the usage of this API does not count them apart")
 
 
 def _without_speakers(completion: Completion, log: LossLog) -> Completion:

@@ -15,6 +15,7 @@ from dragoman.ir import (
     Document,
     Finished,
     Image,
+    LogprobsDelta,
     Message,
     Metadata,
     Opaque,
@@ -30,6 +31,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+from dragoman.ir.completions import USAGE_DETAILS
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import SPELLINGS, WITHIN, inner_extra, is_spelling
 from dragoman.ir.values import Value
@@ -102,6 +104,21 @@ def report_private_answer(completion: Completion, profile: Profile, log: LossLog
         _report_node(completion, usage.metadata, _COUNTS, profile, log, BOOKKEEPING)
 
 
+def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
+    """Counts that this API says differently or not at all. Its own family gets its usage back as it was (law 1)."""
+    if usage.metadata is not None and profile.family in usage.metadata:
+        return
+    if usage.searches and not profile.counts_searches:
+        log.note(node, "usage", f"{usage.searches} web searches", "this API does not count them")
+    if usage.cached is not None and usage.cached > usage.input:
+        what = f"{usage.cached} cached tokens"
+        log.note(node, "usage.cached", what, f"more than the whole input, which has {usage.input}")
+    if usage.details is not None:
+        names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
+        if names:
+            log.note(node, "usage", ", ".join(names), "the usage of this API does not count them apart")
+
+
 Bookkeeping: TypeAlias = Mapping[type[Value], frozenset[str]]
 
 # In a stream, what a candidate says of itself comes with its finish reason.
@@ -121,6 +138,7 @@ class PrivateEvents(Struct):
     _metadata: Metadata | None = None
     _usage: Usage | None = None
     _parts: dict[int, AnyPart] = field(default_factory=dict)
+    _has_logprobs: bool = False
 
     def report(self, event: Any) -> AnyEvent:
         """Reports what of an event stays behind, and returns it as it can be told."""
@@ -141,12 +159,20 @@ class PrivateEvents(Struct):
                 self._report(self._parts[event.index], event.citation.metadata, "citations.")
         elif kind is StreamStart:
             self._metadata = event.metadata
+        elif kind is LogprobsDelta:
+            self._report_logprobs()
         elif kind is UsageUpdate:
             self._usage = event.usage
         elif kind is Finished:
             self._report_end(event)
         told: AnyEvent = event
         return told
+
+    def _report_logprobs(self) -> None:
+        """Once: they come with every fragment of the text."""
+        if not self.profile.says_logprobs and not self._has_logprobs:
+            self.log.drop(_THE_ANSWER, "logprobs", "log probabilities", "answers of this API have no such list")
+        self._has_logprobs = True
 
     def _report_end(self, event: Finished) -> None:
         late = event.metadata or {}
@@ -155,8 +181,10 @@ class PrivateEvents(Struct):
             self._report(_THE_ANSWER, {family: {**early.get(family, {}), **late.get(family, {})}}, "")
         if event.finish.metadata is not None:
             self._report(_THE_ANSWER, event.finish.metadata, "finish.")
-        if self._usage is not None and self._usage.metadata is not None:
-            self._report(_THE_ANSWER, self._usage.metadata, _COUNTS)
+        if self._usage is not None:
+            report_counts(_THE_ANSWER, self._usage, self.profile, self.log)
+            if self._usage.metadata is not None:
+                self._report(_THE_ANSWER, self._usage.metadata, _COUNTS)
 
     def _report(self, node: Value, metadata: Metadata, within: str) -> None:
         _report_node(node, metadata, within, self.profile, self.log, _STREAMED)

@@ -53,6 +53,8 @@ class _Crossing(Struct, frozen=True):
     tools: tuple[AnyTool, ...]
     names: dict[str, tuple[str, ...]]
     log: LossLog
+    most_calls: int | None = None
+    """What the limits of the single tools are together, for a target that limits all calls of hosted tools at once."""
 
 
 _crossings: dict[tuple[int, int, str | None], _Crossing] = {}
@@ -81,6 +83,10 @@ def cross_provider_tools(request: Request, profile: Profile, log: LossLog) -> Re
             log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
         choice = parallel = None
     crossed = structs.replace(request, tools=crossing.tools, tool_choice=choice, parallel_tool_calls=parallel)
+    if crossing.most_calls is not None and request.max_tool_calls is None:
+        crossed = structs.replace(crossed, max_tool_calls=crossing.most_calls)
+    elif request.max_tool_calls is not None and not profile.limits_all_calls:
+        crossed = _limit_each(crossed, request.max_tool_calls, profile, log)
     # Where no tool is left, a history with calls may need some.
     return crossed if crossing.tools else declare_called_tools(crossed, profile, log)
 
@@ -98,7 +104,65 @@ def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) 
         there = tuple(_crossed(tool, model, profile, log))
         tools += there
         names[tool.name] = tuple(_chosen_names(there, profile))
-    return _Crossing(given, profile, tuple(_loaded(tools, profile, log)), names, log)
+    most_calls = None
+    if profile.limits_all_calls:
+        tools, most_calls = _limit_all(tools, log)
+    return _Crossing(given, profile, tuple(_loaded(tools, profile, log)), names, log, most_calls)
+
+
+def _limit_all(tools: list[AnyTool], log: LossLog) -> tuple[list[AnyTool], int | None]:
+    """The tools without limits of their own, and one limit for all: their sum, if each of them has one."""
+    limited = [tool for tool in tools if isinstance(tool, ProviderTool) and tool.max_uses is not None]
+    if not limited:
+        return tools, None
+    hosted = [tool for tool in tools if _is_counted(tool)]
+    limits = [tool.max_uses or 0 for tool in limited if _is_counted(tool)]
+    if len(hosted) > 1 or len(limits) < len(limited):
+        why = "this API limits the calls of all tools together"
+        for tool in limited:
+            log.degrade(tool, "", f"max_uses of tool {tool.name!r}", why)
+    is_limited = bool(limits) and len(limits) == len(hosted)
+    return [_unlimited(tool, log) for tool in tools], sum(limits) if is_limited else None
+
+
+_UNCOUNTED = frozenset({None, "tool_search"})
+
+
+def _unlimited(tool: AnyTool, log: LossLog) -> AnyTool:
+    if not isinstance(tool, ProviderTool) or tool.max_uses is None:
+        return tool
+    there = structs.replace(tool, max_uses=None)
+    log.replaced(there, tool)
+    return there
+
+
+def _limit_each(request: Request, most: int, profile: Profile, log: LossLog) -> Request:
+    """One limit for all hosted tools, where the target limits each: exact for a single tool."""
+    hosted = [tool for tool in request.tools if _is_counted(tool)]
+    if not hosted or not all(_has_limit(tool, profile) for tool in hosted):
+        return request  # the setting is lost
+    if len(hosted) > 1:
+        what = f"limit of {most} calls of hosted tools"
+        log.degrade(request, "max_tool_calls", what, "this API limits each tool, not all of them together")
+    tools = [_limited(tool, most, log) if _is_counted(tool) else tool for tool in request.tools]
+    return structs.replace(request, tools=tuple(tools), max_tool_calls=None)
+
+
+def _is_counted(tool: AnyTool) -> bool:
+    return isinstance(tool, ProviderTool) and tool.kind not in _UNCOUNTED
+
+
+def _has_limit(tool: AnyTool, profile: Profile) -> bool:
+    rule = profile.hosted.get(tool.kind or "") if isinstance(tool, ProviderTool) else None
+    return rule is not None and "max_uses" in rule.options
+
+
+def _limited(tool: AnyTool, most: int, log: LossLog) -> AnyTool:
+    if not isinstance(tool, ProviderTool):
+        return tool
+    there = structs.replace(tool, max_uses=most if tool.max_uses is None else min(most, tool.max_uses))
+    log.replaced(there, tool)
+    return there
 
 
 def _loaded(tools: list[AnyTool], profile: Profile, log: LossLog) -> list[AnyTool]:
@@ -172,7 +236,7 @@ def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log:
         held: Any = getattr(tool, option)
         if held in (None, ()) or (option == "approval" and held == "never"):
             continue
-        if option not in foreign and option in rule.options:
+        if option not in foreign and (option in rule.options or (option == "max_uses" and profile.limits_all_calls)):
             continue
         why = f"it means something to {tool.origin} only" if option in foreign else "this API has no such option"
         log.degrade(tool, "", f"{option} of tool {tool.name!r}", why)

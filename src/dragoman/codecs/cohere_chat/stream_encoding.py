@@ -18,6 +18,7 @@ from dragoman.codecs.cohere_chat.parts import CACHED, report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, encode_usage
 from dragoman.codecs.failures import tell_of_kind
+from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyEvent,
@@ -26,6 +27,7 @@ from dragoman.ir import (
     Document,
     Finish,
     Finished,
+    LogprobsDelta,
     MediaDelta,
     PartDelta,
     PartEnd,
@@ -284,6 +286,7 @@ _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
     StreamStart: EventEncoder._on_start,  # noqa: SLF001
     PartStart: EventEncoder._on_part_start,  # noqa: SLF001
     MediaDelta: unspoken,
+    LogprobsDelta: skip_logprobs,
     PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
     UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
     Finished: EventEncoder._on_finished,  # noqa: SLF001

@@ -40,6 +40,7 @@ _ANSWER = {
     "created": "$.createTime",
     "finish": "$.candidates[0].finishReason",
     "usage": "$.usageMetadata",
+    "logprobs": "$.candidates[0].logprobsResult",
     "usage.input": "$.usageMetadata.promptTokenCount",
     "usage.output": "$.usageMetadata.candidatesTokenCount",
     "usage.cached": "$.usageMetadata.cachedContentTokenCount",

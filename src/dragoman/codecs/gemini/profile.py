@@ -75,6 +75,7 @@ class GeminiProfile(Profile, frozen=True, kw_only=True):
 PROFILE = GeminiProfile(
     name="gemini",
     family=FAMILY,
+    says_logprobs=True,
     system="field",
     merge_model_turns=True,
     first_turn_user=True,

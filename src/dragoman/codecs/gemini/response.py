@@ -16,6 +16,7 @@ from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.wire import (
     ALIASES,
     Candidate,
+    CandidateBody,
     CandidateOut,
     Content,
     GenerateContentResponse,
@@ -33,9 +34,10 @@ from dragoman.codecs.gemini.wire import (
     usage_keys,
 )
 from dragoman.codecs.ids import seed_of_bytes
+from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_of, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
-from dragoman.ir import Completion, Finish, FinishReason, Message, Text, ToolCall, Usage
+from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
@@ -287,6 +289,7 @@ def decode_response(body: bytes) -> Completion:
     candidates = wire.candidates
     messages: list[Message] = []
     finishes: list[Finish | None] = []
+    logprobs: list[Logprobs] = []
     if candidates is UNSET or not candidates:
         if candidates is wire.prompt_feedback is wire.usage_metadata is wire.model_version is UNSET:
             raise DecodeError(path="$", expected="candidates or promptFeedback", got="neither", source=SOURCE)
@@ -300,6 +303,8 @@ def decode_response(body: bytes) -> Completion:
                 finish = with_explanation(finish, candidate.finish_message)
             messages.append(_unrunnable(message) if refuses_calls(finish) else message)
             finishes.append(finish)
+            if type(candidate) is CandidateBody and (tokens := _tokens_in(candidate)):
+                logprobs.append(Logprobs(tokens, index))
         if wire.prompt_feedback is not UNSET:
             keep_whole(notes, "promptFeedback", wire.prompt_feedback)
     usage = None
@@ -317,7 +322,12 @@ def decode_response(body: bytes) -> Completion:
         None if wire.create_time is UNSET else decode_time(wire.create_time, notes),
         tuple(finishes) if len(finishes) > 1 else (),
         {FAMILY: notes} if notes else None,
+        tuple(logprobs),
     )
+
+
+def _tokens_in(candidate: CandidateBody) -> tuple[TokenLogprob, ...]:
+    return () if candidate.logprobs_result is UNSET else read_google(candidate.logprobs_result)
 
 
 def _decode_silence(wire: GenerateContentResponse, notes: Extra) -> Finish | None:
@@ -351,6 +361,9 @@ def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
         cited, complete = foreign_signatures.read_grounding(wire.grounding_metadata, message.parts)
         keep_whole(extra, "groundingMetadata", wire.grounding_metadata, MODELLED if complete else "")
         parts = tuple(cited) if tuple(cited) != message.parts else parts
+    if type(wire) is CandidateBody and _tokens_in(wire):
+        for key in extra.keys() & GOOGLE_KEYS:
+            extra[MODELLED + key] = extra.pop(key)
     notes: Extra = {}
     if wire.finish_reason is UNSET:
         notes["~finish"] = NULL
@@ -381,7 +394,11 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
         candidate = _encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log)
         if finish is not None and finish.explanation is not None:
             candidate = explained(candidate, finish.explanation)
+        if completion.logprobs:
+            candidate = _with_logprobs(candidate, tokens_of(completion, index))
         candidates.append(candidate)
+    if completion.logprobs:
+        report_bytes(completion, log)
     feedback: Any = UNSET
     if not candidates and notes is not None:
         candidates = notes.get("~candidates", UNSET)
@@ -413,6 +430,14 @@ def explained(candidate: WireValue, explanation: str) -> WireValue:
     held = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
     keys = {"finishMessage": Raw(encode_json(explanation))}
     return Raw(held) if b'"finishMessage"' in held else spliced(Raw(held), keys)
+
+
+def _with_logprobs(candidate: WireValue, tokens: tuple[TokenLogprob, ...]) -> WireValue:
+    """The candidate with its log probabilities, unless it has them."""
+    held = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
+    if not tokens or any(b'"%b":' % key.encode() in held for key in GOOGLE_KEYS):
+        return Raw(held)
+    return spliced(Raw(held), {"logprobsResult": write_google(tokens)})
 
 
 def _encode_candidate(

@@ -55,6 +55,7 @@ from dragoman.codecs.gemini.wire import (
 )
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy
 from dragoman.codecs.ids import invent_id, is_invented, seed_of_bytes
+from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google
 from dragoman.codecs.reading import WireReader, keep
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -63,6 +64,7 @@ from dragoman.ir import (
     Failure,
     Finish,
     Finished,
+    LogprobsDelta,
     Metadata,
     PartDelta,
     PartEnd,
@@ -72,6 +74,7 @@ from dragoman.ir import (
     StreamFailed,
     StreamStart,
     Text,
+    TokenLogprob,
     ToolCall,
     UsageUpdate,
 )
@@ -464,6 +467,8 @@ class PayloadDecoder(Struct):
                     self._plain_part(answer, part)
                 else:
                     self._wide_part(answer, part)  # type: ignore[arg-type]
+        if type(wire) is not PlainCandidate and (tokens := _take_logprobs(answer)):
+            self._book.events.append(LogprobsDelta(tokens, answer.number))
         if wire.finish_reason:  # 0 is the default of the enum: not said
             answer.finish = wire.finish_reason
             self._move("finish")
@@ -760,6 +765,16 @@ def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
         answer.grounding = said["groundingMetadata"]
         answer.extra.pop(MODELLED + "groundingMetadata", None)
     answer.extra |= said
+
+
+def _take_logprobs(answer: _Answer) -> tuple[TokenLogprob, ...]:
+    """Those of this chunk: what each chunk says is about its own text."""
+    for key in answer.extra.keys() & GOOGLE_KEYS:
+        tokens = read_google(answer.extra[key])
+        if tokens:
+            del answer.extra[key]
+            return tokens
+    return ()
 
 
 def _signature(spelled: str | UnsetType) -> tuple[Signature | None, Bundle | None]:

@@ -18,6 +18,7 @@ from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.response import encode_finish, encode_time, encode_usage, explained
 from dragoman.codecs.gemini.wire import Candidate, Content, GenerateContentResponse, Part, TextOut, overlaid
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, THOUGHT, is_native_thought
+from dragoman.codecs.logprobs import write_google
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.ir import (
     AnyEvent,
@@ -26,6 +27,7 @@ from dragoman.ir import (
     Completion,
     Finish,
     Finished,
+    LogprobsDelta,
     MediaDelta,
     PartDelta,
     PartEnd,
@@ -263,6 +265,15 @@ class EventEncoder:
     def _on_media(self, event: MediaDelta) -> None:
         self._parts[event.index].data.append(event)
 
+    def _on_logprobs(self, event: LogprobsDelta) -> None:
+        """To the chunk of their text, unless that has left."""
+        answer = self._answer(event.candidate)
+        out = self._out
+        has_text = bool(out) and out[-1].endswith(answer.tail)
+        chunk = out.pop() if has_text else self._written(answer, EMPTY_TEXT)
+        said = b',"logprobsResult":' + encode_json(write_google(event.tokens)) + b"}]"
+        out.append(chunk.removesuffix(answer.tail) + answer.tail.replace(b"}]", said, 1))
+
     def _on_part_end(self, event: PartEnd) -> None:
         part = self._parts.pop(event.index)
         part.end = event
@@ -414,6 +425,7 @@ _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], None]] = {
     StreamStart: EventEncoder._on_start,  # noqa: SLF001
     PartStart: EventEncoder._on_part_start,  # noqa: SLF001
     MediaDelta: EventEncoder._on_media,  # noqa: SLF001
+    LogprobsDelta: EventEncoder._on_logprobs,  # noqa: SLF001
     PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
     UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
     Finished: EventEncoder._on_finished,  # noqa: SLF001

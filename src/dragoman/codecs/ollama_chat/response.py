@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failed_answer
+from dragoman.codecs.logprobs import read_tokens, report_ids, tokens_of, write_tokens
 from dragoman.codecs.ollama_chat.errors import encode_error
 from dragoman.codecs.ollama_chat.messages import ABSENT, MessageEncoder, decode_assistant
 from dragoman.codecs.ollama_chat.profile import FAMILY
@@ -16,7 +17,7 @@ from dragoman.codecs.ollama_chat.wire import ALIASES, DURATIONS, ChatResponse
 from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.timestamps import read_time, write_time
-from dragoman.ir import Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
+from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json
@@ -26,6 +27,7 @@ _reader = WireReader(ChatResponse, "ollama-chat response", aliases=ALIASES)
 _keys = collect_keys(ChatResponse, ("logprobs",))
 
 CREATED = MODELLED + "created_at"
+LOGPROBS = MODELLED + "logprobs"
 _DURATION_KEYS = tuple(MODELLED + name for name in DURATIONS)
 CALL_WITHHELD = "call that must not be run"
 CANNOT_SAY = "this API cannot say that an answer was blocked or failed, and its clients run every call"
@@ -144,6 +146,9 @@ def decode_response(body: bytes) -> Completion:
     finish = None if unfinished else decode_finish(wire.done_reason, message)
     if finish is not None and finish.reason == "length" and message.tool_calls:
         message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
+    tokens = read_tokens(wire.logprobs) if "logprobs" in notes else ()
+    if tokens:
+        notes[LOGPROBS] = notes.pop("logprobs")
     return Completion(
         (message,),
         finish,
@@ -153,6 +158,7 @@ def decode_response(body: bytes) -> Completion:
         created,
         (),
         {FAMILY: notes},
+        (Logprobs(tokens),) if tokens else (),
     )
 
 
@@ -193,11 +199,20 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         prompt,
         written,
         id=completion.id,
+        logprobs=_encode_logprobs(completion, log, notes) if completion.logprobs else None,
     )
     if notes is None:
         return Encoded(encode_json(_with_durations(wire)))
     zeros: Extra = (completion.usage.metadata or {}).get(FAMILY, {}) if completion.usage is not None else {}
     return Encoded(splice(wire, {**notes, **zeros}))
+
+
+def _encode_logprobs(completion: Completion, log: LossLog, notes: Extra | None) -> Raw | None:
+    if notes is not None and (LOGPROBS in notes or "logprobs" in notes):
+        return None
+    tokens = tokens_of(completion)
+    report_ids(completion, log)
+    return Raw(encode_json(write_tokens(tokens))) if tokens else None
 
 
 _LEAST_DURATION = Raw(b"1")

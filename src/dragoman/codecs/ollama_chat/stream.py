@@ -17,6 +17,7 @@ from dragoman.codecs.arguments import unwrap_arguments
 from dragoman.codecs.carried_signatures import signature_in
 from dragoman.codecs.framing import Limits, Lines
 from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.logprobs import convert_tokens
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error
 from dragoman.codecs.ollama_chat.parts import decode_images
@@ -43,6 +44,7 @@ from dragoman.ir import (
     AnyEvent,
     Failure,
     Finished,
+    LogprobsDelta,
     Message,
     PartDelta,
     Reasoning,
@@ -108,7 +110,7 @@ class PayloadDecoder(Struct):
         delta = chunk.message
         if self._state is OPEN and delta is not None and not chunk.done and chunk.error is UNSET:
             lane = self._lane
-            if delta.tool_calls is None and delta.images is None and delta.signatures is UNSET:
+            if not (delta.tool_calls or delta.images or chunk.logprobs) and delta.signatures is UNSET:
                 if delta.content:
                     if lane.flow_kind is Text and not delta.thinking:
                         return PartDelta(lane.flow_index, delta.content)
@@ -128,6 +130,8 @@ class PayloadDecoder(Struct):
             self._start(payload)
         if chunk.message is not None:
             self._delta(chunk.message)
+        if chunk.logprobs and (tokens := convert_tokens(chunk.logprobs)):
+            self._book.events.append(LogprobsDelta(tokens))
         if chunk.done:
             self._finish(payload)
         return self._book.take()

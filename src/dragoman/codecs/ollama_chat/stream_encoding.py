@@ -16,6 +16,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_o
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
 from dragoman.codecs.failures import failed_stream, tell_of_kind
+from dragoman.codecs.logprobs import write_tokens
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
 from dragoman.codecs.ollama_chat.parts import gather
@@ -35,6 +36,7 @@ from dragoman.ir import (
     Completion,
     Finish,
     Finished,
+    LogprobsDelta,
     MediaDelta,
     PartDelta,
     PartEnd,
@@ -76,6 +78,9 @@ class EventEncoder:
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
         out: list[bytes] = []
         for event in events:
+            if type(event) is LogprobsDelta:
+                self._add_logprobs(event, self._queue or out)
+                continue
             lines = [self._delta(event)] if type(event) is PartDelta else _HANDLERS[type(event)](self, event)
             if self._queue and type(event) not in _ENDS:
                 self._queue += lines
@@ -174,6 +179,15 @@ class EventEncoder:
         if signature is None or not signature.data or outgoing.incomplete:
             return body
         return spliced(body, {SIGNATURE: write_signature(signature)})
+
+    def _add_logprobs(self, event: LogprobsDelta, out: list[Any]) -> None:
+        """To the line of their text, unless that has left."""
+        if event.candidate:
+            return  # as its text
+        has_text = bool(out) and type(out[-1]) is bytes and out[-1].endswith(_TAIL)
+        line = out.pop() if has_text else self._line(_NOTHING)
+        said = b'},"logprobs":' + encode_json(write_tokens(event.tokens))
+        out.append(line.removesuffix(_TAIL) + said + _TAIL.removeprefix(b"}"))
 
     def _on_usage(self, event: UsageUpdate) -> list[bytes]:
         self._usage = event.usage

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 
@@ -27,6 +29,7 @@ class Delta(Struct, gc=False):
 class Chunk(Struct, gc=False):
     message: Delta | None = None
     done: bool | None = None
+    logprobs: Any = None
     error: Raw | UnsetType = UNSET
 
 

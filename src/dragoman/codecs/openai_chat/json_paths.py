@@ -206,6 +206,8 @@ def _answer_path(field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "finish":
         return "$.choices[0].finish_reason"
+    if head == "logprobs":
+        return "$.choices[0].logprobs"
     if head == "usage" and rest:
         return f"$.usage.{_USAGE.get(rest, rest)}"
     return f"$.{field}" if field else "$"

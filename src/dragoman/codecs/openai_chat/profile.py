@@ -51,6 +51,7 @@ class ChatProfile(Profile, frozen=True, kw_only=True):
 PROFILE = ChatProfile(
     name="openai-chat",
     family="openai",
+    says_logprobs=True,
     # Longer ids were refused in some fields ("maximum length 40"), so ours never are.
     call_id=re.compile(r"[^\s]{1,40}"),
     stop_limit=4,

@@ -8,6 +8,7 @@ from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failed_answer
 from dragoman.codecs.ids import invent_id
+from dragoman.codecs.logprobs import read_choice, report_ids, tokens_of, write_choice
 from dragoman.codecs.openai_chat.errors import encode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
@@ -22,7 +23,19 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.ir import Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage, withholds_calls
+from dragoman.ir import (
+    Completion,
+    Finish,
+    FinishReason,
+    Logprobs,
+    Message,
+    Metadata,
+    Refusal,
+    TokenLogprob,
+    ToolCall,
+    Usage,
+    withholds_calls,
+)
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json
@@ -234,11 +247,14 @@ def decode_response(body: bytes) -> Completion:
         extra["usage"], usage = NULL, UNSET
     messages = []
     finishes = []
+    logprobs = []
     for position, choice in enumerate(wire.choices):
         message = _decode_choice(choice, position, f"{wire.id or ''} {position}" if position else wire.id or "")
         finish = decode_finish(choice.finish_reason, message)
         if finish is not None and finish.reason == "length" and message.tool_calls:
             message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
+        if choice.logprobs is not UNSET and choice.logprobs != NULL and (tokens := read_choice(choice.logprobs)):
+            logprobs.append(Logprobs(tokens, position))
         messages.append(message)
         finishes.append(finish)
     return Completion(
@@ -250,6 +266,7 @@ def decode_response(body: bytes) -> Completion:
         wire.created,
         tuple(finishes) if len(finishes) > 1 else (),
         {FAMILY: extra},
+        tuple(logprobs),
     )
 
 
@@ -271,7 +288,7 @@ def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> 
     if choice.logprobs is UNSET:
         notes["~logprobs"] = ABSENT
     elif choice.logprobs != NULL:
-        notes["logprobs"] = choice.logprobs
+        notes[MODELLED + "logprobs" if read_choice(choice.logprobs) else "logprobs"] = choice.logprobs
     if choice.finish_reason is UNSET:
         notes["~finish"] = ABSENT
     keys = _choice_keys(choice)
@@ -294,9 +311,11 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
     messages = completion.messages if completion.messages or native else (Message("assistant", ()),)
     words = _encode_finishes(completion, len(messages), log, native=native)
     choices = [
-        _encode_choice(message, encoder, words[position], position, native=native)
+        _encode_choice(message, encoder, words[position], position, tokens_of(completion, position), native=native)
         for position, message in enumerate(messages)
     ]
+    if completion.logprobs and not native:
+        report_ids(completion, log)
     if not native and (completion.id is None or completion.model is None):
         completion = _identified(completion, log)
     wire = ChatResponse(
@@ -330,12 +349,19 @@ def _encode_finishes(completion: Completion, count: int, log: LossLog, *, native
 
 
 def _encode_choice(
-    message: Message, encoder: MessageEncoder, word: WireValue, position: int, *, native: bool
+    message: Message,
+    encoder: MessageEncoder,
+    word: WireValue,
+    position: int,
+    tokens: tuple[TokenLogprob, ...],
+    *,
+    native: bool,
 ) -> WireValue:
     if not native:
-        return ChoiceWire(encoder.encode_answer(message), position, word, NULL)
+        return ChoiceWire(encoder.encode_answer(message), position, word, write_choice(tokens))
     notes = dict((message.metadata or {}).get(FAMILY, {}))
-    logprobs: WireValue = notes.pop("logprobs", UNSET if "~logprobs" in notes else NULL)
+    logprobs: WireValue = UNSET if "~logprobs" in notes and not tokens else write_choice(tokens)
+    logprobs = notes.pop("logprobs", notes.pop(MODELLED + "logprobs", logprobs))
     place: WireValue = notes.get("~index", position)
     body = encoder.encode_assistant(structs.replace(message, metadata={FAMILY: notes}))
     choice = ChoiceWire(

@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, Struct, field
 from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, Assembler, Lane, first_lane
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.logprobs import convert_tokens
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error
 from dragoman.codecs.openai_chat.response import decode_finish, usage_of
@@ -37,6 +38,7 @@ from dragoman.ir import (
     Failure,
     Finish,
     Finished,
+    LogprobsDelta,
     MediaDelta,
     Message,
     PartDelta,
@@ -45,6 +47,7 @@ from dragoman.ir import (
     StreamFailed,
     StreamStart,
     Text,
+    TokenLogprob,
     ToolCall,
     UsageUpdate,
 )
@@ -142,6 +145,7 @@ class PayloadDecoder(Struct):
             type(delta) is not PlainDelta
             or choice.finish_reason is not None
             or choice.index
+            or choice.logprobs is not None
             or chunk.usage is not None
             or chunk.error is not UNSET
         ):
@@ -186,6 +190,8 @@ class PayloadDecoder(Struct):
             candidate = choice.index or 0
             if choice.delta is not None:
                 self._delta(self._lane if candidate == 0 else self._book.lane(candidate), candidate, choice.delta)
+            if choice.logprobs and (tokens := _tokens_in(choice.logprobs)):
+                self._book.events.append(LogprobsDelta(tokens, candidate))
             if choice.finish_reason:
                 self._finishes[candidate] = choice.finish_reason
                 self._move("finish")
@@ -467,6 +473,10 @@ def _fragment_text(fragment: CallFragment) -> str:
         if arguments is not None:
             return encode_json(arguments).decode()
     return (fragment.custom.input or "") if fragment.custom is not None else ""
+
+
+def _tokens_in(said: Any) -> tuple[TokenLogprob, ...]:
+    return convert_tokens(said.get("content")) if isinstance(said, dict) else ()
 
 
 def _content_list(lane: Lane, parts: list[dict[str, Any]]) -> None:

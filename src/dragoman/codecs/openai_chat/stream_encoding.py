@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.failures import failed_stream, tell_of_kind
+from dragoman.codecs.logprobs import write_choice
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
@@ -27,6 +28,7 @@ from dragoman.ir import (
     Citation,
     Completion,
     Finished,
+    LogprobsDelta,
     MediaDelta,
     Message,
     PartDelta,
@@ -83,6 +85,8 @@ class EventEncoder:
                         out.append(part.head + encode_json(text) + part.tail)
                 else:
                     out += self._citation(event.citation)
+            elif type(event) is LogprobsDelta:
+                self._add_logprobs(event, out)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
@@ -231,6 +235,15 @@ class EventEncoder:
             self._log.degrade(citation, "", "text of a citation", "chat annotations tell the page only")
         annotations = foreign_signatures.write_annotations([Text("", (citation,))])
         return [self._chunk(b'"annotations":' + encode_json(annotations))]
+
+    def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:
+        """To the chunk of their text, unless that has left."""
+        if event.candidate:
+            return  # as its text
+        has_text = bool(out) and out[-1].endswith(self._tail)
+        chunk = out.pop() if has_text else self._chunk(b"")
+        said = b'"logprobs":' + encode_json(write_choice(event.tokens))
+        out.append(chunk.removesuffix(self._tail) + self._tail.replace(b'"logprobs":null', said, 1))
 
     def _on_usage(self, event: UsageUpdate) -> list[bytes]:
         self._usage = event.usage

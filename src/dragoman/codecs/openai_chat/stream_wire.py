@@ -66,6 +66,7 @@ class ChunkChoice(Struct, Generic[D], gc=False):
     index: int | None = None
     delta: D | None = None
     finish_reason: str | None = None
+    logprobs: Any = None
 
 
 class Chunk(Struct, Generic[D], gc=False):

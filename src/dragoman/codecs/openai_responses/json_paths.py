@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dragoman.codecs.openai_responses.items import EASY, ID, INSTRUCTIONS, TYPED, spelling_of
 from dragoman.codecs.openai_responses.messages import item_places
-from dragoman.codecs.openai_responses.parts import CONTENT, own
+from dragoman.codecs.openai_responses.parts import CONTENT, LOGPROBS, own
 from dragoman.codecs.openai_responses.profile import ENDED_EARLY
 from dragoman.codecs.openai_responses.request import SETTINGS
 from dragoman.ir import (
@@ -166,6 +166,8 @@ def response_paths(completion: Completion) -> PathLookup:
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
+            if field == "logprobs":
+                return _logprobs_path(completion)
             return _answer_path(completion, field)
         if part_index is None:
             return f"$.output.{field}" if field else "$.output"
@@ -176,6 +178,15 @@ def response_paths(completion: Completion) -> PathLookup:
         return part_path(f"$.output[{item}]", messages[message_index].parts[part_index], place, field)
 
     return json_path
+
+
+def _logprobs_path(completion: Completion) -> str:
+    """Of the first text that has any."""
+    for message in completion.messages:
+        for part, (item, place) in zip(message.parts, item_places(message)[0], strict=True):
+            if type(part) is Text and LOGPROBS in own(part.metadata):
+                return part_path(f"$.output[{item}]", part, place, "logprobs")
+    return "$.output"
 
 
 def _answer_path(completion: Completion, field: str) -> str:

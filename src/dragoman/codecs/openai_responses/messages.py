@@ -60,7 +60,7 @@ from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import NOT_SENT
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
 from dragoman.codecs.signature_blocks import beside_calls
-from dragoman.codecs.signature_tags import is_about, is_tagged, tagged
+from dragoman.codecs.signature_tags import TAG, is_about, is_tagged, tagged
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -166,11 +166,10 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
         handlers = _HANDLERS
         for item in items:
             if type(item) is not Item:
+                items = _beside_calls_read(items)
                 break
             if item.type == "reasoning":
-                whole = [item for item in items if type(item) is Item]
-                moved: Sequence[Item] = beside_calls(whole, _tag_of, _call_id_of, _retagged)
-                items = moved
+                items = beside_calls(items, _tag_of, _call_id_of, _retagged)
                 break
         for index, item in enumerate(items):
             handler = handlers.get(item.type) if type(item) is Item else None  # type: ignore[arg-type]
@@ -497,18 +496,31 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
         return DecodeError(path=path, expected=expected, got=found, source="openai-responses")
 
 
-def _tag_of(item: Item) -> str | None:
-    encrypted = item.encrypted_content
-    return str(encrypted) if item.type == "reasoning" and not item.summary and is_tagged(encrypted) else None
+def _beside_calls_read(items: Sequence[Item | Raw]) -> Sequence[Item | Raw]:
+    """The same for items that are not read yet. Most histories have no carrier, and are left as they are."""
+    if not any(type(item) is Raw and _TAG in bytes(item) for item in items):
+        return items
+    read = [(read_item(item) or item) if type(item) is Raw else item for item in items]
+    return beside_calls(read, _tag_of, _call_id_of, _retagged)
 
 
-def _call_id_of(item: Item) -> str | None:
-    called = item.type in {"function_call", "custom_tool_call"} and item.call_id is not UNSET
-    return str(item.call_id) if called else None
+_TAG = TAG.encode()
 
 
-def _retagged(carrier: Item, tag: str) -> Item:
-    return replace(carrier, encrypted_content=tag)
+def _tag_of(item: Item | Raw) -> str | None:
+    if type(item) is not Item or item.type != "reasoning" or item.summary:
+        return None
+    return str(item.encrypted_content) if is_tagged(item.encrypted_content) else None
+
+
+def _call_id_of(item: Item | Raw) -> str | None:
+    if type(item) is not Item or item.type not in {"function_call", "custom_tool_call"}:
+        return None
+    return None if item.call_id is UNSET else str(item.call_id)
+
+
+def _retagged(carrier: Item | Raw, tag: str) -> Item | Raw:
+    return replace(carrier, encrypted_content=tag) if type(carrier) is Item else carrier
 
 
 _HANDLERS: dict[str, Callable[[MessageDecoder, Item, int], None]] = {

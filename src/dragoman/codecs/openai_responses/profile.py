@@ -17,9 +17,11 @@ FAMILY = "openai-responses"
 PROFILE = Profile(
     name="openai-responses",
     family=FAMILY,
+    says_logprobs=True,
     # The server's words: string too long, expected a string with maximum length 64.
     call_id=re.compile(r"[^\s]{1,64}"),
     counts_searches=True,
+    limits_all_calls=True,
     hosted={
         "web_search": HostedRule(
             name="web_search",

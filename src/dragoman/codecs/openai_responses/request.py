@@ -111,6 +111,7 @@ SETTINGS = Settings(
         Setting("moderation"),
         Setting("logprobs", "include", BY_HAND, BY_HAND),
         Setting("top_logprobs"),
+        Setting("max_tool_calls"),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
         Setting("obfuscation", "stream_options.include_obfuscation"),
         Setting("candidates", None),  # one answer is what this API gives; more are reported by hand

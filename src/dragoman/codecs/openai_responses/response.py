@@ -11,18 +11,21 @@ from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failure_of
 from dragoman.codecs.ids import invent_id
+from dragoman.codecs.logprobs import read_tokens, report_ids, split_tokens, tokens_of, with_logprobs_noted, write_tokens
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
 from dragoman.codecs.openai_responses.errors import encode_failure
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.items import COMPLETED, INCOMPLETE, STATUS
 from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer
-from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
+from dragoman.codecs.openai_responses.parts import LOGPROBS, NOTHING, NULL, own
 from dragoman.codecs.openai_responses.profile import ENDED_EARLY, FAMILY
 from dragoman.codecs.openai_responses.server_items import asks_client
 from dragoman.codecs.openai_responses.wire import (
     Answer,
     InputDetails,
+    Item,
     OutputDetails,
+    OutputText,
     ResponsesAnswer,
     ResponsesResponse,
     UsageWire,
@@ -34,10 +37,13 @@ from dragoman.ir import (
     Completion,
     Finish,
     FinishReason,
+    Logprobs,
     Message,
     Metadata,
     Opaque,
     Refusal,
+    Text,
+    TokenLogprob,
     ToolCall,
     Usage,
     withholds_calls,
@@ -237,6 +243,7 @@ def decode_response(body: bytes) -> Completion:
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
         extra[MODELLED + "usage"], usage = NULL, UNSET
+    parts, tokens = _take_logprobs(parts)
     return Completion(
         (Message("assistant", parts),),
         finish,
@@ -245,7 +252,43 @@ def decode_response(body: bytes) -> Completion:
         wire.model,
         int(created) if isinstance(created, int | float) else None,
         metadata={FAMILY: extra},
+        logprobs=(Logprobs(tuple(tokens)),) if tokens else (),
     )
+
+
+def _take_logprobs(parts: tuple[AnyPart, ...]) -> tuple[tuple[AnyPart, ...], list[TokenLogprob]]:
+    """The parts, whose texts keep their log probabilities as they were written; and all of them, in order."""
+    found: list[TokenLogprob] = []
+    kept: list[AnyPart] = []
+    for part in parts:
+        tokens: tuple[TokenLogprob, ...] = ()
+        if type(part) is Text and part.metadata is not None:
+            tokens = read_tokens(own(part.metadata).get("logprobs"))
+        found += tokens
+        kept.append(structs.replace(part, metadata=with_logprobs_noted(part.metadata, FAMILY)) if tokens else part)  # type: ignore[union-attr]
+    return (tuple(kept), found) if found else (parts, found)
+
+
+def _place_logprobs(items: list[WireValue], completion: Completion, log: LossLog) -> list[WireValue]:
+    report_ids(completion, log)
+    texts = [
+        (place, number, content)
+        for place, item in enumerate(items)
+        if isinstance(item, Item) and isinstance(item.content, list)
+        for number, content in enumerate(item.content)
+        if isinstance(content, OutputText)
+    ]
+    tokens = tokens_of(completion)
+    if not texts or not tokens:
+        log.drop(completion, "logprobs", "log probabilities", "in this API they belong to a text")
+        return items
+    contents = {place: list(items[place].content) for place, _, _ in texts}
+    shares = split_tokens(tokens, [content.text for _, _, content in texts])
+    for (place, number, content), share in zip(texts, shares, strict=True):
+        contents[place][number] = structs.replace(content, logprobs=Raw(encode_json(write_tokens(share))))
+    for place, held in contents.items():
+        items[place] = structs.replace(items[place], content=held)
+    return items
 
 
 def metadata_of(wire: ResponsesResponse | ResponsesAnswer) -> Extra:
@@ -284,6 +327,8 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         log.drop(message, "", "a further candidate", "this API gives one answer")
     seed = completion.id or ""
     items = MessageEncoder(log, _to_client=True, _seed=seed).encode(completion.messages[:1])
+    if completion.logprobs:
+        items = _place_logprobs(items, completion, log)
     usage = None if completion.usage is None else encode_usage(completion.usage)
     if completion.usage is not None:
         report_usage(completion.usage, completion, log)
@@ -329,11 +374,22 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     return named
 
 
+def _has_logprobs(completion: Completion) -> bool:
+    """Whether the texts have them as this API wrote them."""
+    return any(
+        type(part) is Text and bytes(own(part.metadata).get(LOGPROBS, NOTHING)) not in {b"[]", b"null"}
+        for message in completion.messages
+        for part in message.parts
+    )
+
+
 def _encode_native(completion: Completion, extra: Extra, log: LossLog) -> Encoded:
     items: Any = UNSET
     if MODELLED + "output" not in extra and completion.messages:
         encoder = MessageEncoder(log, _to_client=True, _native=True, _seed=completion.id or "")
         items = encoder.encode(completion.messages) or UNSET
+        if completion.logprobs and items is not UNSET and not _has_logprobs(completion):
+            items = _place_logprobs(items, completion, log)
     wire = ResponsesResponse(
         completion.id,
         model=completion.model,

@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.logprobs import convert_tokens, read_tokens, with_logprobs_noted
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.errors import decode_failure
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
@@ -58,6 +59,7 @@ from dragoman.ir import (
     Citation,
     Failure,
     Finished,
+    LogprobsDelta,
     Metadata,
     PartDelta,
     PartEnd,
@@ -114,6 +116,7 @@ class _Flow(Struct):
     kind: type[AnyPart]
     pieces: list[str] = field(default_factory=list)
     cited: int = 0
+    told_logprobs: bool = False
     section: tuple[type[Any], int] = (SummaryDelta, 0)
     """Reasoning: which list its text comes from, and which entry of it."""
 
@@ -179,6 +182,8 @@ class PayloadDecoder(Struct):
                 if not text:
                     return []
                 flow.pieces.append(text)
+                if event.logprobs:
+                    return [PartDelta(flow.part_index, text), *self._tell_logprobs(flow, event.logprobs)]
                 return [PartDelta(flow.part_index, text)]
             if self._state is not ENDED and text:
                 self._on_delta(event, text)
@@ -425,6 +430,7 @@ class PayloadDecoder(Struct):
         if isinstance(part, Text):
             for citation in part.citations[flow.cited :]:
                 self._events.append(PartDelta(flow.part_index, "", citation))
+            metadata = self._finish_logprobs(flow, metadata)
         signature = getattr(part, "signature", None)
         incomplete = isinstance(part, ToolCall) and is_cut(part)
         end = PartEnd(flow.part_index, signature, incomplete, metadata)
@@ -433,6 +439,15 @@ class PayloadDecoder(Struct):
             self._held = _HeldEnd(end, part, _text_of(part) if isinstance(part, ToolCall) and not part.custom else None)
         else:
             self._events.append(end)
+
+    def _finish_logprobs(self, flow: _Flow, metadata: Metadata | None) -> Metadata | None:
+        """The item repeats what its deltas said; on servers that say them only here, this is the first time."""
+        tokens = read_tokens(own(metadata).get("logprobs"))
+        if not tokens:
+            return metadata
+        if not flow.told_logprobs:
+            self._events.append(LogprobsDelta(tokens))
+        return with_logprobs_noted(metadata, FAMILY)
 
     def _whole(self, slot: _Slot, place: int, part: AnyPart) -> None:
         flow = self._start(slot, place, part)
@@ -490,7 +505,16 @@ class PayloadDecoder(Struct):
             place = event.place
             flow = slot.flows.get(place) or self._start(slot, place, Text("") if kind is TextDelta else Refusal(""))
         self._more(flow, text)
+        if event.logprobs:
+            self._events += self._tell_logprobs(flow, event.logprobs)
         self._flows[type(event), event.output_index, event.place] = flow
+
+    def _tell_logprobs(self, flow: _Flow, said: Any) -> list[AnyEvent]:
+        tokens = convert_tokens(said)
+        if not tokens:
+            return []
+        flow.told_logprobs = True
+        return [LogprobsDelta(tokens)]
 
     def _reasoning_flow(self, slot: _Slot, kind: type[Any], place: int) -> _Flow | None:
         """Summary or the reasoning itself, whichever comes first; the parts of either are one text."""

@@ -18,6 +18,7 @@ from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.failures import failure_of, tell_of_kind
 from dragoman.codecs.ids import invent_id
+from dragoman.codecs.logprobs import write_tokens
 from dragoman.codecs.openai_client_items import client_kind
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
@@ -43,6 +44,7 @@ from dragoman.ir import (
     Citation,
     Completion,
     Finished,
+    LogprobsDelta,
     MediaDelta,
     Message,
     Opaque,
@@ -93,6 +95,7 @@ class _Outgoing(Struct):
     tail: bytes = _TAIL
     pieces: list[str] = field(default_factory=list)
     citations: list[WireValue] = field(default_factory=list)
+    logprobs: list[bytes] = field(default_factory=list)
 
 
 class EventEncoder:
@@ -107,6 +110,8 @@ class EventEncoder:
     _message: _Item | None = None
     """The message item that the next text may join."""
     _pair: tuple[ServerToolCall, _Item] | None = None
+    _last_text: _Outgoing | None = None
+    """The text that is open, if the last part to begin was one."""
 
     def __init__(self, log: LossLog, *, echo: Echo = DEFAULTS, clock: Callable[[], int] | None = None) -> None:
         self._log = log
@@ -133,6 +138,8 @@ class EventEncoder:
                     out.append(part.head + encode_json(event.text) + part.tail + b"%d}\n\n" % number)
                 else:
                     out += self._on_citation(event, event.citation)
+            elif type(event) is LogprobsDelta:
+                self._add_logprobs(event, out)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
@@ -295,6 +302,7 @@ class EventEncoder:
         kind = _KINDS[type(part)]
         outgoing.head = _head(b"response.%b.delta" % kind, outgoing.place)
         outgoing.tail = _TEXT_TAIL if type(part) is Text else _TAIL
+        self._last_text = outgoing if type(part) is Text else None
         for citation in getattr(part, "citations", ()):
             out += self._cite(outgoing, citation)
         return [*out, self._flow(outgoing, part.text)] if part.text else out
@@ -351,6 +359,21 @@ class EventEncoder:
         return [
             self._event(b"response.output_text.annotation.added", b'%b,"annotation_index":%d,"annotation":%b' % fields)
         ]
+
+    def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:
+        """To the fragment of their text, unless that has left."""
+        text = self._last_text
+        if event.candidate:
+            return  # as its text
+        if text is None:
+            self._log.drop(_THE_ANSWER, "logprobs", "log probabilities", "in this API they belong to a text")
+            return
+        has_text = bool(out) and out[-1].startswith(text.head)
+        fragment = out.pop() if has_text else self._flow(text, "")
+        said = json_line(write_tokens(event.tokens))
+        text.logprobs.append(said[1:-1])
+        before, _, number = fragment.rpartition(_TEXT_TAIL)
+        out.append(before + b',"logprobs":' + said + _TAIL + number)
 
     def _open_call(self, outgoing: _Outgoing) -> list[bytes]:
         call: ToolCall = outgoing.part
@@ -457,8 +480,11 @@ class EventEncoder:
         item = outgoing.item
         assert item is not None  # noqa: S101  opened above
         text = encode_json("".join(outgoing.pieces))
-        said = b',"text":%b,"logprobs":[]' % text if type(part) is Text else b',"refusal":' + text
-        whole = _content(part, text, outgoing.citations)
+        likely = b"[" + b",".join(outgoing.logprobs) + b"]"
+        said = b',"text":%b,"logprobs":%b' % (text, likely) if type(part) is Text else b',"refusal":' + text
+        whole = _content(part, text, outgoing.citations, likely)
+        if self._last_text is outgoing:
+            self._last_text = None
         item.body["content"][outgoing.number] = Raw(whole)
         out.append(self._event(b"response.%b.done" % _KINDS[type(part)], outgoing.place + said))
         out.append(self._event(b"response.content_part.done", b'%b,"part":%b' % (outgoing.place, whole)))
@@ -518,17 +544,18 @@ class EventEncoder:
         return [*out, self._done(item)]
 
 
+_THE_ANSWER = Completion(())
 _KINDS: dict[type[AnyPart], bytes] = {Text: b"output_text", Refusal: b"refusal"}
 _CALL_EVENTS = {False: b"response.function_call_arguments", True: b"response.custom_tool_call_input"}
 _NO_SUMMARY = b'"part":{"type":"summary_text","text":""}'
 
 
-def _content(part: AnyPart, text: bytes, annotations: list[WireValue]) -> bytes:
+def _content(part: AnyPart, text: bytes, annotations: list[WireValue], logprobs: bytes = b"[]") -> bytes:
     """A text or a refusal as the content of a message, from the JSON of its text."""
     if type(part) is not Text:
         return b'{"type":"refusal","refusal":%b}' % text
     noted = json_line(annotations) if annotations else b"[]"
-    return b'{"type":"output_text","text":%b,"annotations":%b,"logprobs":[]}' % (text, noted)
+    return b'{"type":"output_text","text":%b,"annotations":%b,"logprobs":%b}' % (text, noted, logprobs)
 
 
 def _head(kind: bytes, place: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
@@ -11,33 +11,39 @@ class TextDelta(Struct, gc=False, tag="response.output_text.delta"):
     output_index: int
     delta: str | None = None
     place: int = field(default=0, name="content_index")
+    logprobs: Any = None
 
 
 class RefusalDelta(Struct, gc=False, tag="response.refusal.delta"):
+    logprobs: ClassVar[Any] = None
     output_index: int
     delta: str | None = None
     place: int = field(default=0, name="content_index")
 
 
 class SummaryDelta(Struct, gc=False, tag="response.reasoning_summary_text.delta"):
+    logprobs: ClassVar[Any] = None
     output_index: int
     delta: str | None = None
     place: int = field(default=0, name="summary_index")
 
 
 class ReasoningDelta(Struct, gc=False, tag="response.reasoning_text.delta"):
+    logprobs: ClassVar[Any] = None
     output_index: int
     delta: str | None = None
     place: int = field(default=0, name="content_index")
 
 
 class ArgumentsDelta(Struct, gc=False, tag="response.function_call_arguments.delta"):
+    logprobs: ClassVar[Any] = None
     place: ClassVar[int] = 0
     output_index: int
     delta: str | None = None
 
 
 class InputDelta(Struct, gc=False, tag="response.custom_tool_call_input.delta"):
+    logprobs: ClassVar[Any] = None
     place: ClassVar[int] = 0
     output_index: int
     delta: str | None = None

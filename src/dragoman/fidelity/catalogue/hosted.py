@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from dragoman.fidelity import facts
 from dragoman.fidelity.cases import MODELS, Case, Example, Slots, slots
 from dragoman.fidelity.catalogue.pieces import answer, ask, history, stream
@@ -11,6 +13,7 @@ from dragoman.ir import (
     AnyEvent,
     AnyPart,
     Citation,
+    Location,
     Message,
     PartEnd,
     PartStart,
@@ -19,6 +22,7 @@ from dragoman.ir import (
     ServerToolCall,
     ServerToolResult,
     Text,
+    ToolDefinition,
 )
 
 _MODELS = {
@@ -42,12 +46,25 @@ _BLOCKED = ProviderTool("web_search", kind="web_search", blocked_domains=("examp
 _SERVER = ProviderTool("docs", kind="mcp", server_url="https://example.org/mcp", approval="never")
 _BASH = {"type": "bash_20250124", "name": "bash"}
 
+_COMPUTER = {"type": "computer_20250124", "name": "computer", "display_width_px": 1024, "display_height_px": 768}
+_SCREEN = {"type": "computer_use_preview", "display_width": 1024, "display_height": 768, "environment": "browser"}
+_LATER = ToolDefinition("later", parameters={"type": "object", "properties": {}}, deferred=True)
+_SEARCHING = {**_MODELS, "openai-responses": "gpt-5.4"}
+
 _DEFINITIONS: tuple[Case, ...] = (
     _tool("web-search", _SEARCH, slots(
         chat="web_search_options", responses="type=web_search", messages="type=web_search_20250305",
         gemini="googleSearch", converse="systemTool")),
     _tool("web-search-sites", _BLOCKED, slots(
         responses="blocked_domains", messages="blocked_domains", vertex="excludeDomains")),
+    _tool("web-search-only", ProviderTool("web_search", kind="web_search", allowed_domains=("example.org",)), slots(
+        responses="allowed_domains", messages="allowed_domains")),
+    _tool("web-search-place", ProviderTool("web_search", kind="web_search", location=Location("DE", city="Bonn")),
+          slots(chat="user_location", responses="user_location", messages="user_location")),
+    _tool("web-search-size", ProviderTool("web_search", kind="web_search", context_size="low"), slots(
+        chat="search_context_size", responses="search_context_size")),
+    Case("hosted-tool-uses", "request", ask(tools=(structs.replace(_SEARCH, max_uses=3),)), facts.hosted_uses,
+         slots(responses="max_tool_calls=3", messages="max_uses=3"), models=_MODELS),
     _tool("web-fetch", ProviderTool("web_fetch", kind="web_fetch"), slots(
         messages="type=web_fetch_20250910", gemini="urlContext")),
     _tool("code-execution", ProviderTool("code_execution", kind="code_execution"), slots(
@@ -56,11 +73,18 @@ _DEFINITIONS: tuple[Case, ...] = (
     _tool("file-search", ProviderTool("file_search", kind="file_search", stores=("store_1",)), Slots(
         responses="type=file_search", gemini="fileSearch")),
     _tool("mcp-servers", _SERVER, Slots(responses="type=mcp", gemini="mcpServers")),
+    _tool("mcp-tools", structs.replace(_SERVER, allowed_tools=("look_up",)), Slots(responses="allowed_tools")),
     _tool("image-generation", ProviderTool("image_generation", kind="image_generation"), slots(
         responses="type=image_generation")),
     _tool("hosted-shell", ProviderTool("shell", kind="shell"), slots(responses="type=shell")),
     _tool("tool-search", ProviderTool("tool_search", kind="tool_search"), slots(
         responses="type=tool_search", messages="type=tool_search_tool_bm25_20251119")),
+    Case("deferred-tools", "request", ask(tools=(_LATER, ProviderTool("tool_search", kind="tool_search"))),
+         facts.deferred_tools, slots(responses="defer_loading", messages="defer_loading"), models=_SEARCHING),
+    Case("computer-use", "request", {
+        "anthropic": ask(tools=(ProviderTool("computer", "anthropic", _COMPUTER),)),
+        "openai-responses": ask(tools=(ProviderTool("computer_use_preview", "openai-responses", _SCREEN),)),
+    }, facts.declared_names, private=True),
     Case("client-tools", "request", {
         "anthropic": ask(tools=(ProviderTool("bash", "anthropic", _BASH),)),
         "openai-responses": ask(tools=(ProviderTool("apply_patch", "openai-responses", {"type": "apply_patch"}),)),

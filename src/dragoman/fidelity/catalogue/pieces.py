@@ -22,6 +22,7 @@ from dragoman.ir import (
     Request,
     StreamStart,
     Text,
+    TokenLogprob,
     ToolCall,
     ToolDefinition,
     ToolResult,
@@ -50,6 +51,10 @@ THANKS = Message("user", "Thank you. And tomorrow?")
 END = Finish("stop")
 CALLS = Finish("tool_calls")
 COUNTS = Usage(10, 5, total=15)
+LIKELY = (
+    TokenLogprob("Hel", -0.25, top_logprobs=(TokenLogprob("Hel", -0.25), TokenLogprob("Hi", -1.5))),
+    TokenLogprob("lo.", -0.5, top_logprobs=(TokenLogprob("lo.", -0.5),)),
+)
 
 _PAGE: dict[str, Any] = {"url": "https://example.org", "title": "Example"}
 _INDEXED = {"type": "web_search_result_location", **_PAGE, "encrypted_index": "aWR4", "cited_text": "rain"}

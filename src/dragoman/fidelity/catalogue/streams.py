@@ -6,11 +6,22 @@ from typing import Any
 
 from dragoman.fidelity import facts
 from dragoman.fidelity.cases import EVERYWHERE, Case, Example, Fact, Slots, slots
-from dragoman.fidelity.catalogue.pieces import CALLS, CITED, SECRET, SIGNED_BY_CLAUDE, SQL, ask, piecewise, stream
+from dragoman.fidelity.catalogue.pieces import (
+    CALLS,
+    CITED,
+    LIKELY,
+    SECRET,
+    SIGNED_BY_CLAUDE,
+    SQL,
+    ask,
+    piecewise,
+    stream,
+)
 from dragoman.ir import (
     AnyEvent,
     Failure,
     Finish,
+    LogprobsDelta,
     PartDelta,
     PartEnd,
     PartStart,
@@ -57,6 +68,10 @@ _INTERLEAVED = (
 _BETWEEN = (*_FIRST, *_call(1, _TOKYO), *piecewise(2, Text(""), "Then", " that."), *_call(3, _OSLO))
 _THOUGHT = piecewise(0, Reasoning(""), "Two ", "places.")
 _HELLO = piecewise(0, Text(""), "Hel", "lo.")
+_LIKELY = (
+    PartStart(0, Text("")), PartDelta(0, "Hel"), LogprobsDelta(LIKELY[:1]), PartDelta(0, "lo."),
+    LogprobsDelta(LIKELY[1:]), PartEnd(0),
+)  # fmt: skip
 _BROKEN = StreamFailed(Failure("server", "It broke.", 500))
 _BUSY = StreamFailed(Failure("overloaded", "Overloaded", 529, raw_type="overloaded_error"))
 _START = StreamStart()
@@ -133,6 +148,8 @@ STREAMS: tuple[Case, ...] = (
                 cohere="cached_tokens",
                 chat="cached_tokens", responses="cached_tokens", messages="cache_read_input_tokens",
                 gemini="cachedContentTokenCount", converse="cacheReadInputTokens")),
+    _case("log-probabilities", stream(*_LIKELY), facts.logprobs,
+          slots(chat="top_logprobs", responses="top_logprobs", gemini="chosenCandidates", ollama="top_logprobs")),
     _case("truncated-stream", stream(*_call(0, _TOKYO), finish=CALLS), facts.failed, cut=3),
     _case("error-in-the-stream", (_START, *_HELLO, _BROKEN), facts.failure),
     _case("overload-in-the-stream", (_START, *_HELLO, _BUSY), facts.failure),

@@ -1,0 +1,182 @@
+"""Log probabilities of tokens. OpenAI's two APIs and Ollama write the same list; Gemini has two lists side by side.
+
+A list that is read also stays as it was written, as a note: its own family gets that back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
+
+from dragoman.ir import Completion, LogprobsDelta, Metadata, TokenLogprob
+from dragoman.ir.notes import MODELLED
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
+
+NO_IDS = "this API gives the text of tokens, not their numbers"
+
+_decode_tokens = msgspec.json.Decoder(tuple[TokenLogprob, ...]).decode
+
+
+def read_tokens(held: Raw | UnsetType | None) -> tuple[TokenLogprob, ...]:
+    """The tokens of a list in OpenAI's form; none for whatever is no such list."""
+    if held is None or held is UNSET:
+        return ()
+    try:
+        return _decode_tokens(held)
+    except msgspec.ValidationError:
+        return ()
+
+
+def convert_tokens(parsed: Any) -> tuple[TokenLogprob, ...]:
+    """The same for a list that is parsed already."""
+    try:
+        return msgspec.convert(parsed, tuple[TokenLogprob, ...]) if parsed else ()
+    except msgspec.ValidationError:
+        return ()
+
+
+def with_logprobs_noted(metadata: Metadata | None, family: str) -> Metadata:
+    """The metadata of a node whose log probabilities stand in the completion: theirs are only how it was written."""
+    notes = dict((metadata or {}).get(family, {}))
+    notes[MODELLED + "logprobs"] = notes.pop("logprobs")
+    return {**(metadata or {}), family: notes}
+
+
+def tokens_of(completion: Completion, candidate: int = 0) -> tuple[TokenLogprob, ...]:
+    for one in completion.logprobs:
+        if one.candidate == candidate:
+            return one.tokens
+    return ()
+
+
+def write_tokens(tokens: Iterable[TokenLogprob]) -> list[dict[str, Any]]:
+    """The list with every member that strict clients want."""
+    return [_write_token(token) | {"top_logprobs": list(map(_write_token, token.top_logprobs))} for token in tokens]
+
+
+def _write_token(token: TokenLogprob) -> dict[str, Any]:
+    spelled = token.token.encode("utf-8", "replace") if token.bytes is None else token.bytes
+    return {"token": token.token, "logprob": token.logprob, "bytes": list(spelled)}
+
+
+def split_tokens(tokens: Sequence[TokenLogprob], texts: Sequence[str]) -> list[Sequence[TokenLogprob]]:
+    """Each text's share: the tokens that it is made of; the last text gets all that are left."""
+    shares: list[Sequence[TokenLogprob]] = []
+    start = 0
+    for text in texts[:-1]:
+        end, length = start, 0
+        while end < len(tokens) and length < len(text):
+            length += len(tokens[end].token)
+            end += 1
+        shares.append(tokens[start:end])
+        start = end
+    return [*shares, tokens[start:]]
+
+
+def report_ids(completion: Completion, log: LossLog) -> None:
+    for one in completion.logprobs:
+        if any(token.id is not None or any(top.id is not None for top in token.top_logprobs) for token in one.tokens):
+            log.note(completion, "logprobs", "numbers of tokens", NO_IDS)
+            return
+
+
+def skip_logprobs(_encoder: object, _event: LogprobsDelta) -> list[bytes]:
+    """For APIs without them: `PrivateEvents` has reported it."""
+    return []
+
+
+# ── a choice of Chat ──────────────────────────────────────────────────────────────────────────────────────────
+
+_NULL = Raw(b"null")
+
+
+class _Choice(Struct, gc=False):
+    content: tuple[TokenLogprob, ...] | None = None
+    refusal: Raw | UnsetType = UNSET
+
+
+_decode_choice = msgspec.json.Decoder(_Choice).decode
+
+
+def read_choice(held: Raw) -> tuple[TokenLogprob, ...]:
+    """The tokens of the text. Those of a refusal, and forms of other servers, stay what only this family reads."""
+    try:
+        found = _decode_choice(held)
+    except msgspec.ValidationError:
+        return ()
+    is_all = found.refusal is UNSET or bytes(found.refusal) in {b"null", b"[]"}
+    return found.content or () if is_all else ()
+
+
+def write_choice(tokens: tuple[TokenLogprob, ...]) -> Raw:
+    return Raw(encode_json({"content": write_tokens(tokens), "refusal": None})) if tokens else _NULL
+
+
+# ── a candidate of Google ─────────────────────────────────────────────────────────────────────────────────────
+
+GOOGLE_KEYS = frozenset({"logprobsResult", "logprobs_result"})
+"""How a candidate spells them."""
+
+
+class _GoogleToken(Struct, gc=False, rename="camel"):
+    token: str = ""
+    token_id: int | None = None
+    log_probability: float = 0.0
+
+
+class _Place(Struct, gc=False):
+    candidates: tuple[_GoogleToken, ...] = ()
+
+
+class _Result(Struct, gc=False, rename="camel"):
+    top_candidates: tuple[_Place, ...] = ()
+    chosen_candidates: tuple[_GoogleToken, ...] = ()
+
+
+_decode_result = msgspec.json.Decoder(_Result).decode
+
+
+def read_google(held: Raw) -> tuple[TokenLogprob, ...]:
+    """The chosen tokens, each with the likeliest ones; none where the object is not as documented."""
+    try:
+        result = _decode_result(held)
+    except msgspec.ValidationError:
+        return ()
+    tops = [tuple(map(_read_google, place.candidates)) for place in result.top_candidates]
+    tops += [()] * (len(result.chosen_candidates) - len(tops))
+    return tuple(
+        structs.replace(_read_google(token), top_logprobs=top)
+        for token, top in zip(result.chosen_candidates, tops, strict=False)
+    )
+
+
+def _read_google(token: _GoogleToken) -> TokenLogprob:
+    return TokenLogprob(token.token, token.log_probability, id=token.token_id)
+
+
+def write_google(tokens: Sequence[TokenLogprob]) -> Raw:
+    result: dict[str, Any] = {"chosenCandidates": list(map(_write_google, tokens))}
+    if any(token.top_logprobs for token in tokens):
+        result["topCandidates"] = [{"candidates": list(map(_write_google, token.top_logprobs))} for token in tokens]
+    return Raw(encode_json(result))
+
+
+def _write_google(token: TokenLogprob) -> dict[str, Any]:
+    numbered = {} if token.id is None else {"tokenId": token.id}
+    return {"token": token.token, **numbered, "logProbability": token.logprob}
+
+
+def report_bytes(completion: Completion, log: LossLog) -> None:
+    """A token whose bytes are not those of its text is a piece of a character."""
+    for one in completion.logprobs:
+        if any(_has_bytes(token) or any(map(_has_bytes, token.top_logprobs)) for token in one.tokens):
+            log.note(completion, "logprobs", "bytes of tokens", "this API gives the text of tokens only")
+            return
+
+
+def _has_bytes(token: TokenLogprob) -> bool:
+    return token.bytes is not None and token.bytes != tuple(token.token.encode("utf-8", "replace"))
