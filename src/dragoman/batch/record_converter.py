@@ -11,13 +11,13 @@ from msgspec import Raw, Struct, structs
 
 from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import batch_file_of
-from dragoman.batch.tally import EXAMPLES, Example, LossCounter, RejectCount, Tally
+from dragoman.batch.tally import EXAMPLES, Example, LossCounter, RejectCount, Tally, sizes_of
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import MALFORMED, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError, DragomanError, EncodeError
-from dragoman.ir import AnyPart, Completion, Message, Opaque, Request
+from dragoman.ir import Completion, Opaque, Request
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import parse_json, single_line
 from dragoman.losses import SEVERITIES, Loss
@@ -25,6 +25,7 @@ from dragoman.translate import encode_request_for, encode_response_for, translat
 
 SNIFFED = 20
 """Records that are looked at to find the format of a source."""
+_UNREADABLE = (DecodeError, *MALFORMED)
 _UNKNOWN = "a body of a known format; name it with --from"
 
 
@@ -60,15 +61,21 @@ class RecordConverter:
         self._line = 0
         self._model_named: str | None = None
         self._left_out = _severities_from(options.leave_out) if options.leave_out else frozenset()
+        self._sample = options.sample
+        self._is_named = options.source is not None and options.kind != "auto"
+        self._incoming = None if expected is None or expected.kind != "request" else codec(expected.format)
+        """Of records that are requests, as most are; the others take a step more."""
+        # Counted when all are read: adding up takes longer than noting.
+        self._input_sizes: list[int] = []
+        self._output_sizes: list[int] = []
+        self._as_expected = 0
 
     def convert(self, record: bytes, line: int) -> bytes | Reject | None:
         """The converted record as one line of JSON without its end; None where it was left out on purpose."""
-        tally = self._tally
-        if self._options.sample is not None and not _sampled(record, self._options.sample):
-            tally.not_sampled += 1
+        if self._sample is not None and not _sampled(record, self._sample):
+            self._tally.not_sampled += 1
             return None
-        tally.records += 1
-        tally.input_sizes.add(len(record))
+        self._input_sizes.append(len(record))
         self.last_losses = ()
         self._line = line
         try:
@@ -76,39 +83,60 @@ class RecordConverter:
             self.last_losses = losses = encoded.losses
         except DragomanError as error:
             return self._reject(error, record, line)
-        name = f"{found.format} {found.kind}"
-        tally.formats[name] = tally.formats.get(name, 0) + 1
+        if found is self._expected:
+            self._as_expected += 1
+        else:
+            self._count_format(found)
         if losses:
             self._losses.add(losses, self._source_name, line)
             if self._left_out and any(loss.severity in self._left_out for loss in losses):
-                tally.left_out += 1
+                self._tally.left_out += 1
                 return None
         else:
-            tally.lossless += 1
+            self._tally.lossless += 1
         content = encoded.content
         if b"\n" in content or b"\r" in content:
             content = bytes(single_line(Raw(content)))
-        tally.converted += 1
-        tally.output_sizes.add(len(content))
+        self._output_sizes.append(len(content))
         if found.kind == "request":
-            tally.estimated_tokens += len(content) >> 2
+            self._tally.estimated_tokens += len(content) >> 2
         return content
 
     def finish(self, lines: int) -> Tally:
         """The counts of everything converted so far."""
-        self._tally.lines = lines
-        self._tally.losses = self._losses.counts()
-        self._tally.rejects = list(self._rejects.values())
-        return self._tally
+        tally = self._tally
+        tally.lines = lines
+        tally.records = len(self._input_sizes)
+        tally.converted = len(self._output_sizes)
+        tally.input_sizes = sizes_of(self._input_sizes)
+        tally.output_sizes = sizes_of(self._output_sizes)
+        if self._as_expected and self._expected is not None:
+            self._count_format(self._expected, self._as_expected)
+            self._as_expected = 0
+        tally.losses = self._losses.counts()
+        tally.rejects = list(self._rejects.values())
+        return tally
+
+    def _count_format(self, found: Detected, count: int = 1) -> None:
+        name = f"{found.format} {found.kind}"
+        self._tally.formats[name] = self._tally.formats.get(name, 0) + count
 
     # ── the conversion ──
 
     def translate(self, record: bytes) -> tuple[Detected, Encoded]:
         """What the record is, and what it becomes. Raises a `DragomanError`; nothing is counted."""
-        expected = self._expected
+        expected, incoming = self._expected, self._incoming
         if expected is None:
             expected = self._find(record)
             return expected, self._encode(expected, self._decode(record, expected), record)
+        if incoming is not None:  # the usual record, without a step that it does not need
+            try:
+                request = incoming.decode_request(body_bytes(record, incoming.name))
+            except _UNREADABLE:  # looked at again below, by itself
+                pass
+            else:
+                if self._fits(request, expected):
+                    return expected, self._encode_request(request, incoming)
         try:
             value = self._decode(record, expected)
         except DecodeError:
@@ -140,10 +168,14 @@ class RecordConverter:
 
     def _fits(self, value: Request | Completion, expected: Detected) -> bool:
         """Whether nothing is left over that the expected format does not know, or that was looked at before."""
-        if self._options.source is not None and self._options.kind != "auto":
+        if self._is_named:
             return True
-        if any(type(part) is Opaque for message in value.messages for part in _parts(message)):
-            return False
+        for message in value.messages:
+            content = content_held(message)
+            if type(content) is tuple:
+                for part in content:
+                    if type(part) is Opaque:
+                        return False
         return value.metadata is None or (expected, _keys_left_over(value)) in self._checked
 
     def _decode(self, record: bytes, found: Detected) -> Request | Completion | None:
@@ -162,14 +194,17 @@ class RecordConverter:
         incoming: Codec = codec(found.format)
         strict = self._options.strict
         if isinstance(value, Request):
-            if self._options.model is not None:
-                structs.force_setattr(value, "model", self._options.model)  # decoded here, so no other code holds it
-            self._model_named = value.model
-            return encode_request_for(value, self._target, paths=incoming.request_paths, strict=strict)
+            return self._encode_request(value, incoming)
         if isinstance(value, Completion):
             self._count_tokens(value)
             return encode_response_for(value, self._target, paths=incoming.response_paths, strict=strict)
         return translate_error(record, source=found.format, target=self._target.name)
+
+    def _encode_request(self, value: Request, incoming: Codec) -> Encoded:
+        if self._options.model is not None:
+            structs.force_setattr(value, "model", self._options.model)  # decoded here, so no other code holds it
+        self._model_named = value.model
+        return encode_request_for(value, self._target, paths=incoming.request_paths, strict=self._options.strict)
 
     def count_model(self, model: str) -> None:
         """Note a model that a record asks for."""
@@ -192,11 +227,6 @@ class RecordConverter:
             count.examples.append(Example(self._source_name, line, path))
         kept = record.decode(errors="replace") if self._options.keep_rejected else None
         return Reject(self._source_name, line, path, str(error), type(error).__name__, kept)
-
-
-def _parts(message: Message) -> tuple[AnyPart, ...]:
-    content = content_held(message)
-    return content if type(content) is tuple else ()
 
 
 def _keys_left_over(value: Request | Completion) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -52,20 +53,20 @@ class Sizes(Struct):
     largest: int = 0
     buckets: list[int] = []
 
-    def add(self, size: int) -> None:
-        self.total += size
-        self.largest = max(self.largest, size)
-        bucket = size.bit_length()
-        if bucket >= len(self.buckets):
-            self.buckets.extend([0] * (bucket + 1 - len(self.buckets)))
-        self.buckets[bucket] += 1
-
     def merge(self, other: Sizes) -> None:
         self.total += other.total
         self.largest = max(self.largest, other.largest)
         self.buckets.extend([0] * (len(other.buckets) - len(self.buckets)))
         for bucket, count in enumerate(other.buckets):
             self.buckets[bucket] += count
+
+
+def sizes_of(sizes: list[int]) -> Sizes:
+    """The histogram of many sizes."""
+    if not sizes:
+        return Sizes()
+    counted = Counter(map(int.bit_length, sizes))
+    return Sizes(sum(sizes), max(sizes), [counted[bucket] for bucket in range(max(counted) + 1)])
 
 
 class Tally(Struct):
@@ -150,15 +151,24 @@ class LossCounter:
         self._known: dict[tuple[str, str, str, str], LossCount] = {}
 
     def add(self, losses: tuple[Loss, ...], source: str, line: int) -> None:
+        if len(losses) == 1:
+            self._note(self._count_of(losses[0]), losses[0], source, line)
+            return
         seen: set[int] = set()
         for loss in losses:
             count = self._count_of(loss)
-            count.count += 1
-            if id(count) not in seen:
+            if id(count) in seen:
+                count.count += 1
+            else:
                 seen.add(id(count))
-                count.records += 1
-                if len(count.examples) < EXAMPLES:
-                    count.examples.append(Example(source, line, loss.path))
+                self._note(count, loss, source, line)
+
+    def _note(self, count: LossCount, loss: Loss, source: str, line: int) -> None:
+        """The first loss of this kind in a record."""
+        count.count += 1
+        count.records += 1
+        if len(count.examples) < EXAMPLES:
+            count.examples.append(Example(source, line, loss.path))
 
     def _count_of(self, loss: Loss) -> LossCount:
         key = (loss.severity, pattern_of(loss.path), loss.what, loss.why)
