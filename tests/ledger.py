@@ -585,6 +585,10 @@ BATCH: tuple[tuple[str, str], ...] = (
         "A file of requests is answered in order, within limits; an answer that came is not asked for again.",
     ),
     ("page", "The commands and programs of docs/bulk.md run as printed."),
+    (
+        "llm-logs",
+        "The database of the command `llm` is read conversation by conversation, along the branch of its tip.",
+    ),
     ("simulators", "The simulators run batch jobs of three vendors as their SDKs expect, and fail them on request."),
     ("job-states", "States of batch jobs are one vocabulary; a state that is not known is reported as it came."),
     (

@@ -307,6 +307,17 @@ STORIES: dict[str, Any] = {
             "other": {"parent": "a", "message": {"author": {"role": "assistant"}, "content": {"content_type": "text", "parts": ["Never mind."]}}},
         },
     },
+    "llm": {
+        "conversation": "01k",
+        "answered_by": "gpt-5.4",
+        "tools": [FUNCTION],
+        "chain": [
+            {"role": "user", "parts": [{"type": "text", "text": "Weather in Oslo?"}]},
+            {"role": "assistant", "parts": [{"type": "tool_call", "name": "weather", "arguments": ARGUMENTS, "tool_call_id": "call_1"}]},
+            {"role": "tool", "parts": [{"type": "tool_result", "name": "weather", "output": "3C", "tool_call_id": "call_1"}]},
+            {"role": "assistant", "parts": [{"type": "text", "text": "3 degrees."}]},
+        ],
+    },
     "claude-export": {
         "uuid": "c",
         "chat_messages": [

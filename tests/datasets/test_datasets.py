@@ -31,6 +31,7 @@ NO_TOOLS = frozenset(NAMES) - {
     "toolbench",
     "openhands",
     "bfcl",
+    "llm",
 }
 
 

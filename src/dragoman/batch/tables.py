@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from dragoman.batch.batch_file_converter import converter_for
+from dragoman.batch.llm_database import conversation_ids, conversations, is_llm_database
 from dragoman.batch.options import ConvertOptions, JobOptions
 from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
 from dragoman.batch.remote_files import is_remote, remote_file_system
@@ -22,6 +23,7 @@ from dragoman.errors import DragomanError, NotConfigured
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_LLM_CONVERSATIONS = 1_000
 _ROWS = 512
 """Rows that are in memory at a time."""
 _NESTED = frozenset({"messages", "conversations", "contents", "tools", "prompt", "completion", "chosen", "rejected"})
@@ -160,6 +162,11 @@ def _table(database: sqlite3.Connection, name: str, options: JobOptions) -> str:
     return options.table
 
 
+def _is_llm(database: sqlite3.Connection, options: JobOptions) -> bool:
+    """Whether its conversations, which stand in many tables, are the records."""
+    return options.table is None and is_llm_database(database)
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -167,6 +174,9 @@ def _quoted(name: str) -> str:
 def _sqlite_edges(name: str, options: JobOptions) -> list[int]:
     """Row ids at which shards begin. Sizes of rows are not known, so a shard has as many rows as fit on average."""
     with closing(_connect(name)) as database:
+        if _is_llm(database, options):
+            count = len(conversation_ids(database))
+            return [*range(0, count, _LLM_CONVERSATIONS), count]
         table = _quoted(_table(database, name, options))
         count, lowest, highest = database.execute(f"select count(*), min(rowid), max(rowid) from {table}").fetchone()  # noqa: S608
         if not count:
@@ -183,6 +193,9 @@ def _sqlite_edges(name: str, options: JobOptions) -> list[int]:
 
 def _sqlite_rows(name: str, start: int, stop: int, options: JobOptions) -> Iterator[bytes]:
     with closing(_connect(name)) as database:
+        if _is_llm(database, options):
+            yield from conversations(database, start, stop)
+            return
         database.row_factory = sqlite3.Row
         table = _quoted(_table(database, name, options))
         query = f"select * from {table} where rowid >= ? and rowid < ? order by rowid"  # noqa: S608

@@ -57,7 +57,7 @@ _RECORDS: dict[str, tuple[str, str]] = {
 DATASETS = (
     "openai-finetuning", "trl", "message-list", "sharegpt", "hermes", "gemini-tuning", "bedrock-tuning",
     "claude-code", "codex", "gemini-cli", "langchain", "openai-agents", "pydantic-ai", "vercel-ui", "opentelemetry",
-    "tau-bench", "bfcl", "toolbench", "swe-agent", "openhands", "chatgpt-export", "claude-export",
+    "tau-bench", "bfcl", "toolbench", "swe-agent", "openhands", "llm", "chatgpt-export", "claude-export",
 )  # fmt: skip
 """Formats of stored conversations (codecs/datasets): training sets, logs, dumps. They have requests only."""
 

@@ -34,6 +34,7 @@ _MODULES: dict[str, tuple[str, str]] = {
     "toolbench": ("benchmarks", "TOOLBENCH_ANSWER"),
     "swe-agent": ("benchmarks", "SWE_AGENT_RUN"),
     "openhands": ("openhands", "DATASET"),
+    "llm": ("llm_logs", "DATASET"),
     "chatgpt-export": ("exports", "CHATGPT_EXPORT"),
     "claude-export": ("exports", "CLAUDE_EXPORT"),
 }

@@ -1,0 +1,85 @@
+"""Conversations of the command `llm`, as its Python API writes messages: a role and a list of typed parts.
+
+`llm` keeps them in a SQLite file of several tables; `dragoman.batch.llm_database` puts each conversation together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    items,
+    left_over,
+    mappings,
+    media,
+    read_tools,
+    refuse,
+    text_of,
+)
+from dragoman.ir import Reasoning, Request, Text
+from dragoman.ir.messages import Role
+
+NAME = "llm"
+_ROLES = ("system", "user", "assistant", "tool")
+_KNOWN = ("chain", "answered_by", "tools")
+
+
+def is_record(data: Json) -> bool:
+    """One conversation: its chain of messages, each with parts."""
+    chain = mappings(data.get("chain")) if isinstance(data, Mapping) else []
+    return bool(chain) and all(isinstance(message.get("parts"), list) for message in chain)
+
+
+def read(data: Json) -> Request:
+    conversation = Conversation(NAME)
+    for index, message in enumerate(items(data.get("chain"), NAME, "$.chain")):
+        place, role = f"$.chain[{index}]", text_of(message.get("role"))
+        if role not in _ROLES:
+            raise refuse(NAME, f"{place}.role", " | ".join(_ROLES), message.get("role"))
+        _add_message(conversation, role, mappings(message.get("parts")), place)  # type: ignore[arg-type]
+    more = left_over(data, _KNOWN)
+    return conversation.finish(model=data.get("answered_by"), tools=read_tools(data.get("tools")), metadata=more)
+
+
+def _add_message(conversation: Conversation, role: Role, parts: list[Mapping[str, Json]], place: str) -> None:
+    said: list[Piece] = []
+    results: list[Piece] = []
+    for number, part in enumerate(parts):
+        where, kind = f"{place}.parts[{number}]", text_of(part.get("type"))
+        if kind == "tool_result":
+            results.append((_result(conversation, part), where))
+        elif kind == "tool_call" and part.get("server_executed") is not True:
+            said.append((conversation.call(part.get("name"), part.get("arguments"), part.get("tool_call_id")), where))
+        elif kind == "text":
+            said.append((Text(text_of(part.get("text"))), where))
+        elif kind == "reasoning" and text_of(part.get("text")):
+            said.append((Reasoning(part["text"]), where))
+        elif kind == "attachment" and isinstance(part.get("attachment"), Mapping):
+            said.append((_attachment(part["attachment"]), where))
+    conversation.add("tool", results, place)
+    conversation.add("user" if role == "tool" else role, said, place)
+
+
+def _result(conversation: Conversation, part: Mapping[str, Json]) -> Json:
+    failure = text_of(part.get("exception"))
+    return conversation.result(
+        part.get("output") or failure,
+        call_id=part.get("tool_call_id"),
+        name=part.get("name"),
+        is_error=bool(failure),
+    )
+
+
+def _attachment(given: Mapping[str, Json]) -> Json:
+    """Its bytes as base64, or its address; a path on the machine of `llm` is an address too."""
+    kind = text_of(given.get("type")) or None
+    if content := text_of(given.get("content")):
+        return media(kind, f"data:{kind or 'application/octet-stream'};base64,{content}")
+    return media(kind, text_of(given.get("url")) or text_of(given.get("path")))
+
+
+DATASET = Dataset(NAME, is_record, read)
