@@ -10,8 +10,11 @@ from msgspec import Struct
 
 _BOUNDARY = re.compile(r'boundary="?([^";,]+)"?', re.IGNORECASE)
 _PARAMETER = re.compile(r'(?:^|;)\s*(name|filename)="((?:[^"\\]|\\.)*)"', re.IGNORECASE)
-_TYPE = re.compile(r"^content-type:\s*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
-_DISPOSITION = re.compile(r"^content-disposition:\s*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+_TYPE = re.compile(r"^content-type:([^\n]*)$", re.IGNORECASE | re.MULTILINE)
+_DISPOSITION = re.compile(r"^content-disposition:([^\n]*)$", re.IGNORECASE | re.MULTILINE)
+_MOST_PARTS = 1_000
+_LONGEST_HEAD = 16 << 10
+"""Bytes of the headers of one part."""
 
 
 class MultipartError(ValueError):
@@ -35,7 +38,7 @@ def read_form(body: bytes, content_type: str) -> list[FormPart]:
         raise MultipartError("expected multipart/form-data with a boundary")
     # The first delimiter has no line break before it where nothing precedes it.
     delimiter = b"\r\n--" + found[1].strip().encode("latin-1")
-    _, *pieces = (b"\r\n" + body).split(delimiter)
+    _, *pieces = (b"\r\n" + body).split(delimiter, _MOST_PARTS + 1)
     if not pieces or pieces[-1][:2] != b"--":
         raise MultipartError("the form does not end")
     return [_part(piece) for piece in pieces[:-1]]
@@ -43,6 +46,8 @@ def read_form(body: bytes, content_type: str) -> list[FormPart]:
 
 def _part(piece: bytes) -> FormPart:
     head, blank, content = piece.partition(b"\r\n\r\n")
+    if len(head) > _LONGEST_HEAD:
+        raise MultipartError("the headers of a part are too long")
     headers = head.decode("utf-8", "replace").replace("\r\n", "\n")
     disposition = _DISPOSITION.search(headers)
     if not blank or disposition is None:
@@ -51,7 +56,7 @@ def _part(piece: bytes) -> FormPart:
     if "name" not in named:
         raise MultipartError("a part of the form has no name")
     kind = _TYPE.search(headers)
-    return FormPart(named["name"], content, named.get("filename"), kind[1] if kind else "")
+    return FormPart(named["name"], content, named.get("filename"), kind[1].strip() if kind else "")
 
 
 def write_form(fields: Mapping[str, str], files: Sequence[FormPart]) -> tuple[bytes, str]:

@@ -278,7 +278,7 @@ def examples() -> dict[str, str]:
             (r"(?:/openai)?(?:/v1)?", "/v1"),
             (r"(?P<version>/v1(?:beta1)?)/(?:projects/[^/]+/locations/[^/]+)", "/v1/projects/p/locations/l"),
             (r"/v1(?:beta|alpha)?", "/v1beta"),
-            (r"(?P<id>[\w.-]+)", "an-id"),
+            (r"(?P<id>[\w-][\w.-]*)", "an-id"),
             (r"(?P<id>[\w-]+)", "an-id"),
         ):
             text = text.replace(old, new)

@@ -59,6 +59,12 @@ _JSON = {"content-type": "application/json"}
 _MOST_OPEN = 100
 """Batches of one key that have not ended."""
 _LONGEST_PAGE, _PAGE = 100, 20
+_MOST_MODELS = 100
+"""Of one batch that a provider may run."""
+_GRANULARITY = 1 << 20
+"""Bytes of which each piece of an upload but the last is a multiple: every piece rewrites what is there."""
+_LONGEST_COUNT = 15
+"""Digits."""
 _encode = msgspec.json.encode
 T = TypeVar("T")
 
@@ -130,11 +136,12 @@ def _destination(here: Here, models: Iterable[str], row_providers: Mapping[str, 
 
     Keys with a budget have their batches run here: only so is what they cost counted before it is too late.
     """
-    if here.wants_here or here.caller.has_budget:
+    named = list(models)
+    if here.wants_here or here.caller.has_budget or len(named) > _MOST_MODELS:
         return None
     router = here.gateway.router
     found: dict[str, Candidate] = {}
-    for model in models:
+    for model in named:
         if not here.caller.allows(model):
             return None
         try:
@@ -206,7 +213,8 @@ async def _create_file(here: Here) -> bool | Plan:
     """Only files of batches are kept here: what others are for, providers know."""
     body, head = here.exchange.body, here.exchange.head
     try:
-        fields = {part.name: part for part in read_form(body, head.headers.get("content-type", ""))}
+        form = await _off_loop_if_large(len(body), read_form, body, head.headers.get("content-type", ""))
+        fields = {part.name: part for part in form}
     except MultipartError:
         return False  # the upstream says so in its own words
     purpose, file = fields.get("purpose"), fields.get("file")
@@ -291,15 +299,21 @@ async def _upload(here: Here) -> bool:
     about = FileAbout(
         name=given.display_name or given.display_name_,
         content_type=given.mime_type or given.mime_type_ or head.headers.get("x-goog-upload-header-content-type", ""),
-        expected=int(size) if size.isdecimal() else 0,
+        expected=_count(size),
     )
     stored = _new(here, "file", about)
     await store.put(stored, b"")
     key = head.parameters.get("key", "") or head.headers.get("x-goog-api-key", "")
     query = f"upload_id=here-{stored.id.partition('/')[2]}&upload_protocol=resumable" + (f"&key={key}" if key else "")
     url = f"{address_of(head)}{head.path}?{query}"
-    here.send({}, {"x-goog-upload-status": "active", "x-goog-upload-url": url})
+    granularity = {"x-goog-upload-chunk-granularity": str(_GRANULARITY)}
+    here.send({}, {"x-goog-upload-status": "active", "x-goog-upload-url": url, **granularity})
     return True
+
+
+def _count(given: str) -> int:
+    """A number that a client gives; 0 for what is none."""
+    return int(given) if given.isdecimal() and len(given) <= _LONGEST_COUNT else 0
 
 
 class _GivenFile(msgspec.Struct, frozen=True, rename={"display_name": "displayName", "mime_type": "mimeType"}):
@@ -325,6 +339,12 @@ async def _continue_upload(here: Here, stored: Stored) -> None:
     commands = {word.strip() for word in head.headers.get("x-goog-upload-command", "").split(",")}
     if head.headers.get("x-goog-upload-offset", "0") != str(about.size):
         raise refuse(f"The offset is wrong: {about.size} bytes have come.")
+    is_final = "finalize" in commands
+    if not is_final and len(here.exchange.body) % _GRANULARITY:
+        raise refuse(f"A piece that is not the last has a multiple of {_GRANULARITY} bytes.")
+    if not is_final and ("upload" not in commands or not here.exchange.body):
+        here.send({}, {"x-goog-upload-status": "active", "x-goog-upload-size-received": str(about.size)})
+        return
     if "upload" in commands and here.exchange.body:
         await _check_room(here, len(here.exchange.body))
         content = await store.content(stored.id) + here.exchange.body
@@ -333,7 +353,6 @@ async def _continue_upload(here: Here, stored: Stored) -> None:
         about.size = len(content)
     else:
         content = await store.content(stored.id)
-    is_final = "finalize" in commands
     if is_final:
         if about.expected and about.size != about.expected:
             raise refuse(f"The file has {about.size} bytes; {about.expected} were announced.")
@@ -529,7 +548,7 @@ async def listed_here(here: Here) -> tuple[list[dict[str, Any]], bool]:
     row, asked = here.endpoint.passed, here.exchange.head.parameters
     part = "file" if row is not None and row.here == "list_files" else "batch"
     limit = asked.get("limit") or asked.get("pageSize") or ""
-    size = min(int(limit), _LONGEST_PAGE) if limit.isdecimal() and int(limit) else _PAGE
+    size = min(_count(limit), _LONGEST_PAGE) or _PAGE
     after = asked.get("after") or asked.get("after_id") or asked.get("pageToken") or ""
     store = here.gateway.batches.store
     found = await store.listed(f"{here.format} {part}", here.caller.id, size + 1, after)

@@ -301,10 +301,15 @@ def _rfc3339(moment: float | None) -> str | None:
     return datetime.fromtimestamp(moment, UTC).isoformat().replace("+00:00", "Z")
 
 
+_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
+
+
 def address_of(head: Head) -> str:
     """Of this gateway, as the client reaches it."""
-    scheme = head.headers.get("x-forwarded-proto") or ("https" if head.secure else "http")
-    return f"{scheme}://{head.headers.get('host', 'localhost')}"
+    given = head.headers.get("x-forwarded-proto", "").lower()
+    scheme = given if given in {"http", "https"} else "https" if head.secure else "http"
+    host = head.headers.get("host", "")
+    return f"{scheme}://{host if _HOST.fullmatch(host) else 'localhost'}"
 
 
 def _show_anthropic(stored: Stored, about: BatchAbout, counts: Mapping[str, int], head: Head) -> dict[str, Any]:

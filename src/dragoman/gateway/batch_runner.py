@@ -40,6 +40,8 @@ _LOOK_SECONDS = 1.0
 _PRUNE_SECONDS = 3600.0
 _MOST_BATCHES = 4
 """Of one worker, at a time."""
+_MOST_BEGUN = 200
+"""Requests of one batch that are under way or wait for another attempt."""
 _AGAIN = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _MOST_ATTEMPTS = 6
 _LONGEST_PAUSE = 60.0
@@ -218,6 +220,8 @@ class BatchRunner:
             for item in items_of(content):
                 if item.place in finished:
                     continue
+                while len(working) >= _MOST_BEGUN:  # those that wait for another attempt hold no place
+                    await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
                 await self._places.acquire()
                 if running.is_over or self._is_closing:
                     self._places.release()

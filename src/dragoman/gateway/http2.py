@@ -348,7 +348,8 @@ class Http2Connection(BufferedReader):
         id = event.stream_id if isinstance(event, WindowUpdated) else 0
         chosen = [self._streams[id]] if id and id in self._streams else [] if id else list(self._streams.values())
         for exchange in chosen:
-            self._pump(exchange)
+            if exchange.outbox:
+                self._pump(exchange)
 
     def _terminated(self, _: ConnectionTerminated) -> None:
         self._close()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from asyncio import to_thread
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
@@ -34,7 +35,7 @@ from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.other_endpoints import query_for_upstream
 from dragoman.gateway.passed_endpoints import PROVIDER_HEADER, Passed
-from dragoman.gateway.relay import OpenAnswer, failed_as, kept_headers
+from dragoman.gateway.relay import LARGE, OpenAnswer, failed_as, kept_headers
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import PLAIN, Candidate, Plan
 from dragoman.gateway.state_errors import UnknownResponse
@@ -77,6 +78,8 @@ _BACK = (
 _CURSORS = ("after", "after_id", "before_id", "pageToken")
 _RESULTS_URL = re.compile(rb'("results_url"\s*:\s*")https?://[^"]*?(/v1/messages/batches/)')
 _TAIL = 16 << 10
+_MOST_LOOKED_AT = 20
+_MOST_TOKENS = 1 << 40
 _USAGE = re.compile(r'"(?:usage|usageMetadata|meta)"\s*:\s*(?=\{)')
 _encode = msgspec.json.encode
 _decoder = json.JSONDecoder()
@@ -87,27 +90,38 @@ async def pass_through(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
     assert row is not None  # noqa: S101 - `match_endpoint` gives it with this operation
     caller = await gateway.admitted(endpoint, exchange, record)
     _check_body(exchange.head)
-    chosen = await serve_here(gateway, endpoint, exchange, record, caller)
+    chosen: bool | Plan = False
+    changes = exchange.head.method == "POST"  # a key without anything left may still look at what it has
+    if not changes:
+        chosen = await serve_here(gateway, endpoint, exchange, record, caller)
     if chosen is True:
         return
-    named = model_in(exchange.body, exchange.head) if row.has_model else ""
-    model = endpoint.model or _bare(named)
-    plan = chosen or await _plan(gateway, row, endpoint, exchange.head, caller, model)
-    record.model, record.route = model, plan.route
     await gateway.enter_at(caller, record)
     try:
-        opened = await gateway.relay.first_answer(plan, record, _attempt(gateway, endpoint, exchange, record, named))
-        try:
-            record.status, record.first_byte = opened.response.status, time.perf_counter() - record.started
-            if row.holding in {"create", "list"} or row.mentions or opened.response.status in _BODILESS:
-                await _send_whole(opened, Here(gateway, endpoint, exchange, record, caller))
-            else:
-                await _send_as_it_comes(gateway, opened, exchange, record, caller)
-            record.complete = True
-        finally:
-            opened.release()
+        if changes:
+            chosen = await serve_here(gateway, endpoint, exchange, record, caller)
+        if chosen is not True:
+            await _pass_on(Here(gateway, endpoint, exchange, record, caller), row, chosen or None)
     finally:
         caller.leave()
+
+
+async def _pass_on(here: Here, row: Passed, chosen: Plan | None) -> None:
+    gateway, endpoint, exchange, record = here.gateway, here.endpoint, here.exchange, here.record
+    named = await _named_model(exchange) if row.has_model else ""
+    model = endpoint.model or _bare(named)
+    plan = chosen or await _plan(gateway, row, endpoint, exchange.head, here.caller, model)
+    record.model, record.route = model, plan.route
+    opened = await gateway.relay.first_answer(plan, record, _attempt(gateway, endpoint, exchange, record, named))
+    try:
+        record.status, record.first_byte = opened.response.status, time.perf_counter() - record.started
+        if row.holding in {"create", "list"} or row.mentions or opened.response.status in _BODILESS:
+            await _send_whole(opened, here)
+        else:
+            await _send_as_it_comes(opened, here)
+        record.complete = True
+    finally:
+        opened.release()
 
 
 # ── who is asked ──
@@ -191,6 +205,8 @@ class _Named(Struct):
 
 
 _named = msgspec.json.Decoder(_Named).decode
+_LONGEST_HEAD = 16 << 10
+"""Bytes of the headers of one field of a form."""
 _FIELD = re.compile(rb'\r\ncontent-disposition:[^\r\n]*;\s*name="?model"?(?=[;\r])[^\r\n]*\r\n', re.IGNORECASE)
 _BOUNDARY = re.compile(r'boundary=(?:"([^"]+)"|([^;\s]+))', re.IGNORECASE)
 
@@ -214,6 +230,11 @@ def model_in(body: bytes, head: Head) -> str:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="request") from None
 
 
+async def _named_model(exchange: Exchange) -> str:
+    large = len(exchange.body) > LARGE
+    return await to_thread(model_in, exchange.body, exchange.head) if large else model_in(exchange.body, exchange.head)
+
+
 def _form_field(body: bytes, head: Head) -> tuple[int, int] | None:
     """Where the value of the field `model` stands in a form."""
     given = head.headers.get("content-type", "")
@@ -224,12 +245,13 @@ def _form_field(body: bytes, head: Head) -> tuple[int, int] | None:
     place = 0
     while (place := body.find(delimiter, place)) >= 0:
         place += len(delimiter)
-        head_end = body.find(b"\r\n\r\n", place)
+        head_end = body.find(b"\r\n\r\n", place, place + _LONGEST_HEAD)
         if head_end < 0:
             return None
         if _FIELD.search(body, place, head_end + 2):
             end = body.find(b"\r\n" + delimiter, head_end + 4)
             return None if end < 0 else (head_end + 4, end)
+        place = head_end + 4  # each byte is looked at once
     return None
 
 
@@ -263,7 +285,9 @@ def _attempt(
         channel = candidate.upstream.channel
         record.upstream, record.target = candidate.upstream.name, candidate.model
         record.format = channel.provider.format
-        body = with_routed_model(exchange.body, head, named, candidate.model)
+        given = (exchange.body, head, named, candidate.model)
+        large = len(exchange.body) > LARGE
+        body = await to_thread(with_routed_model, *given) if large else with_routed_model(*given)
         path = row.providers[channel.provider.name] + _path_with_model(endpoint, candidate.model)
         call = Call.about(
             HttpRequest(
@@ -321,10 +345,10 @@ def _upload_url(url: str, head: Head, base_url: str) -> str:
     given, base = urlsplit(url), urlsplit(base_url)
     if given.netloc != base.netloc or "host" not in head.headers:
         return url
-    scheme = head.headers.get("x-forwarded-proto") or ("https" if head.secure else "http")
+    here = urlsplit(address_of(head))
     key = presented_key(head)
     query = f"{given.query}&{urlencode({'key': key})}" if key else given.query
-    return urlunsplit((scheme, head.headers["host"], given.path.removeprefix(base.path), query, ""))
+    return urlunsplit((here.scheme, here.netloc, given.path.removeprefix(base.path), query, ""))
 
 
 def back_headers(headers: Mapping[str, str], record: Record) -> dict[str, str]:
@@ -334,10 +358,9 @@ def back_headers(headers: Mapping[str, str], record: Record) -> dict[str, str]:
     return {**kept, "x-request-id": record.id, "x-dragoman-upstream": upstream}
 
 
-async def _send_as_it_comes(
-    gateway: Gateway, opened: OpenAnswer, exchange: Exchange, record: Record, caller: Caller
-) -> None:
-    tail = UsageReader()
+async def _send_as_it_comes(opened: OpenAnswer, here: Here) -> None:
+    exchange, record, caller = here.exchange, here.record, here.caller
+    tail = UsageReader(counts=_uses_tokens(here.endpoint))
     response = opened.response
     exchange.start(response.status, back_headers(response.headers, record))
 
@@ -351,7 +374,7 @@ async def _send_as_it_comes(
         raise failed_as(error, opened.upstream) from error
     record.usage = tail.usage()
     if caller.grant is not None:
-        await gateway.settle(caller, record)
+        await here.gateway.settle(caller, record)
     exchange.finish()
 
 
@@ -371,7 +394,7 @@ async def _send_whole(opened: OpenAnswer, here: Here) -> None:
         body = await _own_entries(gateway, row, body, caller) if caller.grant is not None else body
         body = await _with_own_batches(here, row, body)
     body = await _mentioned(here, row, body)
-    tail = UsageReader()
+    tail = UsageReader(counts=_uses_tokens(here.endpoint))
     tail.feed(body)
     record.usage = tail.usage()
     if caller.grant is not None:
@@ -388,7 +411,8 @@ async def _mentioned(here: Here, row: Passed, body: bytes) -> bytes:
     Anthropic's SDK fetches results from the address that the batch names, with the client's key for this gateway.
     """
     if "results_url" in row.mentions:
-        return _RESULTS_URL.sub(rb"\g<1>" + address_of(here.exchange.head).encode() + rb"\2", body)
+        address = address_of(here.exchange.head).encode()
+        return _RESULTS_URL.sub(lambda found: found[1] + address + found[2], body)
     for path in row.mentions:
         for id in _ids_in(body, structs.replace(row, id=path)):
             await here.gateway.responses.note(f"files/{id.rpartition('/')[2]}", here.record.upstream, here.caller.id)
@@ -439,20 +463,27 @@ async def _own_entries(gateway: Gateway, row: Passed, body: bytes, caller: Calle
     return body if len(own) == len(entries) else _encode({**fields, row.items: own})
 
 
+def _uses_tokens(endpoint: Endpoint) -> bool:
+    """Only models do: what stands in a file about tokens was written by whoever made the file."""
+    return endpoint.passed is not None and endpoint.passed.has_model
+
+
 class UsageReader:
     """The token counts of an answer that passes: they stand near its end, whatever it is."""
 
-    __slots__ = ("_tail",)
+    __slots__ = ("_counts", "_tail")
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts: bool = True) -> None:
+        self._counts = counts
         self._tail = b""
 
     def feed(self, data: bytes) -> None:
-        self._tail = data[-_TAIL:] if len(data) >= _TAIL else (self._tail + data)[-_TAIL:]
+        if self._counts:
+            self._tail = data[-_TAIL:] if len(data) >= _TAIL else (self._tail + data)[-_TAIL:]
 
     def usage(self) -> Usage | None:
         text = self._tail.decode("utf-8", "replace")
-        for found in reversed(list(_USAGE.finditer(text))):
+        for found in list(_USAGE.finditer(text))[: -_MOST_LOOKED_AT - 1 : -1]:
             counts = _object_at(text, found.end())
             usage = _usage(counts) if counts else None
             if usage is not None:
@@ -476,7 +507,8 @@ def _usage(counts: dict[str, Any]) -> Usage | None:
         counts = billed
 
     def count(*names: str) -> int | None:
-        return next((value for name in names if isinstance(value := counts.get(name), int)), None)
+        found = (counts.get(name) for name in names)
+        return next((one for one in found if type(one) is int and 0 <= one <= _MOST_TOKENS), None)
 
     input = count("input_tokens", "prompt_tokens", "promptTokenCount")
     output = count("output_tokens", "completion_tokens", "candidatesTokenCount")

@@ -68,7 +68,8 @@ _VERTEX = {"vertex": "", "vertex-interactions": ""}
 _V1 = r"(?:/openai)?(?:/v1)?"
 """OpenAI's own addresses, those of Azure, and a base URL without a version."""
 _DEPLOYMENT = r"/openai/deployments/(?P<model>[^/]+)"
-_ID = r"(?P<id>[\w.-]+)"
+_ID = r"(?P<id>[\w-][\w.-]*)"
+"""Nothing that leads to another folder."""
 _GOOGLE = r"/v1(?:beta|alpha)?"
 
 

@@ -33,6 +33,8 @@ OBJECTS_SCHEMA = (
       PRIMARY KEY (object, place))
     """,
 )
+_ROW = 500
+"""Bytes that an object takes besides its content and its description."""
 _SHOWN = "id, owner, kind, created, expires, state, about, size"
 
 
@@ -62,8 +64,8 @@ class ObjectStore:
         await self._database.rows(
             "INSERT INTO gateway_objects VALUES (?, ?, ?, ?, ?, ?, '', 0, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
             "about = excluded.about, content = excluded.content, size = excluded.size, state = excluded.state",
-            (stored.id, stored.owner, stored.kind, stored.created, stored.expires, stored.state, len(content),
-             stored.about, content),
+            (stored.id, stored.owner, stored.kind, stored.created, stored.expires, stored.state,
+             len(content) + len(stored.about) + _ROW, stored.about, content),
         )  # fmt: skip
 
     async def find(self, id: str, owner: str) -> Stored | None:

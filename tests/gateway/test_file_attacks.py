@@ -1,0 +1,185 @@
+"""What clients can do with forms, files, uploads and batches: nothing that freezes, fills or cheats the gateway."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.gateway.http_request import Head, collect_headers, header_name, known_names
+from dragoman.gateway.pass_through import UsageReader, model_in
+from dragoman.multipart import MultipartError, read_form
+from tests.gateway.running import RunningGateway, configured, send
+from tests.gateway.scripted_upstream import Reply, ScriptedUpstream, reply
+from tests.gateway.test_keys import create, key
+from tests.support.costs import cpu_seconds, growth
+from tests.support.promises import promise
+
+pytestmark = promise("gateway:attacks")
+
+FORM = "multipart/form-data; boundary=a"
+HEAD = Head("POST", "/v1/audio/transcriptions", "", {"content-type": FORM})
+FIELD = b'content-disposition: form-data; name="file"'
+HOSTILE_FORMS: dict[str, Callable[[int], bytes]] = {
+    "spaces in a header": lambda n: b"--a\r\ncontent-disposition: x" + b" " * n + b"y\r\n\r\n\r\n--a--",
+    "spaces in a type": lambda n: b"--a\r\n" + FIELD + b"\r\ncontent-type: x" + b" " * n + b"y\r\n\r\n\r\n--a--",
+    "delimiters before the end of a head": lambda n: b"--a" * n + b"\r\n\r\n",
+    "parts": lambda n: (b"--a\r\n" + FIELD + b"\r\n\r\n\r\n") * n + b"--a--",
+    "semicolons": lambda n: b"--a\r\ncontent-disposition: form-data" + b"; " * n + b"name=x\r\n\r\n\r\n--a--",
+    "parameters": lambda n: b"--a\r\ncontent-disposition: form-data" + b';name="' * n + b"\r\n\r\n\r\n--a--",
+    "line ends in a head": lambda n: b"--a\r\ncontent-disposition:;" + b"\r\n " * n + b"\r\n\r\n\r\n--a--",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE_FORMS)
+def test_forms_are_read_in_linear_time(kind: str) -> None:
+    def prepare(n: int) -> Callable[[], None]:
+        body = HOSTILE_FORMS[kind](n)
+
+        def read() -> None:
+            model_in(body, HEAD)
+            try:
+                read_form(body, FORM)
+            except MultipartError:
+                return
+
+        return read
+
+    found = growth(prepare, 500, 20_000, cpu_seconds)
+    assert not found.is_steep, f"{kind}: {found}"
+
+
+def test_a_form_has_no_more_than_a_thousand_parts() -> None:
+    with pytest.raises(MultipartError):
+        read_form(HOSTILE_FORMS["parts"](1_100), FORM)
+    assert len(read_form(HOSTILE_FORMS["parts"](900), FORM)) == 900
+
+
+# ── tokens that a client makes up ──
+
+
+@pytest.mark.parametrize("count", ["-5", "true", "1e3", '"7"', "9" * 400])
+def test_counts_that_cannot_be_are_no_counts(count: str) -> None:
+    reader = UsageReader()
+    reader.feed(b'{"usage":{"input_tokens":%b,"output_tokens":2}}' % count.encode())
+    usage = reader.usage()
+    assert usage is None or (usage.input, usage.output) == (0, 2)
+
+
+def test_nested_counts_are_looked_at_a_few_times_only() -> None:
+    def prepare(n: int) -> Callable[[], object]:
+        def read() -> object:
+            reader = UsageReader()
+            reader.feed(b'"usage":{' * n)
+            return reader.usage()
+
+        return read
+
+    assert not growth(prepare, 100, 1_700, cpu_seconds).is_steep
+
+
+class Files(ScriptedUpstream):
+    """Gives back a file whose author writes about tokens."""
+
+    def _choose(self, line: str, _body: bytes) -> Reply:
+        if "/content" in line:
+            return reply(b'{"usage":{"input_tokens":-1000000,"output_tokens":5}}')
+        return reply({"id": "file-1", "object": "file", "usage": {"input_tokens": 9, "output_tokens": 9}})
+
+
+@pytest.fixture(scope="module")
+def files() -> Iterator[Files]:
+    server = Files()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def gateway(files: Files) -> Iterator[RunningGateway]:
+    tables = files.table("openai", "openai-chat") + files.table("anthropic", "anthropic")
+    with RunningGateway(configured(tables)) as running:
+        yield running
+
+
+def test_what_a_file_says_about_tokens_is_not_counted(gateway: RunningGateway) -> None:
+    assert send(gateway.url, "/v1/files/file-1/content", method="GET").status == 200
+    assert "dragoman_tokens_total{" not in send(gateway.url, "/metrics", method="GET").body.decode()
+
+
+# ── addresses ──
+
+
+@pytest.mark.parametrize("path", ["/v1/files/..", "/v1/files/../content", "/v1/files/.", "/v1/fine_tuning/jobs/.."])
+def test_ids_lead_to_no_other_folder(gateway: RunningGateway, files: Files, path: str) -> None:
+    asked = len(files.heads)
+    assert send(gateway.url, path, method="GET").status == 404
+    assert len(files.heads) == asked
+
+
+@pytest.mark.parametrize("host", ['a"b', r"a\g<9>", r"a\1", "a b", "a/b?c"])
+def test_a_host_that_is_none_is_no_address(host: str) -> None:
+    from dragoman.gateway.batch_formats import address_of  # noqa: PLC0415
+
+    assert address_of(Head("GET", "/", "", {"host": host, "x-forwarded-proto": "javascript"})) == "http://localhost"
+    assert address_of(Head("GET", "/", "", {"host": "[::1]:8", "x-forwarded-proto": "https"})) == "https://[::1]:8"
+
+
+# ── what the gateway keeps itself ──
+
+HERE = {"x-dragoman-provider": "dragoman"}
+HUGE = "9" * 5_000
+
+
+def test_numbers_of_any_length_are_read(gateway: RunningGateway) -> None:
+    assert send(gateway.url, f"/v1/batches?limit={HUGE}", headers=HERE, method="GET").status == 200
+    start = {**HERE, "x-goog-upload-header-content-length": HUGE, "x-goog-upload-command": "start"}
+    assert send(gateway.url, "/upload/v1beta/files", {"file": {}}, headers=start).status == 200
+
+
+def test_pieces_of_an_upload_are_large(gateway: RunningGateway) -> None:
+    start = send(gateway.url, "/upload/v1beta/files", {"file": {}}, headers={**HERE, "x-goog-upload-command": "start"})
+    path = start.headers["x-goog-upload-url"].partition(gateway.url)[2]
+    piece = {"x-goog-upload-command": "upload", "x-goog-upload-offset": "0"}
+    assert send(gateway.url, path, b"x", headers=piece).status == 400
+    size = int(start.headers["x-goog-upload-chunk-granularity"])
+    assert send(gateway.url, path, b"x" * size, headers=piece).status == 200
+    asked = send(gateway.url, path, b"", headers={**piece, "x-goog-upload-command": "query"} | _at(size))
+    assert asked.headers["x-goog-upload-size-received"] == str(size)
+    last = send(gateway.url, path, b"yz", headers={"x-goog-upload-command": "upload, finalize"} | _at(size))
+    assert last.json["file"]["sizeBytes"] == str(size + 2)
+
+
+def _at(offset: int) -> dict[str, str]:
+    return {"x-goog-upload-offset": str(offset)}
+
+
+def test_descriptions_take_room_too(files: Files) -> None:
+    table = files.table("own", "openai-compatible")
+    with RunningGateway(configured(f"[server]\nbatch_bytes = 5000\n{table}")) as small:
+        statuses = []
+        for _ in range(4):
+            body = {"file": {"displayName": "x" * 2_000}}
+            statuses.append(send(small.url, "/upload/v1beta/files", body, headers=HERE).status)
+    assert statuses[0] == 200
+    assert statuses[-1] == 413
+
+
+def test_making_files_counts_as_a_request(files: Files, tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway.db")
+    create(address, key("slow", requests_per_minute=2))
+    table = files.table("own", "openai-compatible")
+    headers = {**HERE, "authorization": "Bearer k-slow"}
+    with RunningGateway(configured(f'[server]\ndatabase = "{address}"\n{table}')) as limited:
+        statuses = [send(limited.url, "/upload/v1beta/files", {}, headers=headers).status for _ in range(3)]
+        looked = [send(limited.url, "/v1/batches", headers=headers, method="GET").status for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    assert looked == [200, 200, 200]
+
+
+# ── names ──
+
+
+def test_long_names_of_headers_are_not_remembered() -> None:
+    before = len(known_names)
+    assert header_name(b"X" * 5_000) == "x" * 5_000
+    collect_headers([(b"Y" * 5_000, b"1")])
+    assert len(known_names) == before
