@@ -347,6 +347,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("agents", "What coding agents send is understood by providers of all families."),
     ("recipe-sdks", "The vendors' SDKs run a tool loop with nothing but the variables that are printed."),
     ("recipe-agents", "Claude Code, Codex CLI, Gemini CLI and opencode run a tool loop, set up by what is printed."),
+    ("bedrock-clients", "Claude Code on Bedrock and ChatBedrock run a tool loop by InvokeModel to other families."),
     (
         "recipe-frameworks",
         "Vercel AI SDK, LangChain, pydantic-ai and llm run a tool loop in their formats, set up by what is printed.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
+from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, FinishReason, ToolCall
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import EMPTY_OBJECT, compact_text, encode_json, exact_json, read_arguments, to_raw
@@ -16,6 +17,7 @@ __all__ = [
     "arguments_as_text",
     "cut_short",
     "read_arguments",
+    "read_object",
     "report_unparsed",
     "unwrap_arguments",
     "unwrap_fragment",
@@ -72,6 +74,14 @@ def unwrap_arguments(held: Raw) -> tuple[Raw | UnsetType, str | None]:
         if len(value) == 1 and isinstance(value[UNPARSED_KEY], str):
             return UNSET, value[UNPARSED_KEY]
     return held, None
+
+
+def read_object(held: Raw, path: str, source: str) -> tuple[Raw | UnsetType, str | None]:
+    """`unwrap_arguments` of what must be an object."""
+    if bytes(memoryview(held)[:1]) != b"{":
+        got = bytes(held)[:40].decode("utf-8", "replace")
+        raise DecodeError(path=path, expected="object", got=got, source=source)
+    return unwrap_arguments(held)
 
 
 def unwrap_fragment(text: str) -> str:

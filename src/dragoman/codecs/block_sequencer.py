@@ -130,9 +130,20 @@ class SequentialEncoder(ABC):
     @abstractmethod
     def _failure(self, failure: Failure) -> bytes: ...
 
-    @abstractmethod
+    refusals_as_text: ClassVar[str]
+    """Why a refusal is sent as text."""
+
     def _open(self, part: Outgoing) -> list[bytes]:
         """A call starts at once. Text and thoughts start with their first fragment: they may be empty and signed."""
+        content = part.part
+        if isinstance(content, ToolCall):
+            return self._open_call(part)
+        if isinstance(content, Refusal):
+            self._log.degrade(content, "", "refusal", self.refusals_as_text)
+        out = self._flow(part, content.text) if type(content) in _RUNNING and content.text else []
+        for citation in content.citations if isinstance(content, Text) else ():
+            out += self._cite(part, citation)
+        return out
 
     @abstractmethod
     def _start_call(self, part: Outgoing) -> bytes: ...
@@ -151,9 +162,9 @@ class SequentialEncoder(ABC):
     def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
         """The signature of a thought, in the block of its text."""
 
-    @abstractmethod
     def _tell_empty(self, part: Outgoing) -> list[bytes]:
         """All of a block without text."""
+        return [*self._start_flow(part), self._stop(part.block)]
 
     @abstractmethod
     def _spell(self, block: WireValue) -> list[bytes]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dragoman.codecs.signature_tags import SIGNED_AFTER
-from dragoman.errors import IllegalEvent
+from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -28,6 +29,13 @@ from dragoman.ir import (
     Text,
 )
 from dragoman.ir.notes import Extra
+
+MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading a payload raises, and the pieces of it that are carried unparsed."""
+
+
+def not_an_event(error: Exception, source: str) -> DecodeError:
+    return DecodeError(path="$", expected="an event", got=str(error), source=source)
 
 
 class Incoming(Struct):
@@ -128,6 +136,20 @@ class BlockDecoder(Struct, Generic[Block, Carrier]):
             self._flowing = None
         self._stopped.add(index)
         self._end(self._blocks.pop(index))
+
+    def _open_block(self, index: int, event: str, noun: str = "block") -> Block:
+        """The block that an event is about, which must be open."""
+        block = self._blocks.get(index)
+        if block is None:
+            which = "stopped" if index in self._stopped else "unknown"
+            raise IllegalEvent(event=f"{event} of {which} {noun} {index}", state=self._state, source=self.source)
+        return block
+
+    def _stop_block(self, index: int, event: str, noun: str = "block") -> None:
+        """Ends a block; one that was stopped already may be stopped again."""
+        if index not in self._stopped or index in self._blocks:
+            self._open_block(index, event, noun)
+            self._end_block(index)
 
     def _start(self, part: AnyPart) -> int:
         index = self._next_index

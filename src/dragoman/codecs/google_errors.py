@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
@@ -64,6 +65,9 @@ WORD_OF_KIND: dict[FailureKind, str] = {
     "truncated": "INTERNAL",
 }
 
+_EVENT = re.compile(rb"\s*(?:event:[^\n]*\r?\n)?data:[ ]?(?P<body>\{[^\n]*\})\s*")
+_AS_EVENT = "~framed"
+"""Note: the body was a server-sent event."""
 _RPC = "type.googleapis.com/google.rpc."
 
 
@@ -105,6 +109,12 @@ class StatusErrors:
         self._reader = WireReader(_ErrorResponse, source)
 
     def decode(self, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
+        # Where the request asked for a stream, the body may be one event of it.
+        event = None if body.lstrip()[:1] in {b"{", b"["} else _EVENT.fullmatch(body)
+        if event is not None:
+            failure = self.decode(event["body"], status, headers)
+            notes = (failure.metadata or {}).get(self._family, {})
+            return structs.replace(failure, metadata={self._family: {**notes, _AS_EVENT: Raw(b"true")}})
         stripped = body.strip()
         # Streams without SSE, and some front ends, wrap the body in an array.
         wrapped = stripped.startswith(b"[") and stripped.endswith(b"]") and len(stripped) > len("[]")
@@ -163,6 +173,8 @@ class StatusErrors:
         )
         body: Any = failure.message if "~string" in notes else spliced(error, inner_extra(notes, "error") or {})
         content = bytes(spliced(_ErrorResponse(body), notes))
+        if _AS_EVENT in notes:
+            content = b"event: error\ndata: " + content + b"\n\n"
         return Encoded(b"[" + content + b"]" if "~array" in notes else content, (), "", {}, status)
 
 

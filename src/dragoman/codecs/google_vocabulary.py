@@ -10,6 +10,14 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from msgspec import Raw
+
+from dragoman.codecs.google_signatures import GOOGLE
+from dragoman.ir import Request, ServerToolCall, ServerToolResult
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
 Object = dict[str, Any]
 
 # ── built-in tools ────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,11 +231,18 @@ _IN_STEPS: dict[str, frozenset[str]] = {
 """What a step says of the member that it was made of."""
 
 
-def beyond_step(part: Mapping[str, Any]) -> list[str]:
-    """Keys of a part that `part_as_step` leaves out, each behind the name of its member; null says nothing."""
-    member, said = next(iter(part.items()))
+def report_beyond_step(part: ServerToolCall | ServerToolResult, step: Mapping[str, Any], log: LossLog) -> None:
+    """What `part_as_step` leaves out: arguments, and keys of the part; null says nothing."""
+    member, said = next(iter((part.block or {}).items()))
+    given = said.get("args") if _camel_case(member) == "toolCall" else None
+    left = given.keys() - step.get("arguments", {}).keys() if isinstance(given, Mapping) else ()
+    if left:
+        what = f"arguments {', '.join(sorted(left))} of a call run by the provider"
+        log.degrade(part, "", what, "this API knows no such arguments")
     known = _IN_STEPS[_camel_case(member)]
-    return [f"{member}.{key}" for key, held in said.items() if held is not None and _camel_case(key) not in known]
+    for key, held in said.items():
+        if held is not None and _camel_case(key) not in known:
+            log.drop(part, f"{member}.{key}", f"{member}.{key}", "a step of this API has no such key")
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -272,3 +287,31 @@ SETTINGS: dict[str, tuple[str, Translation, Translation]] = {
     "cached_content": ("cachedContent", _as_is, _as_is),
 }
 """Key of Interactions -> key of generateContent, and the translation there and back."""
+
+
+def settings_in_google_words(notes: Extra) -> Extra:
+    """Keys of an Interactions request that generateContent has too. They stay noted as they were written."""
+    google: Extra = {}
+    for key, (name, there, back) in SETTINGS.items():
+        held = notes.get(key)
+        said = None if held is None else parse_json(held)
+        translated = None if said is None else there(said)
+        if held is not None and translated is not None and back(translated) == said:
+            google[name] = Raw(encode_json(translated))
+            notes[MODELLED + key] = notes.pop(key)
+    return google
+
+
+def settings_of_google(request: Request, notes: Extra, log: LossLog) -> Extra:
+    """What a request of generateContent says under other names, for Interactions."""
+    google = (request.metadata or {}).get(GOOGLE, {})
+    extra: Extra = {}
+    for key, (name, _, back) in SETTINGS.items():
+        if name in google and MODELLED + key not in notes:
+            said = parse_json(google[name])
+            translated = back(said)
+            if translated is not None:
+                extra[key] = Raw(encode_json(translated))
+            elif said is not None:
+                log.drop(request, name, name, "this API has other words, and none for this")
+    return extra

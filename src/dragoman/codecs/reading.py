@@ -252,6 +252,25 @@ def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | 
         raise DecodeError(path="$", expected="JSON values", got=str(error), source=source) from error
 
 
+def restored(value: Any) -> Any:
+    """A wire value as it was written, with what it and the objects inside it say beyond their types."""
+    if isinstance(value, list):
+        return [restored(piece) for piece in value]
+    if isinstance(value, Unmodelled):
+        return value.raw
+    if not isinstance(value, Wire):
+        return value
+    inner: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        held = getattr(value, name)
+        if held is None:
+            inner[name] = UNSET
+        elif isinstance(held, list | Wire):
+            inner[name] = Raw(encode_json(restored(held)))
+    wire = structs.replace(value, **inner) if inner else value
+    return spliced(wire, {} if value.extra is UNSET else value.extra)
+
+
 def spliced(value: Struct | Raw, extra: Mapping[str, Any]) -> Raw:
     """`splice` as a piece of a body."""
     return Raw(splice(value, extra))

@@ -25,6 +25,7 @@ class LabelRules(Struct, frozen=True):
     pairs: int = 16
 
 
+GOOGLE_LABELS: Final = LabelRules(re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}"), 64)
 OPENAI_LABELS: Final = LabelRules(re.compile(r"(?s:.{0,64})"), re.compile(r"(?s:.{0,512})"))
 
 
@@ -39,6 +40,30 @@ def fit_labels(labels: dict[str, str], rules: LabelRules, request: Request, log:
         else:
             kept[key] = value
     return kept or UNSET
+
+
+# ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fit_limits(request: Request, stop_limit: int | None, log: LossLog) -> dict[str, Any]:
+    """What to change in a request that has too many stop sequences, or no room for an answer."""
+    changes: dict[str, Any] = {}
+    if stop_limit is not None and len(request.stop) > stop_limit:
+        log.drop(request, "stop", f"{len(request.stop) - stop_limit} stop sequences", f"this API takes {stop_limit}")
+        changes["stop"] = request.stop[:stop_limit]
+    maximum = request.max_output_tokens
+    if maximum is not None and maximum < 1:
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API wants at least one token")
+        changes["max_output_tokens"] = None
+    return changes
+
+
+def fit_modalities(modalities: tuple[str, ...], known: tuple[str, ...], request: Request, log: LossLog) -> list[str]:
+    """The kinds of answer that an API knows."""
+    kept = [word for word in modalities if word in known]
+    if len(kept) < len(modalities):
+        log.drop(request, "modalities", "kind of answer", f"this API knows {', '.join(known)}")
+    return kept
 
 
 # ── the end user ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -70,6 +95,11 @@ def fit_tier(tier: str, words: Mapping[str, str], request: Request, log: LossLog
     if tier != AUTO:
         log.drop(request, "service_tier", f"service tier {tier!r}", "this API has no such tier")
     return UNSET
+
+
+def tier_writer(words: Mapping[str, str]) -> Any:
+    """A writer of tiers, for the table of settings."""
+    return lambda tier, request, log: fit_tier(tier, words, request, log)
 
 
 def read_tier(words: Mapping[str, str]) -> Any:

@@ -16,8 +16,18 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.codecs.reading import WireValue
-from dragoman.ir import Citation, ContentBlock, Location, ProviderTool, ServerToolCall, ServerToolResult, Text
+from dragoman.ir import (
+    Citation,
+    ContentBlock,
+    CustomTool,
+    Location,
+    ProviderTool,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
 from dragoman.ir.parts import call_input_held
+from dragoman.ir.requests import format_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -136,6 +146,17 @@ def given(**fields: Any) -> Fields:
     return {
         key: list(held) if isinstance(held, tuple) else held for key, held in fields.items() if held not in (None, ())
     }
+
+
+_FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+
+
+def parameters_of_custom(tool: CustomTool, log: LossLog) -> Raw:
+    """The schema of the function that stands for a tool with free text as its input."""
+    log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
+    if format_held(tool) is not None:
+        log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
+    return _FREE_TEXT
 
 
 def write_location(location: Location | None) -> Fields | None:

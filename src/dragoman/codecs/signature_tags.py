@@ -6,6 +6,8 @@ is about that call, wherever the client has put it.
 
 from __future__ import annotations
 
+import binascii
+
 from msgspec import Raw
 
 from dragoman.ir import AnyPart, Signature, ToolCall
@@ -40,6 +42,26 @@ def read_tag(text: str) -> tuple[str, Signature] | None:
     item_id, _, data = rest.partition(":")
     signature = Signature(_unescape(family), data, _unescape(item_id[1:]) if item_id else None)
     return (kind, signature) if tagged(kind, signature) == text else None
+
+
+_IN_BASE64 = "ZHJhZ29tYW46MT"
+"""How base64 of a tag begins."""
+
+
+def in_base64(tag: str) -> str:
+    """A tag for a slot that must hold base64."""
+    return binascii.b2a_base64(tag.encode(), newline=False).decode()
+
+
+def from_base64(text: str) -> str | None:
+    """The tag; None for what a provider minted."""
+    if not text.startswith(_IN_BASE64):
+        return None
+    try:
+        tag = binascii.a2b_base64(text + "=" * (-len(text) % 4)).decode()
+    except ValueError:
+        return None
+    return tag if tag.startswith(TAG) else None
 
 
 def bound(kind: str, call_id: str) -> str:

@@ -37,7 +37,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, json_instruction, read_tier
+from dragoman.codecs.shared_settings import MESSAGES_TIERS, json_instruction, read_tier, tier_writer
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.messages import content_held
@@ -60,10 +60,6 @@ def _write_stop(stop: tuple[str, ...], request: Request, log: LossLog) -> list[s
     return kept or UNSET
 
 
-def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
-    return fit_tier(tier, MESSAGES_TIERS, request, log)
-
-
 SETTINGS = Settings(
     MessagesRequest,
     FAMILY,
@@ -83,7 +79,7 @@ SETTINGS = Settings(
         Setting("safety_identifier", "metadata", BY_HAND, BY_HAND, "metadata.user_id"),
         Setting("user", None),  # the same field holds it, unless both are given
         Setting("cache", "cache_control", BY_HAND, BY_HAND),
-        Setting("service_tier", "service_tier", read_tier(MESSAGES_TIERS), _write_tier),
+        Setting("service_tier", "service_tier", read_tier(MESSAGES_TIERS), tier_writer(MESSAGES_TIERS)),
         Setting("store", None, lost="this API stores nothing", anyway=False),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),

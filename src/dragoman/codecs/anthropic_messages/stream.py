@@ -49,7 +49,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_fragment
-from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
+from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, HeldEnd, Incoming, not_an_event
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.signature_tags import SIGNED
@@ -159,7 +159,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:
             event = _decode_event(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except MALFORMED as error:
             self._decode_odd(payload, error)
             return self._take()
         if type(event) is BlockDelta and event.index == self._flowing:
@@ -170,8 +170,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             return []  # what comes after message_stop says nothing
         try:
             _ON_EVENT[type(event)](self, event, payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _not_an_event(error) from error
+        except MALFORMED as error:
+            raise not_an_event(error, SOURCE) from error
         events, self._events = self._events, []
         return events
 
@@ -179,17 +179,17 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         """Events and deltas of tomorrow are no faults. Everything else that does not fit is one."""
         if self._state is ENDED or payload[:6] == b"[DONE]":
             return  # gateways that speak several formats send it here too
-        fault = _not_an_event(error)
+        fault = not_an_event(error, SOURCE)
         if not isinstance(error, msgspec.ValidationError):
             raise fault from error
         try:
             event = _loose.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
-            raise (fault if isinstance(wrong, msgspec.ValidationError) else _not_an_event(wrong)) from error
+        except MALFORMED as wrong:
+            raise (fault if isinstance(wrong, msgspec.ValidationError) else not_an_event(wrong, SOURCE)) from error
         try:
             known = self._on_loose(event, payload, fault)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
-            raise _not_an_event(wrong) from wrong
+        except MALFORMED as wrong:
+            raise not_an_event(wrong, SOURCE) from wrong
         if not known and (event.type is None or event.type in _KNOWN_EVENTS):
             raise fault from error
 
@@ -325,7 +325,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
     def _on_block_delta(self, event: BlockDelta, payload: bytes) -> None:  # noqa: ARG002
         delta = event.delta
-        block = self._open_block(event.index)
+        block = self._block_of_delta(event.index)
         if type(delta) is SignatureDelta and block.kind is ThinkingBlock:
             block.signature = delta.signature
         elif type(delta) is CitationDelta and block.kind is TextBlock:
@@ -343,7 +343,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
     def _on_other_delta(self, index: int, delta: dict[str, Raw], fault: DecodeError) -> None:
         """A delta of a kind we do not know, or one whose text is null."""
-        block = self._open_block(index)
+        block = self._block_of_delta(index)
         kind = parse_json(delta.get("type", NULL))
         if kind is not None and not isinstance(kind, str):
             raise fault
@@ -352,23 +352,15 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         if block.kind not in _FLOWING:
             _gather(block, delta)
 
-    def _open_block(self, index: int) -> _Incoming:
-        block = self._blocks.get(index)
+    def _block_of_delta(self, index: int) -> _Incoming:
         if self._state is not OPEN:
             self._move("content_block_delta", about=f" of block {index}")
-        if block is None:
-            which = "stopped" if index in self._stopped else "unknown"
-            raise IllegalEvent(event=f"content_block_delta of {which} block {index}", state=self._state, source=SOURCE)
-        return block
+        return self._open_block(index, "content_block_delta")
 
     def _on_block_stop(self, event: BlockStop, payload: bytes) -> None:  # noqa: ARG002
         if self._state is not OPEN:
             self._move("content_block_stop", about=f" of block {event.index}")
-        if event.index in self._blocks:
-            self._end_block(event.index)
-        elif event.index not in self._stopped:
-            said = f"content_block_stop of unknown block {event.index}"
-            raise IllegalEvent(event=said, state=self._state, source=SOURCE)
+        self._stop_block(event.index, "content_block_stop")
 
     def _end(self, block: _Incoming) -> None:
         _END_BLOCK.get(block.kind, PayloadDecoder._end_whole)(self, block)
@@ -486,10 +478,6 @@ _TEXT_KEYS = {
     for kind in (TextDelta, InputDelta, ThinkingDelta, SignatureDelta, CitationDelta)
 }
 _PLACEHOLDERS = {"", "{}", '""', "null"}
-
-
-def _not_an_event(error: Exception) -> DecodeError:
-    return DecodeError(path="$", expected="an event", got=str(error), source=SOURCE)
 
 
 def _parted(entries: dict[str, Raw], known: frozenset[str]) -> tuple[bytes, Extra]:

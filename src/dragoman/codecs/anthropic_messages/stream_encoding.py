@@ -67,6 +67,7 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
+    refusals_as_text: ClassVar[str] = "it is sent as text: this API tells a refusal by its stop reason"
 
     def fragment(self, index: int, text: str) -> bytes:
         """More text of a part."""
@@ -121,17 +122,11 @@ class EventEncoder(SequentialEncoder):
 
     def _open(self, part: Outgoing) -> list[bytes]:
         content = part.part
-        kind = type(content)
-        if kind is Text:
-            out: list[bytes] = []
-            for citation in content.citations:
-                out += self._cite(part, citation)
-            return out + self._flow(part, content.text) if content.text else out
-        if kind is ToolCall:
-            return self._open_call(part)
-        if kind is Refusal:
-            self._log.degrade(content, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
-        return self._flow(part, content.text) if kind in _RUNNING and content.text else []
+        if type(content) is not Text or not content.citations:
+            return super()._open(part)
+        # Citations come before the text that they belong to.
+        out = [piece for citation in content.citations for piece in self._cite(part, citation)]
+        return out + self._flow(part, content.text) if content.text else out
 
     def _start_flow(self, part: Outgoing) -> list[bytes]:
         content = part.part
@@ -175,9 +170,6 @@ class EventEncoder(SequentialEncoder):
             signature = _entries(encode_json(block)).get("signature")
             out += [] if signature is None else [self._delta(part.block, "signature_delta", signature=signature)]
         return out
-
-    def _tell_empty(self, part: Outgoing) -> list[bytes]:
-        return [*self._start_flow(part), self._stop(part.block)]
 
     def _spell(self, block: WireValue) -> list[bytes]:
         entries: dict[str, Any] = _entries(encode_json(block))

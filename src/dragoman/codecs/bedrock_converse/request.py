@@ -43,9 +43,9 @@ from dragoman.codecs.shared_settings import (
     CONVERSE_TIERS,
     LabelRules,
     fit_labels,
-    fit_tier,
     json_instruction,
     read_tier,
+    tier_writer,
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
@@ -72,10 +72,6 @@ def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> Wir
     return labels if request.origin == FAMILY else fit_labels(labels, _LABELS, request, log)
 
 
-def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
-    return fit_tier(tier, CONVERSE_TIERS, request, log)
-
-
 SETTINGS = Settings(
     ConverseRequest,
     FAMILY,
@@ -95,7 +91,7 @@ SETTINGS = Settings(
         # Which of two URLs is asked.
         Setting("stream", None),
         Setting("labels", "requestMetadata", write=_write_labels),
-        Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), _write_tier),
+        Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), tier_writer(CONVERSE_TIERS)),
         Setting("store", None, lost="this API stores nothing", anyway=False),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),

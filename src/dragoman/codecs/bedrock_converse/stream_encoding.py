@@ -84,6 +84,7 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
+    refusals_as_text: ClassVar[str] = "it is sent as text: this API knows no refusals"
 
     def fragment(self, index: int, text: str) -> bytes:
         """More text of a part."""
@@ -126,19 +127,6 @@ class EventEncoder(SequentialEncoder):
         return aws_frame(exception_headers(name), body)
 
     # ── blocks ──
-
-    def _open(self, part: Outgoing) -> list[bytes]:
-        content = part.part
-        if isinstance(content, ToolCall):
-            return self._open_call(part)
-        if isinstance(content, Refusal):
-            self._log.degrade(content, "", "refusal", "it is sent as text: this API knows no refusals")
-        out: list[bytes] = []
-        if isinstance(content, Text | Reasoning | Refusal) and content.text:
-            out += self._flow(part, content.text)
-        for citation in content.citations if isinstance(content, Text) else ():
-            out += self._cite(part, citation)
-        return out
 
     def _start_flow(self, part: Outgoing) -> list[bytes]:
         content = part.part

@@ -17,11 +17,12 @@ from dragoman.codecs.cohere_chat.wire import AnyTool, FunctionDefinition, Functi
 from dragoman.codecs.memo import DecodedTools, ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, rooted_schema
 from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.requests import definition_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
@@ -96,15 +97,9 @@ def _has_properties(schema: bytes) -> bool:
     return bool(parse_json(schema).get("properties"))
 
 
-_FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
-
-
 def _encode_custom(tool: CustomTool, log: LossLog) -> WireValue:
-    log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
-    if format_held(tool) is not None:
-        log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
     description: Any = UNSET if tool.description is None else tool.description
-    return FunctionTool(FunctionDefinition(tool.name, description, _FREE_TEXT))
+    return FunctionTool(FunctionDefinition(tool.name, description, parameters_of_custom(tool, log)))
 
 
 def _legal_parameters(tool: ToolDefinition, tools: tuple[Tool, ...], log: LossLog) -> Raw:

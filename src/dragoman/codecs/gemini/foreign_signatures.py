@@ -19,6 +19,7 @@ from msgspec import Raw, Struct, structs
 
 from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.google_signatures import is_native_thought
+from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.ir import AnyPart, Citation, Reasoning, Signature, Text
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -165,8 +166,13 @@ def read_grounding(held: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], 
         return list(parts), False
     cited: dict[int, list[Citation]] = {}
     crossed = True
+    texts = {
+        index: (part.text, TextOffsets(part.text))
+        for index, part in enumerate(parts if grounding.grounding_supports else ())
+        if isinstance(part, Text)
+    }
     for support in grounding.grounding_supports:
-        span = _span(support.segment, parts)
+        span = _span(support.segment, texts)
         for index in support.grounding_chunk_indices:
             source = _source(grounding.grounding_chunks, index)
             if source is None or span is None:
@@ -192,40 +198,39 @@ def _source(chunks: Sequence[Mapping[str, Any]], index: int) -> tuple[str, str |
     return None
 
 
-def _span(segment: _Segment, parts: Sequence[AnyPart]) -> Span | None:
+_Texts: TypeAlias = Mapping[int, tuple[str, TextOffsets]]
+"""The texts of an answer, by the index of their parts."""
+
+
+def _span(segment: _Segment, texts: _Texts) -> Span | None:
     """Where a segment lies. `partIndex` is often left out though other parts come first: its text is the judge."""
-    texts = [(index, part.text) for index, part in enumerate(parts) if isinstance(part, Text)]
-    named = [entry for entry in texts if entry[0] == segment.part_index]
-    for index, text in [*named, *texts]:
-        found = _characters(text, segment)
+    named = [segment.part_index] if segment.part_index in texts else []
+    for index in [*named, *texts]:
+        found = _characters(*texts[index], segment)
         if found is not None:
             return index, *found
-    for index, text in texts:
+    for index, (text, _) in texts.items():
         if segment.text and segment.text in text:
             start = text.index(segment.text)
             return index, start, start + len(segment.text)
-    return (texts[-1][0], None, None) if texts else None
+    return (max(texts), None, None) if texts else None
 
 
-def _characters(text: str, segment: _Segment) -> tuple[int, int] | None:
-    data = text.encode("utf-8", "surrogatepass")
-    start, end = segment.start_index, len(data) if segment.end_index is None else segment.end_index
-    if not 0 <= start <= end <= len(data):
+def _characters(text: str, offsets: TextOffsets, segment: _Segment) -> tuple[int, int] | None:
+    start = offsets.characters(segment.start_index)
+    end = offsets.length if segment.end_index is None else offsets.characters(segment.end_index)
+    if start is None or end is None or start > end:
         return None
-    try:
-        before, cited = data[:start].decode(), data[start:end].decode()
-    except UnicodeDecodeError:
+    if segment.text is not None and text[start:end] != segment.text:
         return None
-    if segment.text is not None and cited != segment.text:
-        return None
-    return len(before), len(before) + len(cited)
+    return start, end
 
 
 def write_grounding(parts: Sequence[AnyPart], places: Sequence[int], log: LossLog) -> Raw | None:
     """The citations of these parts as `groundingMetadata`; `places` tells at which wire part each of them stands."""
     chunks: dict[tuple[str, str | None], int] = {}
     supports: dict[tuple[int, int, int], list[int]] = {}
-    texts: dict[int, str] = {}
+    texts: dict[int, tuple[str, TextOffsets]] = {}
     for part, place in zip(parts, places, strict=True):
         if not isinstance(part, Text):
             continue
@@ -240,21 +245,21 @@ def write_grounding(parts: Sequence[AnyPart], places: Sequence[int], log: LossLo
             end = len(text) if citation.end is None else citation.end
             chunk = chunks.setdefault((citation.url, citation.title), len(chunks))
             supports.setdefault((place, start, end), []).append(chunk)
-            texts[place] = text
+            if place not in texts:
+                texts[place] = (text, TextOffsets(text))
     if not chunks:
         return None
     webs = [{"web": {"uri": url} if title is None else {"uri": url, "title": title}} for url, title in chunks]
     entries = [
-        {"segment": _segment(texts[place], place, start, end), "groundingChunkIndices": indices}
+        {"segment": _segment(*texts[place], place, start, end), "groundingChunkIndices": indices}
         for (place, start, end), indices in supports.items()
     ]
     return Raw(encode_json({"groundingChunks": webs, "groundingSupports": entries}))
 
 
-def _segment(text: str, place: int, start: int, end: int) -> dict[str, Any]:
-    before, cited = text[:start], text[start:end]
-    first = len(before.encode("utf-8", "surrogatepass"))
+def _segment(text: str, offsets: TextOffsets, place: int, start: int, end: int) -> dict[str, Any]:
+    first, last = offsets.bytes(start), offsets.bytes(end)
     segment: dict[str, Any] = {"partIndex": place} if place else {}
     if first:
         segment["startIndex"] = first
-    return {**segment, "endIndex": first + len(cited.encode("utf-8", "surrogatepass")), "text": cited}
+    return {**segment, "endIndex": last, "text": text[start:end]}

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
-from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, report_unparsed, unwrap_arguments
+from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, read_object, report_unparsed
 from dragoman.codecs.base64_alphabets import read_base64, write_base64
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.foreign_signatures import HIDDEN, Bundle
@@ -31,17 +31,15 @@ from dragoman.codecs.gemini.wire import (
     file_keys,
     part_keys,
     response_part_keys,
-    restored,
     snake_case,
 )
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy, is_native_thought
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.search_results import search_result_text
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
-from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -260,12 +258,8 @@ class PartDecoder(Struct, eq=False, gc=False):
         if held is UNSET or bytes(held) == b"null":
             notes["~args"] = ABSENT if held is UNSET else NULL
             return EMPTY_OBJECT, None
-        if bytes(held)[:1] != b"{":
-            path = f"{self._path or self.seed}.parts[{len(self.parts)}].functionCall.args"
-            raise DecodeError(
-                path=path, expected="object", got=bytes(held)[:40].decode("utf-8", "replace"), source="gemini/vertex"
-            )
-        return unwrap_arguments(held)
+        path = f"{self._path or self.seed}.parts[{len(self.parts)}].functionCall.args"
+        return read_object(held, path, "gemini/vertex")
 
     def _decode_server(self, wire: Part, member: str, extra: Extra) -> ServerToolCall | ServerToolResult:
         """Code and searches that Google runs itself: verbatim, never executed or answered by the client."""

@@ -3,51 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
-from msgspec import Struct, structs
+from msgspec import structs
 
+from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, THINKING, TOOL_NAME, ThinkingRule
 from dragoman.profile import NEVER, HostedRule, Profile
 
 FAMILY = "google"
-
-
-class ThinkingRule(Struct, frozen=True, kw_only=True):
-    """How some models are told to think."""
-
-    models: re.Pattern[str]
-    by: Literal["level", "budget", "nothing"]
-    lowest: str = "MINIMAL"
-    """Where the level rules: the least one these models take. They cannot be switched off."""
-    minimum: int = 0
-    """Where the budget rules: the least one; 0 switches thinking off, so a minimum above 0 means they cannot."""
-    maximum: int = 24576
-    can_switch_off: bool = True
-
-
-THINKING: tuple[ThinkingRule, ...] = (
-    ThinkingRule(models=re.compile(r"gemini-(?:1\.|2\.0)"), by="nothing"),
-    ThinkingRule(models=re.compile(r"gemini-2\.5-pro"), by="budget", minimum=128, maximum=32768, can_switch_off=False),
-    ThinkingRule(models=re.compile(r"gemini-2\.5-flash-lite"), by="budget", minimum=512),
-    ThinkingRule(models=re.compile(r"gemini-2\.5"), by="budget"),
-    # 400 for MINIMAL: 3 Pro, 3.1 Pro, 3.7 and 3.8 Flash, 4 Argon.
-    ThinkingRule(models=re.compile(r"gemini-(?:3(?:\.1)?-pro|3\.[78]-flash|4-argon)"), by="level", lowest="LOW"),
-    ThinkingRule(models=re.compile(r""), by="level"),
-)
-
-LEVEL_OF_EFFORT = {
-    "minimal": "MINIMAL",
-    "low": "LOW",
-    "medium": "MEDIUM",
-    "high": "HIGH",
-    "xhigh": "HIGH",
-    "max": "HIGH",
-}
-# The budgets that Google's own compatible endpoint gives these words.
-BUDGET_OF_EFFORT = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
-
-_BEFORE_3 = re.compile(r"gemini-[12](?:\.|-|$)")
-_SINCE_3 = re.compile(r"gemini-(?:[3-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest)")
 
 
 class GeminiProfile(Profile, frozen=True, kw_only=True):
@@ -79,26 +41,21 @@ PROFILE = GeminiProfile(
     system="field",
     merge_model_turns=True,
     first_turn_user=True,
-    # «Requests ending with a model turn are not supported», since 3.6.
-    no_prefill_models=re.compile(r"gemini-(?:3\.(?:[6-9]|\d\d)|[4-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest)"),
-    tool_name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"),
+    no_prefill_models=NO_PREFILL,
+    tool_name=TOOL_NAME,
     stop_limit=5,
     cache_marks=0,
-    placeholder_signature_models=_SINCE_3,
+    placeholder_signature_models=SINCE_3,
     # «Function calling with a response mime type: 'application/json' is unsupported»
-    no_output_schema_beside_tools_models=_BEFORE_3,
+    no_output_schema_beside_tools_models=BEFORE_3,
     path="/v1beta/",
     model_prefix="models/",
-    older_models=_BEFORE_3,
-    single_answer_models=_SINCE_3,
+    older_models=BEFORE_3,
+    single_answer_models=SINCE_3,
     server_calls_flag=True,
     unreachable_files=re.compile(r"gs://|s3://"),
-    # A choice names functions only.
     hosted={
-        "web_search": HostedRule(),
-        "web_fetch": HostedRule(),
-        "code_execution": HostedRule(),
-        "file_search": HostedRule(options=frozenset({"stores", "max_results"})),
+        **HOSTED,
         "mcp": HostedRule(options=frozenset({"server_url", "authorization", "headers"})),
     },
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -40,7 +39,15 @@ from dragoman.codecs.gemini.wire import (
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import GEMINI_TIERS, LabelRules, fit_labels, fit_tier, read_tier
+from dragoman.codecs.shared_settings import (
+    GEMINI_TIERS,
+    GOOGLE_LABELS,
+    fit_labels,
+    fit_limits,
+    fit_modalities,
+    read_tier,
+    tier_writer,
+)
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import Request, ToolChoice
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -60,15 +67,9 @@ _NOTHING_SET = GenerationConfig()
 _NUMBER = "~number:"
 """Note: this number was spelled as text, or with a fraction of zero."""
 
-_LABELS = LabelRules(re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}"), 64)
-
 
 def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
-    return labels if request.origin == FAMILY else fit_labels(labels, _LABELS, request, log)
-
-
-def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
-    return fit_tier(tier, GEMINI_TIERS, request, log)
+    return labels if request.origin == FAMILY else fit_labels(labels, GOOGLE_LABELS, request, log)
 
 
 def _write_top_logprobs(number: int, request: Request, log: LossLog) -> WireValue:
@@ -86,10 +87,8 @@ def _read_modalities(said: Any) -> tuple[str, ...] | None:
 
 
 def _write_modalities(modalities: tuple[str, ...], request: Request, log: LossLog) -> WireValue:
-    kept = [word.upper() for word in modalities if word in _MODALITIES or request.origin == FAMILY]
-    if len(kept) < len(modalities):
-        log.drop(request, "modalities", "kind of answer", f"this API knows {', '.join(_MODALITIES)}")
-    return kept or UNSET
+    kept = modalities if request.origin == FAMILY else fit_modalities(modalities, _MODALITIES, request, log)
+    return [word.upper() for word in kept] or UNSET
 
 
 _MODALITIES = ("text", "image", "audio", "video")
@@ -117,7 +116,7 @@ SETTINGS = Settings(
         Setting("user", None, lost="this API has no such field"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
         Setting("labels", write=_write_labels),
-        Setting("service_tier", "serviceTier", read_tier(GEMINI_TIERS), _write_tier),
+        Setting("service_tier", "serviceTier", read_tier(GEMINI_TIERS), tier_writer(GEMINI_TIERS)),
         Setting("store"),
         Setting("logprobs", f"{_CONFIG}.responseLogprobs"),
         Setting("top_logprobs", f"{_CONFIG}.logprobs", write=_write_top_logprobs),
@@ -335,15 +334,7 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said:
 
 def _legal_settings(request: Request, profile: GeminiProfile, log: LossLog) -> Request:
     """Without the settings of others that would be refused here."""
-    changes: dict[str, Any] = {}
-    limit = profile.stop_limit
-    if limit is not None and len(request.stop) > limit:
-        log.drop(request, "stop", f"{len(request.stop) - limit} stop sequences", f"this API takes {limit}")
-        changes["stop"] = request.stop[:limit]
-    maximum = request.max_output_tokens
-    if maximum is not None and maximum < 1:
-        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API wants at least one token")
-        changes["max_output_tokens"] = None
+    changes = fit_limits(request, profile.stop_limit, log)
     candidates = request.candidates
     if candidates is not None and candidates > 1 and profile.single_answer_models.search(request.model or ""):
         log.drop(request, "candidates", f"{candidates} candidates", "this model gives one")

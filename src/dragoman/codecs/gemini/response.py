@@ -29,13 +29,13 @@ from dragoman.codecs.gemini.wire import (
     keep_whole,
     overlaid,
     response_keys,
-    restored,
     says,
     usage_keys,
 )
+from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_of, write_google
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -254,18 +254,7 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
     held = (usage.metadata or {}).get(FAMILY, {}).get(USAGE)
     if held is not None and decode_usage(held) == usage:
         return held
-    if usage.cache_written:
-        log.note(completion, "usage.cache_written", "tokens written to a cache", "this API does not count them")
-    thoughts = min(usage.reasoning or 0, usage.output)
-    if thoughts != (usage.reasoning or 0):
-        log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", "more than all output tokens")
-    total = usage.input + usage.output
-    if usage.total not in {None, total}:
-        log.degrade(completion, "usage.total", f"total of {usage.total} tokens", "totals are sums in this API")
-    cached = usage.cached
-    if cached is not None and cached > usage.input:
-        log.degrade(completion, "usage.cached", f"{cached} cached tokens", "more than all input tokens")
-        cached = usage.input
+    thoughts, cached, total = fit_counts(usage, log, completion)
     details: Any = UNSET
     if usage.image:
         others = max(usage.input - usage.image, 0)

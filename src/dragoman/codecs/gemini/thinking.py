@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec import UNSET, Raw, structs
 
-from dragoman.codecs.gemini.profile import BUDGET_OF_EFFORT, FAMILY, LEVEL_OF_EFFORT, GeminiProfile, ThinkingRule
+from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.wire import ALIASES, ThinkingConfig, keep_whole
+from dragoman.codecs.google_models import BUDGET_OF_EFFORT, ThinkingRule, fit_level, thinking_rule
 from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.errors import DecodeError
 from dragoman.ir import ReasoningSettings, Request
@@ -74,7 +75,7 @@ def encode_reasoning(request: Request, profile: GeminiProfile, log: LossLog) -> 
     held = (settings.metadata or {}).get(FAMILY, {}).get(WHOLE_CONFIG)
     if held is not None and _settings(_reader.read(bytes(held))) == structs.replace(settings, metadata=None):
         return held
-    rule = next(rule for rule in profile.thinking if rule.models.search(request.model or ""))
+    rule = thinking_rule(request.model, profile.thinking)
     if rule.by == "nothing":
         if settings.mode != "off":
             log.drop(request, "reasoning", "reasoning settings", "this model does not think")
@@ -97,20 +98,14 @@ def _is_visible(settings: ReasoningSettings, request: Request) -> bool:
 def _level(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> tuple[Any, Any]:
     if settings.mode == "off":
         log.degrade(request, "reasoning.mode", "reasoning off", f"always on here: level {rule.lowest}")
-        return rule.lowest, UNSET
+        return rule.lowest.upper(), UNSET
     effort = settings.effort
     if effort is None:
         return UNSET, UNSET if settings.budget_tokens is None else settings.budget_tokens
     if settings.budget_tokens is not None:
         log.drop(request, "reasoning.budget_tokens", "reasoning budget", "this API takes a level or a budget, not both")
-    level = LEVEL_OF_EFFORT.get(effort.lower())
-    if level is None:
-        log.drop(request, "reasoning.effort", f"effort {effort!r}", "no level of this API says that")
-        return UNSET, UNSET
-    least = rule.lowest if level == "MINIMAL" else level
-    if least.lower() != effort.lower():
-        log.degrade(request, "reasoning.effort", f"effort {effort!r}", f"sent as level {least}")
-    return least, UNSET
+    level = fit_level(effort, rule, request, log)
+    return UNSET if level is None else level.upper(), UNSET
 
 
 def _budget(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> tuple[Any, Any]:

@@ -30,10 +30,11 @@ from dragoman.codecs.gemini.wire import (
 )
 from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolWriter, size_of_tools
 from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, Metadata, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, Extra, inner_extra
-from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.requests import definition_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -221,9 +222,6 @@ def _fits(groups: list[dict[str, Any]], functions: int, built_in: int) -> bool:
     return (sum(count for count, _ in counts), sum(count for _, count in counts)) == (functions, built_in)
 
 
-_FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
-
-
 def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValue:
     """A function; None for a tool that another provider runs."""
     if isinstance(tool, ProviderTool):
@@ -231,10 +229,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValu
         return None
     description: Any = UNSET if tool.description is None else tool.description
     if isinstance(tool, CustomTool):
-        log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
-        if format_held(tool) is not None:
-            log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
-        return FunctionDeclaration(tool.name, description, _FREE_TEXT)
+        return FunctionDeclaration(tool.name, description, parameters_of_custom(tool, log))
     if tool.cache is not None:
         log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
     held = parameters_held(tool)

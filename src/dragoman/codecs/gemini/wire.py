@@ -17,7 +17,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from dragoman.codecs.reading import MaybeRaw, MaybeStr, Wire, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir.notes import MODELLED, RENAMED, Extra
-from dragoman.ir.values import encode_json
 
 Number: TypeAlias = int | float | str
 Enum: TypeAlias = str | int
@@ -490,20 +489,6 @@ def _aliases() -> dict[str, str]:
 
 ALIASES = _aliases()
 """Other spelling -> wire name, for every key that we interpret. What is only passed on keeps its own spelling."""
-
-
-def restored(value: Any) -> Any:
-    """A wire value as it was written, with the extras of every object inside it."""
-    if isinstance(value, list):
-        return [restored(item) for item in value]
-    if not isinstance(value, Wire):
-        return value
-    entries = {}
-    for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
-        held = getattr(value, name)
-        if name != "extra" and held is not UNSET and held is not None:
-            entries[key] = restored(held)
-    return spliced(Raw(encode_json(entries)), {} if value.extra is UNSET else value.extra)
 
 
 def keep_whole(extra: Extra, key: str, held: Raw, prefix: str = "") -> None:

@@ -7,26 +7,21 @@ untouched; a tagged one never goes to a provider, unless it came in a request of
 
 from __future__ import annotations
 
-import binascii
-
 from msgspec import UNSET
 
 from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.gemini_interactions.wire import TextContent, ThoughtStep
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.signature_blocks import SignatureBlocks
-from dragoman.codecs.signature_tags import SIGNED, TAG, tagged
+from dragoman.codecs.signature_tags import SIGNED, from_base64, in_base64, tagged
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text
 
-_ENCODED_TAG = "ZHJhZ29tYW46MT"
-"""How base64 of a tag begins."""
 _UNSIGNED = tagged("unsigned", None)
 _TAGGED: Metadata = {FAMILY: SIGNED}
 
 
 def _thought(text: str, tag: str) -> ThoughtStep:
-    encoded = binascii.b2a_base64(tag.encode(), newline=False).decode()
-    return ThoughtStep(encoded, [TextContent(text)] if text else UNSET)
+    return ThoughtStep(in_base64(tag), [TextContent(text)] if text else UNSET)
 
 
 class _Thoughts(SignatureBlocks[ThoughtStep]):
@@ -47,16 +42,6 @@ class _Thoughts(SignatureBlocks[ThoughtStep]):
         """Reasoning of another family or of a server that signs nothing; or Google's own, where it is signed itself."""
         return _thought(part.text, _UNSIGNED) if part.signature is None else self.tagged_reasoning(part, part.signature)
 
-    def read_tag(self, signature: str) -> str | None:
-        """The tag in the signature of a thought; None for what Google minted."""
-        if not signature.startswith(_ENCODED_TAG):
-            return None
-        try:
-            tag = binascii.a2b_base64(signature + "=" * (-len(signature) % 4)).decode()
-        except ValueError:
-            return None
-        return tag if tag.startswith(TAG) else None
-
     def read_tagged(self, text: str, tag: str) -> Reasoning | Text | Signature | None:
         return Reasoning(text, metadata=_TAGGED) if tag == _UNSIGNED else super().read_tagged(text, tag)
 
@@ -67,6 +52,6 @@ tagged_reasoning = _blocks.show
 trailing_signature = _blocks.trailing_signature
 stands_behind = _blocks.stands_behind
 sign_last = _blocks.sign_last
-read_tag_of = _blocks.read_tag
+read_tag_of = from_base64
 read_trailing = _blocks.read_trailing
 read_tagged = _blocks.read_tagged

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dragoman.codecs.gemini_interactions.messages import INSIDE, JOINED
 from dragoman.codecs.gemini_interactions.request import INPUT, SETTINGS
 from dragoman.codecs.gemini_interactions.steps import (
-    APART,
     BEFORE,
     CONTENT,
     ON_CALL,
     SPELLED,
     begins_step,
     is_output,
-    is_signed_by_google,
     own,
+    shares_thought,
 )
 from dragoman.codecs.google_vocabulary import SETTINGS as SHARED
 from dragoman.ir import (
@@ -69,7 +68,7 @@ def _turn_places(parts: Sequence[AnyPart]) -> tuple[list[_Place], int]:
             if BEFORE in notes:
                 step += 1
             signed = isinstance(part, Text | ToolCall) and part.signature is not None and ON_CALL not in notes
-            if signed and not behind and not _is_merged(previous, part):
+            if signed and not behind and not shares_thought(previous, part):
                 step += 1
                 signature = step
             empty = isinstance(part, Text) and not part.text and signed
@@ -81,16 +80,6 @@ def _turn_places(parts: Sequence[AnyPart]) -> tuple[list[_Place], int]:
         step += behind
         previous = part
     return places, step + 1
-
-
-def _is_merged(previous: AnyPart | None, part: AnyPart) -> bool:
-    return (
-        isinstance(previous, Reasoning)
-        and previous.signature is None
-        and is_signed_by_google(part)
-        and not {APART, "~tagged"} & own(getattr(part, "metadata", None)).keys()
-        and not {"~tagged", "~raw:signature"} & own(previous.metadata).keys()
-    )
 
 
 def _starts(messages: tuple[Message, ...]) -> list[int]:

@@ -28,11 +28,11 @@ from dragoman.codecs.gemini_interactions.steps import (
     decode_thought,
     encode_call,
     encode_thought,
-    exact,
     is_output,
     is_signed_by_google,
     noted,
     own,
+    shares_thought,
 )
 from dragoman.codecs.gemini_interactions.wire import (
     Content,
@@ -43,8 +43,8 @@ from dragoman.codecs.gemini_interactions.wire import (
     ThoughtStep,
     UserInputStep,
 )
-from dragoman.codecs.google_signatures import GOOGLE, PLACEHOLDER, is_dummy, is_native_thought
-from dragoman.codecs.reading import Unmodelled, WireReader, WireValue, keep, spliced
+from dragoman.codecs.google_signatures import GOOGLE, PLACEHOLDER, is_dummy
+from dragoman.codecs.reading import Unmodelled, WireReader, WireValue, keep, restored, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -142,7 +142,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
 
     def _add_user(self, step: UserInputStep, index: int) -> None:  # noqa: ARG002
         if self.answering:
-            self._say(Opaque(FAMILY, "user_input", exact(step)))  # of a GET, which tells the whole timeline
+            self._say(Opaque(FAMILY, "user_input", restored(step)))  # of a GET, which tells the whole timeline
             return
         self._end_turn()
         self._end_tool_message()
@@ -193,7 +193,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
 
     def _add_result(self, step: FunctionResultStep, index: int) -> None:  # noqa: ARG002
         if self.answering:
-            self._say(Opaque(FAMILY, "function_result", exact(step)))
+            self._say(Opaque(FAMILY, "function_result", restored(step)))
             return
         self._end_turn()
         self._results.append(self._decode_result(step))
@@ -255,7 +255,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
         parts = [] if contents is UNSET else [decode_part(wire) for wire in contents]
         first = parts[0] if parts else None
         if first is None or isinstance(first, Opaque):
-            self._say(Opaque(FAMILY, "model_output", exact(step)))
+            self._say(Opaque(FAMILY, "model_output", restored(step)))
             return
         notes: Extra = {}
         if type(content) is str:
@@ -296,7 +296,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
             notes: Extra = {"~raw:signature": Raw(encode_json(step.signature))}
             self._say(replace(reasoning, metadata=noted(reasoning.metadata, notes)))
         else:
-            self._owed = (None, {BEFORE: exact(step)})
+            self._owed = (None, {BEFORE: restored(step)})
 
     def _add_tagged(self, step: ThoughtStep, tag: str) -> bool:
         summary = step.summary or ()
@@ -523,7 +523,7 @@ class MessageEncoder:
             part = parts[index]
             following = parts[index + 1] if index + 1 < len(parts) else None
             if isinstance(part, Reasoning):
-                merges = _is_merged(part, following)
+                merges = shares_thought(part, following)
                 signature = following.signature if merges else None  # type: ignore[union-attr]
                 step = encode_thought(part, signature, self._log, to_client=self._to_client, native=self._native)
                 steps += [] if step is None else [step]
@@ -597,18 +597,6 @@ class MessageEncoder:
         step = ModelOutputStep(content)
         within = inner_extra(notes, "step")
         return [step if within is None else spliced(step, within)]
-
-
-def _is_merged(part: Reasoning, following: AnyPart | None) -> bool:
-    """Whether one thought shows this reasoning and carries the signature of the next part."""
-    return (
-        part.signature is None
-        and following is not None
-        and is_signed_by_google(following)
-        and not {APART, "~tagged"} & own(getattr(following, "metadata", None)).keys()
-        and not {"~tagged", "~raw:signature"} & own(part.metadata).keys()
-        and is_native_thought(part)
-    )
 
 
 def _count(parts: Sequence[AnyPart], index: int) -> int:

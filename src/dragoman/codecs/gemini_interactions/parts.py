@@ -13,13 +13,11 @@ from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
 from dragoman.codecs.gemini_interactions.profile import FAMILY, PROFILE, InteractionsProfile
 from dragoman.codecs.gemini_interactions.steps import (
+    CITATIONS,
     CONTENT,
-    Offsets,
     encode_server_step,
     encode_thought,
     own,
-    read_annotations,
-    write_annotation,
 )
 from dragoman.codecs.gemini_interactions.wire import (
     AudioContent,
@@ -33,6 +31,7 @@ from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, WireValue, spliced
 from dragoman.codecs.search_results import search_result_text
 from dragoman.codecs.shared_tools import SharedTools
+from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -72,7 +71,7 @@ def _decode_text(wire: TextContent) -> Text:
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     citations: tuple[Citation, ...] = ()
     if wire.annotations is not UNSET:
-        citations = read_annotations(wire.annotations, wire.text)
+        citations = CITATIONS.read_all(wire.annotations, wire.text)
         if not citations:
             notes[ANNOTATIONS] = wire.annotations
     return Text(wire.text, citations, metadata={FAMILY: notes} if notes else None)
@@ -178,26 +177,13 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
     def _content_text(self, part: Text, role: str) -> WireValue:
         self._report_part(part, role)
         annotations: Any = UNSET
-        if part.citations:
-            annotations = Raw(encode_json(self._annotations(part, role)))
+        if part.citations and role == "assistant":
+            annotations = Raw(encode_json(CITATIONS.write_all(part, self._log, TextOffsets(part.text))))
+        elif part.citations:
+            self._log.drop(part, "citations", "citations", "this API has annotations on its answers only")
         notes = _content_notes(part)
         wire = TextContent(part.text, annotations if annotations != b"[]" or notes else UNSET)
         return spliced(wire, notes) if notes else wire
-
-    def _annotations(self, part: Text, role: str) -> list[WireValue]:
-        annotations: list[WireValue] = []
-        offsets = Offsets(part.text)
-        for citation in part.citations:
-            annotation = write_annotation(citation, offsets, len(part.text))
-            if annotation is None or role != "assistant":
-                self._log.drop(
-                    part, "citations", "citation of a document", "this API cites its own files and web pages"
-                )
-                continue
-            if citation.cited_text is not None and "~annotation" not in own(citation.metadata):
-                self._log.degrade(part, "citations", "text of a citation", "annotations of this API tell the page only")
-            annotations.append(annotation)
-        return annotations
 
     def _report_part(self, part: Any, role: str, *fields: str) -> None:
         if part.cache is not None:

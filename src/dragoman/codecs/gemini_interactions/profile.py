@@ -2,7 +2,7 @@
 
 The family is not that of generateContent: keys, enums and places differ, and an unknown key is refused. What both APIs
 say in different words (signatures, safety settings, built-in tools, code that Google ran) stands in the intermediate
-format as generateContent says it, under the family `google`, and is translated here (generate_content.py).
+format as generateContent says it, under the family `google`, and is translated here (codecs/google_vocabulary.py).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 
 from msgspec import structs
 
+from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, TOOL_NAME
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.ir import FinishReason
 from dragoman.profile import NEVER, HostedRule, Profile
@@ -30,13 +31,12 @@ PROFILE = InteractionsProfile(
     family=FAMILY,
     signature_family=GOOGLE,
     system="field",
-    # Requests that end with the model are refused, as by generateContent.
-    no_prefill_models=re.compile(r"gemini-(?:3\.(?:[6-9]|\d\d)|[4-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest)"),
-    tool_name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"),
+    no_prefill_models=NO_PREFILL,
+    tool_name=TOOL_NAME,
     stop_limit=5,
     cache_marks=0,
-    no_output_schema_beside_tools_models=re.compile(r"gemini-[12][.-]"),
-    placeholder_signature_models=re.compile(r"gemini-(?:[3-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest)"),
+    no_output_schema_beside_tools_models=BEFORE_3,
+    placeholder_signature_models=SINCE_3,
     translates={
         GOOGLE: frozenset(
             {
@@ -48,12 +48,8 @@ PROFILE = InteractionsProfile(
             }
         )
     },
-    # A choice names functions only.
     hosted={
-        "web_search": HostedRule(),
-        "web_fetch": HostedRule(),
-        "code_execution": HostedRule(),
-        "file_search": HostedRule(options=frozenset({"stores", "max_results"})),
+        **HOSTED,
         "mcp": HostedRule(options=frozenset({"server_url", "headers", "allowed_tools"})),
     },
     path="/v1beta/interactions",
@@ -66,16 +62,6 @@ VERTEX_PROFILE = structs.replace(
     path="/v1beta1/interactions",
     unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/"),
 )
-
-LEVELS = ("minimal", "low", "medium", "high")
-"""In rising order."""
-
-LEVELS_OF: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
-    (re.compile(r"gemini-(?:1\.|2\.0)"), ()),
-    (re.compile(r"gemini-(?:2\.5|3(?:\.1)?-pro|3\.[78]-flash|4-argon)"), LEVELS[1:]),
-    (re.compile(r""), LEVELS),
-)
-"""What `thinking_level` may say to a model, by its name: the first row that matches counts."""
 
 STATUSES: dict[str, FinishReason] = {
     "completed": "stop",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -30,14 +29,22 @@ from dragoman.codecs.gemini_interactions.wire import (
     InteractionRequest,
 )
 from dragoman.codecs.google_signatures import GOOGLE
-from dragoman.codecs.google_vocabulary import SETTINGS as SHARED
+from dragoman.codecs.google_vocabulary import settings_in_google_words, settings_of_google
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import GEMINI_TIERS, LabelRules, fit_labels, fit_tier, read_tier
+from dragoman.codecs.shared_settings import (
+    GEMINI_TIERS,
+    GOOGLE_LABELS,
+    fit_labels,
+    fit_limits,
+    fit_modalities,
+    read_tier,
+    tier_writer,
+)
+from dragoman.codecs.system_text import split_system
 from dragoman.errors import EncodeError
-from dragoman.ir import Message, Request, Text
-from dragoman.ir.messages import content_held
+from dragoman.ir import Message, Request
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -56,23 +63,15 @@ _FALSE = Raw(b"false")
 _GOOGLES = (FAMILY, GOOGLE)
 _SAMPLING = ("temperature", "top_p")
 
-_LABELS = LabelRules(re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}"), 64)
 _MODALITIES = ("text", "image", "audio", "video", "document")
 
 
 def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
-    return labels if request.origin in _GOOGLES else fit_labels(labels, _LABELS, request, log)
-
-
-def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
-    return fit_tier(tier, GEMINI_TIERS, request, log)
+    return labels if request.origin in _GOOGLES else fit_labels(labels, GOOGLE_LABELS, request, log)
 
 
 def _write_modalities(modalities: tuple[str, ...], request: Request, log: LossLog) -> WireValue:
-    kept = [word for word in modalities if word in _MODALITIES or request.origin == FAMILY]
-    if len(kept) < len(modalities):
-        log.drop(request, "modalities", "kind of answer", f"this API knows {', '.join(_MODALITIES)}")
-    return kept or UNSET
+    return modalities if request.origin == FAMILY else fit_modalities(modalities, _MODALITIES, request, log) or UNSET
 
 
 SETTINGS = Settings(
@@ -90,7 +89,7 @@ SETTINGS = Settings(
         Setting("output", None, BY_HAND, path="response_format"),
         Setting("stream"),
         Setting("labels", write=_write_labels),
-        Setting("service_tier", "service_tier", read_tier(GEMINI_TIERS), _write_tier),
+        Setting("service_tier", "service_tier", read_tier(GEMINI_TIERS), tier_writer(GEMINI_TIERS)),
         Setting("store"),
         Setting("modalities", "response_modalities", write=_write_modalities),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
@@ -107,7 +106,7 @@ SETTINGS = Settings(
 def decode_request(body: bytes) -> Request:
     wire: Any = _reader.read(body)
     notes: Extra = (_keys(wire) if type(wire) is InteractionBody else None) or {}
-    google = _translate_keys(notes)
+    google = settings_in_google_words(notes)
     decoder = MessageDecoder()
     if wire.system_instruction is not None:
         decoder.add_system(wire.system_instruction)
@@ -147,19 +146,6 @@ def _decode_input(given: Any, decoder: MessageDecoder, notes: Extra) -> None:
         decoder.add_steps([given])
 
 
-def _translate_keys(notes: Extra) -> Extra:
-    """Keys that generateContent has too, in its words. They stay noted here as they were written."""
-    google: Extra = {}
-    for key, (name, there, back) in SHARED.items():
-        held = notes.get(key)
-        said = None if held is None else parse_json(held)
-        translated = None if said is None else there(said)
-        if held is not None and translated is not None and back(translated) == said:
-            google[name] = Raw(encode_json(translated))
-            notes[MODELLED + key] = notes.pop(key)
-    return google
-
-
 _NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None)
 
 
@@ -196,7 +182,7 @@ def encode_request(request: Request, log: LossLog, profile: InteractionsProfile 
     if not native and not {"store", "previous_interaction_id"} & notes.keys():
         # By default this API keeps what it is sent; others do not.
         notes = {"store": _FALSE, **notes}
-    system, messages = _split_system(request.messages, log)
+    system, messages = split_system(request.messages, log)
     encoder = MessageEncoder(log, profile, model=request.model, native=native)
     steps = encoder.encode(messages)
     given: Any = _native_input(notes, messages, steps) if native else steps
@@ -212,23 +198,8 @@ def encode_request(request: Request, log: LossLog, profile: InteractionsProfile 
         _encode_config(request, log, notes, has_tools=written is not None),
         encode_output(request, log),
     )
-    extra = notes if native else {**notes, **_translated(request, notes, log)}
+    extra = notes if native else {**notes, **settings_of_google(request, notes, log)}
     return Encoded(bytes(spliced(wire, extra)) if extra else encode_json(wire), (), profile.path)
-
-
-def _translated(request: Request, notes: Extra, log: LossLog) -> Extra:
-    """What a request of generateContent says under other names."""
-    google = (request.metadata or {}).get(GOOGLE, {})
-    extra: Extra = {}
-    for key, (name, _, back) in SHARED.items():
-        if name in google and MODELLED + key not in notes:
-            said = parse_json(google[name])
-            translated = back(said)
-            if translated is not None:
-                extra[key] = Raw(encode_json(translated))
-            elif said is not None:
-                log.drop(request, name, name, "this API has other words, and none for this")
-    return extra
 
 
 def _native_input(notes: Extra, messages: tuple[Message, ...], steps: list[WireValue]) -> Any:
@@ -243,39 +214,6 @@ def _native_input(notes: Extra, messages: tuple[Message, ...], steps: list[WireV
         return messages[0].text
     contents = getattr(steps[0], "content", steps)
     return contents[0] if spelled == "content" else contents
-
-
-def _split_system(messages: tuple[Message, ...], log: LossLog) -> tuple[str | None, tuple[Message, ...]]:
-    """All system text as one string."""
-    texts: list[str] = []
-    rest: list[Message] = []
-    for message in messages:
-        if message.role != "system":
-            rest.append(message)
-            continue
-        if rest:
-            log.degrade(message, "", "place of a system message", "this API has one field for it, at the front")
-        if message.name is not None:
-            log.drop(message, "name", "name of the speaker", "this API has no such field")
-        content = content_held(message)
-        if type(content) is str:
-            texts.append(content)
-            continue
-        for part in message.parts:
-            if isinstance(part, Text):
-                if part.cache is not None:
-                    log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
-                if part.citations:
-                    log.drop(part, "citations", "citations", "system instructions of this API are plain text")
-                if part.signature is not None:
-                    log.drop(part, "signature", "signature", "system instructions of this API are plain text")
-                texts.append(part.text)
-            else:
-                log.drop(part, "", type(part).__name__.lower(), "system instructions of this API are plain text")
-    if len(texts) > 1:
-        first = next(message for message in messages if message.role == "system")
-        log.degrade(first, "", f"{len(texts)} system texts", "joined by blank lines: this API takes one string")
-    return "\n\n".join(texts) if texts else None, tuple(rest)
 
 
 def _encode_config(request: Request, log: LossLog, notes: Extra, *, has_tools: bool) -> WireValue:
@@ -307,15 +245,7 @@ def _encode_config(request: Request, log: LossLog, notes: Extra, *, has_tools: b
 
 def _legal_settings(request: Request, profile: InteractionsProfile, log: LossLog) -> Request:
     """Without the settings of others that would be refused here."""
-    changes: dict[str, Any] = {}
-    limit = profile.stop_limit
-    if limit is not None and len(request.stop) > limit:
-        log.drop(request, "stop", f"{len(request.stop) - limit} stop sequences", f"this API takes {limit}")
-        changes["stop"] = request.stop[:limit]
-    maximum = request.max_output_tokens
-    if maximum is not None and maximum < 1:
-        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API wants at least one token")
-        changes["max_output_tokens"] = None
+    changes = fit_limits(request, profile.stop_limit, log)
     if request.candidates is not None and request.candidates != 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
     if request.parallel_tool_calls is False:

@@ -15,6 +15,7 @@ from dragoman.codecs.gemini_interactions.profile import FAMILY, STATUSES, UNFINI
 from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import Interaction, ModelOutputStep, UsageWire
 from dragoman.codecs.google_errors import encode_event_error
+from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.timestamps import read_time, write_time
@@ -29,12 +30,8 @@ _counts = WireReader(UsageWire, "gemini-interactions usage")
 
 _KEPT = {
     **{name: MODELLED + name for name in ("object", "created", "updated", "output_text", "previous_interaction_id")},
-    **{
-        name: name
-        for name in (
-            *("service_tier", "agent", "agent_config", "environment_id", "continuation_token", "errors", "input"),
-        )
-    },
+    **{name: name for name in ("service_tier", "agent", "agent_config", "environment_id", "errors", "input")},
+    "continuation_token": "continuation_token",
 }
 _keys = collect_keys(Interaction, _KEPT)
 
@@ -50,7 +47,6 @@ _WORD_OF: dict[FinishReason, str] = {
     "error": "failed",
     "unknown": "incomplete",
 }
-_DECODE_FINISH = STATUSES
 _EXACT = frozenset({"stop", "tool_calls", "length", "error"})
 
 
@@ -61,7 +57,7 @@ def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | Un
     """
     if status in UNFINISHED:  # what is still to come is no success
         return Finish("error", status)
-    reason: FinishReason = "stop" if status is None else _DECODE_FINISH.get(status, "unknown")
+    reason: FinishReason = "stop" if status is None else STATUSES.get(status, "unknown")
     if reason in {"stop", "tool_calls"}:
         calls = any(type(part) is ToolCall for part in parts)
         reason = "tool_calls" if calls else "pause" if reason == "tool_calls" else "stop"
@@ -124,21 +120,10 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
     notes = own(usage.metadata)
     if "~usage" in notes:
         return notes["~usage"]
-    for field, what in (("cache_written", "tokens written to a cache"), ("image", "image tokens")):
-        if getattr(usage, field):
-            log.note(completion, f"usage.{field}", what, "this API does not count them apart")
-    if usage.total not in {None, usage.input + usage.output}:
-        why = "this API's total is the sum of its counts"
-        log.degrade(completion, "usage.total", f"total of {usage.total} tokens", why)
-    thoughts = min(usage.reasoning or 0, usage.output)
-    return UsageWire(
-        usage.input,
-        usage.output - thoughts,
-        thoughts,
-        0,
-        min(usage.cached or 0, usage.input),
-        usage.input + usage.output,
-    )
+    if usage.image:
+        log.note(completion, "usage.image", "image tokens", "this API does not count them apart")
+    thoughts, cached, total = fit_counts(usage, log, completion)
+    return UsageWire(usage.input, usage.output - thoughts, thoughts, 0, cached or 0, total)
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,15 +6,13 @@ generateContent has it too; a signature that no call and no text follows is that
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping
-from itertools import accumulate
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_unparsed, unwrap_arguments
+from dragoman.codecs.annotations import AnnotationFormat
+from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, read_object, report_unparsed
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
 from dragoman.codecs.gemini_interactions.profile import FAMILY
@@ -26,15 +24,13 @@ from dragoman.codecs.gemini_interactions.wire import (
     ThoughtStep,
 )
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_native_thought
-from dragoman.codecs.google_vocabulary import beyond_step, part_as_step, step_as_part
+from dragoman.codecs.google_vocabulary import part_as_step, report_beyond_step, step_as_part
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, restored, spliced
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
-from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
     Audio,
-    Citation,
     Document,
     Image,
     Metadata,
@@ -73,7 +69,6 @@ CONTENT = "content:"
 _OUTPUT = (Text, Refusal, Image, Document, Audio)
 
 _heads = msgspec.json.Decoder(StepHead).decode
-_raws = msgspec.json.Decoder(list[Raw]).decode
 
 
 def own(metadata: Metadata | None) -> Extra:
@@ -86,23 +81,6 @@ def noted(metadata: Metadata | None, notes: Extra) -> Metadata | None:
     return metadata if not notes else {**(metadata or {}), FAMILY: {**own(metadata), **notes}}
 
 
-def exact(value: WireValue) -> WireValue:
-    """A wire value as it was read, with what it and its inner objects say beyond their types."""
-    if isinstance(value, list):
-        return [exact(piece) for piece in value]
-    if isinstance(value, Unmodelled):
-        return value.raw
-    if not isinstance(value, Wire):
-        return value
-    inner = {
-        name: Raw(encode_json(exact(held)))
-        for name in value.__struct_fields__
-        if isinstance(held := getattr(value, name), list | Wire) and name != "extra"
-    }
-    wire = msgspec.structs.replace(value, **inner) if inner else value
-    return spliced(wire, {} if value.extra is UNSET else value.extra)
-
-
 # ── thoughts ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -112,7 +90,7 @@ def decode_thought(step: ThoughtStep) -> Reasoning | None:
     notes: Extra = {} if step.extra is UNSET else dict(step.extra)
     texts = [] if summary is UNSET else [piece.text for piece in summary if type(piece) is TextContent]
     if summary is not UNSET and (len(summary) != 1 or not texts or not _is_plain(summary[0])):
-        notes[SUMMARY] = Raw(encode_json(exact(summary)))
+        notes[SUMMARY] = Raw(encode_json(restored(summary)))
         extras = {f"summary[{index}]": piece.extra for index, piece in enumerate(summary)}
         notes.update((keep(FAMILY, UNSET, **extras) or {FAMILY: {}})[FAMILY])
     if not notes and not texts:
@@ -173,10 +151,7 @@ def _decode_arguments(held: Raw | UnsetType, notes: Extra, path: str) -> tuple[R
     if held is UNSET or bytes(held) == b"null":
         notes["~arguments"] = TRUE if held is UNSET else Raw(b"null")
         return EMPTY_OBJECT, None
-    if bytes(held)[:1] != b"{":
-        got = bytes(held)[:40].decode("utf-8", "replace")
-        raise DecodeError(path=f"{path}.arguments", expected="object", got=got, source="gemini-interactions")
-    return unwrap_arguments(held)
+    return read_object(held, f"{path}.arguments", "gemini-interactions")
 
 
 def encode_call(call: ToolCall, log: LossLog, *, native: bool) -> WireValue:
@@ -245,9 +220,7 @@ def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *,
     if step is None:
         wire = cross_hosted(part, log, HOSTED if to_client else None)
         return ModelOutputStep([TextContent(wire.text)]) if type(wire) is Text else wire
-    _report_arguments(part, step, log)
-    for key in beyond_step(part.block or {}):
-        log.drop(part, key, key, "a step of this API has no such key")
+    report_beyond_step(part, step, log)
     if part.signature is not None and part.signature.family == GOOGLE:
         return {**step, "signature": part.signature.data}
     if part.signature is not None:
@@ -255,102 +228,16 @@ def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *,
     return step
 
 
-def _report_arguments(part: ServerToolCall | ServerToolResult, step: Mapping[str, Any], log: LossLog) -> None:
-    block = part.block or {}
-    call = block.get("toolCall", block.get("tool_call"))
-    given = call.get("args") if isinstance(call, Mapping) else None
-    left = given.keys() - step.get("arguments", {}).keys() if isinstance(given, Mapping) else ()
-    if left:
-        what = f"arguments {', '.join(sorted(left))} of a call run by the provider"
-        log.degrade(part, "", what, "this API knows no such arguments")
-
-
 # ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-_CITED = frozenset({"type", "url", "title", "start_index", "end_index"})
-
-
-class Offsets:
-    """Places in one text, in UTF-8 bytes (as this wire counts) and in characters."""
-
-    def __init__(self, text: str) -> None:
-        self.length = 0
-        # Where each character begins, and where the text ends; nothing where every character is one byte.
-        self._starts: list[int] | None = None
-        self.extend(text)
-
-    def extend(self, text: str) -> None:
-        """The text goes on."""
-        if self._starts is None and not text.isascii():
-            self._starts = list(range(self.length + 1))
-        self.length += len(text)
-        if self._starts is not None:
-            last = self._starts.pop()
-            self._starts += accumulate(map(_size, text), initial=last)
-
-    def characters(self, place: int) -> int | None:
-        """None for a place outside the text, or within a character."""
-        if self._starts is None:
-            return place if 0 <= place <= self.length else None
-        index = bisect_left(self._starts, place)
-        return index if index <= self.length and self._starts[index] == place else None
-
-    def bytes(self, place: int) -> int:
-        return place if self._starts is None else self._starts[min(place, self.length)]
-
-
-def _size(character: str) -> int:
-    return len(character.encode("utf-8", "surrogatepass"))
-
-
-def read_annotations(held: Raw, text: str) -> tuple[Citation, ...]:
-    """Citations of all kinds; nothing when the list is empty or holds anything but objects."""
-    if bytes(held)[:1] != b"[":
-        return ()
-    offsets = Offsets(text)
-    citations = [read_citation(raw, offsets) for raw in _raws(held)]
-    return () if None in citations else tuple(citation for citation in citations if citation is not None)
-
-
-def read_citation(raw: Raw, offsets: Offsets | None) -> Citation | None:
-    """Offsets are not known before the text is: in a stream."""
-    found = parse_json(raw)
-    if not isinstance(found, dict):
-        return None
-
-    def get(key: str, kind: type) -> Any:
-        return found[key] if isinstance(found.get(key), kind) else None
-
-    start, end = get("start_index", int), get("end_index", int)
-    if offsets is None or end is None:
-        first = last = None
-    else:
-        first, last = offsets.characters(start or 0), offsets.characters(end)
-    known = first is not None and last is not None and first <= last
-    private = {key: Raw(encode_json(value)) for key, value in found.items() if key not in _CITED}
-    return Citation(
-        get("url", str) or get("document_uri", str),
-        get("title", str) or get("file_name", str) or get("name", str),
-        None,
-        first if known else None,
-        last if known else None,
-        {FAMILY: {"~annotation": raw, **private}},
-    )
-
-
-def write_annotation(citation: Citation, offsets: Offsets, length: int) -> WireValue:
-    """None for what has no web page."""
-    given = own(citation.metadata).get("~annotation")
-    if given is not None:
-        return given
-    if citation.url is None:
-        return None
-    annotation: dict[str, Any] = {"type": "url_citation", "url": citation.url}
-    if citation.title is not None:
-        annotation["title"] = citation.title
-    start = 0 if citation.start is None else citation.start
-    end = length if citation.end is None else citation.end
-    return {**annotation, "start_index": offsets.bytes(start), "end_index": offsets.bytes(end)}
+CITATIONS = AnnotationFormat(
+    FAMILY,
+    frozenset({"type", "url", "title", "start_index", "end_index"}),
+    ("url", "document_uri"),
+    ("title", "file_name", "name"),
+    "this API cites its own files and web pages",
+)
+"""Places count UTF-8 bytes on this wire."""
 
 
 def is_signed_by_google(part: AnyPart) -> bool:
@@ -361,6 +248,19 @@ def is_signed_by_google(part: AnyPart) -> bool:
         and part.signature.family == GOOGLE
         and bool(part.signature.data)
         and ON_CALL not in own(part.metadata)
+    )
+
+
+def shares_thought(part: AnyPart | None, following: AnyPart | None) -> bool:
+    """Whether one thought shows this reasoning and carries the signature of the next part."""
+    return (
+        isinstance(part, Reasoning)
+        and part.signature is None
+        and following is not None
+        and is_signed_by_google(following)
+        and not {APART, "~tagged"} & own(getattr(following, "metadata", None)).keys()
+        and not {"~tagged", "~raw:signature"} & own(part.metadata).keys()
+        and is_native_thought(part)
     )
 
 

@@ -15,14 +15,14 @@ from msgspec import UNSET, Raw, UnsetType, field
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import unwrap_fragment
-from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
+from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, HeldEnd, Incoming, not_an_event
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.messages import MessageDecoder
 from dragoman.codecs.gemini_interactions.parts import decode_part
 from dragoman.codecs.gemini_interactions.profile import FAMILY, STATUSES
 from dragoman.codecs.gemini_interactions.response import decode_finish, decode_usage
-from dragoman.codecs.gemini_interactions.steps import ON_CALL, Offsets, decode_call, decode_other, read_citation
+from dragoman.codecs.gemini_interactions.steps import CITATIONS, ON_CALL, decode_call, decode_other
 from dragoman.codecs.gemini_interactions.stream_encoding import EventEncoder
 from dragoman.codecs.gemini_interactions.stream_wire import (
     AnnotationDelta,
@@ -48,6 +48,7 @@ from dragoman.codecs.google_errors import decode_event_error
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_dummy
 from dragoman.codecs.reading import Unmodelled, WireReader
 from dragoman.codecs.signature_tags import SIGNED
+from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.codecs.timestamps import read_time
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -79,7 +80,6 @@ _contents: WireReader[Any] = WireReader(Content | Unmodelled, SOURCE)  # type: i
 _steps: WireReader[Any] = WireReader(Step, SOURCE)  # type: ignore[arg-type]
 
 _OPENING_FIELDS = frozenset({"id", "model", "status", "created", "updated", "usage", "steps", "object"})
-_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,7 +109,7 @@ class _Incoming(Incoming, kw_only=True):
     changes: dict[str, Raw] = field(default_factory=dict)
     signature: Any = ""
     has_spoken: bool = False
-    offsets: tuple[Offsets, int] | None = None
+    offsets: TextOffsets | None = None
 
 
 class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
@@ -133,7 +133,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:
             event = _decode_event(payload)
-        except _MALFORMED as error:
+        except MALFORMED as error:
             self._decode_odd(payload, error)
             return self._take()
         if type(event) is StepDelta and event.index == self._flowing:
@@ -152,8 +152,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             if not payload.isascii():
                 payload.decode()  # exact pieces are carried unparsed
             _ON_EVENT[type(event)](self, event)
-        except _MALFORMED as error:
-            raise _not_an_event(error) from error
+        except MALFORMED as error:
+            raise not_an_event(error, SOURCE) from error
 
     def _decode_odd(self, payload: bytes, error: Exception) -> None:
         """Events and deltas of tomorrow are no faults. Everything else that does not fit is one."""
@@ -163,12 +163,12 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             if self._status in STATUSES:
                 self._end_answer()
             return
-        fault = _not_an_event(error)
+        fault = not_an_event(error, SOURCE)
         if not isinstance(error, msgspec.ValidationError):
             raise fault from error
         try:
             event = _loose.decode(payload)
-        except _MALFORMED:
+        except MALFORMED:
             raise fault from error
         kind = event.event_type or ""
         if kind == "step.delta" and event.index is not None and event.delta is not None:
@@ -323,17 +323,11 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             open_calls = [key for key, other in self._blocks.items() if other.kind == "function_call"]
             if open_calls:
                 return open_calls[-1], self._blocks[open_calls[-1]]
-        if block is None:
-            which = "stopped" if index in self._stopped else "unknown"
-            raise IllegalEvent(event=f"step.delta of {which} step {index}", state=self._state, source=SOURCE)
-        return index, block
+        return index, self._open_block(index, "step.delta", "step")
 
     def _on_stop(self, event: StepStop) -> None:
         self._move("step.stop", about=f" of step {event.index}")
-        if event.index in self._blocks:
-            self._end_block(event.index)
-        elif event.index not in self._stopped:
-            raise IllegalEvent(event=f"step.stop of unknown step {event.index}", state=self._state, source=SOURCE)
+        self._stop_block(event.index, "step.stop", "step")
 
     def _end(self, block: _Incoming) -> None:
         _END_STEP.get(block.kind, PayloadDecoder._end_whole)(self, block)
@@ -393,10 +387,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             return
         if block.part_index < 0:
             self._start_part(block)
-        offsets, seen = block.offsets or (Offsets(""), 0)
-        offsets.extend("".join(block.pieces[seen:]))
-        block.offsets = (offsets, len(block.pieces))
-        citation = read_citation(held, offsets)
+        block.offsets = (block.offsets or TextOffsets()).catch_up(block.pieces)
+        citation = CITATIONS.read(held, block.offsets)
         if citation is not None:
             self._events.append(PartDelta(block.part_index, "", citation))
 
@@ -504,7 +496,3 @@ _KNOWN_EVENTS = {kind.__struct_config__.tag for kind in _ON_EVENT}
 _STRICT_DELTAS = {
     kind.__struct_config__.tag for kind in (TextDelta, ArgumentsDelta, SummaryDelta, SignatureDelta, AnnotationDelta)
 }
-
-
-def _not_an_event(error: Exception) -> DecodeError:
-    return DecodeError(path="$", expected="an event", got=str(error), source=SOURCE)

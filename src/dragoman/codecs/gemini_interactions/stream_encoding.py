@@ -20,9 +20,10 @@ from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.parts import PartEncoder
 from dragoman.codecs.gemini_interactions.profile import FAMILY, InteractionsProfile
 from dragoman.codecs.gemini_interactions.response import encode_finish, encode_usage
-from dragoman.codecs.gemini_interactions.steps import Offsets, own, write_annotation
+from dragoman.codecs.gemini_interactions.steps import CITATIONS, own
 from dragoman.codecs.google_errors import encode_event_error
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.codecs.timestamps import write_time
 from dragoman.ir import (
     AnyPart,
@@ -64,6 +65,7 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
+    refusals_as_text: ClassVar[str] = "this API has no refusals: it crosses as text"
 
     def __init__(
         self,
@@ -80,7 +82,7 @@ class EventEncoder(SequentialEncoder):
         self._own_texts: dict[int, list[str]] = {}
         self.texts = self._own_texts
         """What the parts have said, by index: for the places of citations."""
-        self._offsets: dict[int, tuple[Offsets, int]] = {}
+        self._offsets: dict[int, TextOffsets] = {}
 
     def fragment(self, index: int, text: str) -> bytes:
         """More text of a part."""
@@ -141,17 +143,9 @@ class EventEncoder(SequentialEncoder):
         content = part.part
         if getattr(content, "cache", None) is not None and isinstance(content, Text | ToolCall):
             self._log.drop(content, "cache", "cache mark", "prompts are cached automatically by this API")
-        if isinstance(content, ToolCall):
-            return self._open_call(part)
-        if isinstance(content, Refusal):
-            self._log.degrade(content, "", "refusal", "this API has no refusals: it crosses as text")
-        out: list[bytes] = []
         if isinstance(content, Text | Reasoning | Refusal) and content.text:
             self._own_texts.setdefault(part.index, []).append(content.text)
-            out += self._flow(part, content.text)
-        for citation in content.citations if isinstance(content, Text) else ():
-            out += self._cite(part, citation)
-        return out
+        return super()._open(part)
 
     def _start_flow(self, part: Outgoing) -> list[bytes]:
         content = part.part
@@ -169,16 +163,10 @@ class EventEncoder(SequentialEncoder):
         return part.head + encode_json(text) + (self._numbered(part.tail) if self._stores else part.tail)
 
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]:
-        offsets, seen = self._offsets.get(part.index) or (Offsets(""), 0)
-        pieces = self.texts.get(part.index, [])
-        offsets.extend("".join(pieces[seen:]))
-        self._offsets[part.index] = (offsets, len(pieces))
-        annotation = write_annotation(citation, offsets, offsets.length) if isinstance(part.part, Text) else None
+        offsets = self._offsets.setdefault(part.index, TextOffsets()).catch_up(self.texts.get(part.index, []))
+        annotation = CITATIONS.write_reporting(part.part, citation, offsets.length, self._log, offsets)
         if annotation is None:
-            self._log.drop(part.part, "citations", "citation", "this API cites its own files and web pages")
             return []
-        if citation.cited_text is not None and "~annotation" not in own(citation.metadata):
-            self._log.degrade(part.part, "citations", "text of a citation", "annotations tell the page only")
         out = [] if part.block >= 0 else self._start_flow(part)
         return [*out, self._delta(part.block, "text_annotation_delta", annotations=[annotation])]
 
@@ -194,9 +182,6 @@ class EventEncoder(SequentialEncoder):
             signature = _entries(encode_json(step)).get("signature")
             out += [] if signature is None else [self._delta(part.block, "thought_signature", signature=signature)]
         return out
-
-    def _tell_empty(self, part: Outgoing) -> list[bytes]:
-        return [*self._start_flow(part), self._stop(part.block)]
 
     def _spell(self, block: WireValue) -> list[bytes]:
         """Writes a complete step as the sequence of events that a client of a stream expects."""

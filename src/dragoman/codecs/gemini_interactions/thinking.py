@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.gemini_interactions.profile import FAMILY, LEVELS, LEVELS_OF
+from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import GenerationConfig
+from dragoman.codecs.google_models import ThinkingRule, fit_level, thinking_rule
 from dragoman.codecs.reasoning_effort import effort_of_budget
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import Extra
@@ -17,7 +18,6 @@ from dragoman.losses import LossLog
 
 _VISIBLE = {"auto": True, "none": False}
 _SUMMARIES = {True: "auto", False: "none"}
-_HIGHER = {"xhigh": "high", "max": "high"}
 
 
 def decode_reasoning(config: GenerationConfig) -> ReasoningSettings | None:
@@ -41,35 +41,23 @@ def encode_reasoning(request: Request, log: LossLog) -> tuple[Any, Any]:
     if request.origin == FAMILY:
         summaries: Any = UNSET if settings.visible is None else _SUMMARIES[settings.visible]
         return UNSET if settings.effort is None else settings.effort, notes.get("thinking_summaries", summaries)
-    model = request.model or ""
-    levels = next(levels for pattern, levels in LEVELS_OF if pattern.search(model))
-    if not levels:
+    rule = thinking_rule(request.model)
+    if rule.by == "nothing":
         if settings.mode != "off":
             log.drop(request, "reasoning", "reasoning settings", "this model does not think")
         return UNSET, UNSET
-    level = _level(settings, levels, request, log)
+    level = _level(settings, rule, request, log)
     return level, UNSET if settings.visible is None else _SUMMARIES[settings.visible]
 
 
-def _level(settings: ReasoningSettings, levels: tuple[str, ...], request: Request, log: LossLog) -> Any:
+def _level(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> Any:
     effort, budget = settings.effort, settings.budget_tokens
     if effort is None and budget is not None and budget > 0:
         effort = effort_of_budget(budget, request, log)
     elif effort is not None and budget is not None:
         log.drop(request, "reasoning.budget_tokens", "reasoning budget", "this API takes a level, no budget")
     if settings.mode == "off" and effort in {None, "none"}:
-        log.degrade(request, "reasoning.mode", "reasoning off", f"this API has no such switch: level {levels[0]}")
-        return levels[0]
-    if effort is None:
-        return UNSET
-    lowered = effort.lower()
-    level = _HIGHER.get(lowered, lowered)
-    if level == "none":
-        level = levels[0]
-    if level not in LEVELS:
-        log.drop(request, "reasoning.effort", f"effort {effort!r}", "no level of this API says that")
-        return UNSET
-    least = level if level in levels else levels[0]
-    if least != effort:
-        log.degrade(request, "reasoning.effort", f"effort {effort!r}", f"sent as level {least}")
-    return least
+        log.degrade(request, "reasoning.mode", "reasoning off", f"this API has no such switch: level {rule.lowest}")
+        return rule.lowest
+    level = None if effort is None else fit_level(effort, rule, request, log)
+    return UNSET if level is None else level

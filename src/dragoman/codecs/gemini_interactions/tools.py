@@ -21,11 +21,13 @@ from dragoman.codecs.google_vocabulary import member_as_tool, tool_as_member
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_tools import parameters_of_custom
+from dragoman.codecs.tuple_schemas import without_tuples
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import WITHIN, Extra
-from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
-from dragoman.ir.values import encode_json, parse_json, to_raw
+from dragoman.ir.requests import definition_held, parameters_held, schema_held
+from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -64,22 +66,16 @@ def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False)
     return (_NATIVE_WRITER if native else _WRITER).write(tools, log)
 
 
-_FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
-
-
 def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
-    if isinstance(tool, ProviderTool):
-        return _encode_provider_tool(tool, log)
     if isinstance(tool, CustomTool):
-        log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
-        if format_held(tool) is not None:
-            log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
-        return ToolWire("function", tool.name, tool.description, _FREE_TEXT)
+        return ToolWire("function", tool.name, tool.description, parameters_of_custom(tool, log))
     if tool.cache is not None:
         log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+    if isinstance(tool, ProviderTool):
+        return _encode_provider_tool(tool, log)
     held = parameters_held(tool)
     if held is not None and not native:
-        held = _without_tuples(held, tool, log)
+        held = without_tuples(held, tool, log)
     if held is None or (type(held) is Raw and bytes(held) == b"null" and not native):
         held = UNSET
     wire = ToolWire("function", tool.name, tool.description, held)
@@ -88,8 +84,6 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
 
 
 def _encode_provider_tool(tool: ProviderTool, log: LossLog) -> WireValue:
-    if tool.cache is not None:
-        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
     if tool.origin == FAMILY:
         return definition_held(tool)
     if tool.definition is None:
@@ -99,39 +93,6 @@ def _encode_provider_tool(tool: ProviderTool, log: LossLog) -> WireValue:
     if translated is None:
         log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return translated
-
-
-def _without_tuples(held: Any, tool: ToolDefinition, log: LossLog) -> Any:
-    """One `items` that is a list makes the API refuse the whole request, without naming the tool."""
-    raw = to_raw(held)
-    if b'"items"' not in bytes(raw):
-        return held
-    schema, changed = _rewritten(parse_json(raw))
-    if not changed:
-        return held
-    log.degrade(tool, "parameters", "list of item schemas", "this API refuses tuples: each item may be any of them")
-    return Raw(encode_json(schema))
-
-
-def _rewritten(schema: Any) -> tuple[Any, bool]:
-    if isinstance(schema, list):
-        pairs = [_rewritten(item) for item in schema]
-        return [item for item, _ in pairs], any(changed for _, changed in pairs)
-    if not isinstance(schema, dict):
-        return schema, False
-    changed = False
-    rewritten: dict[str, Any] = {}
-    for key, value in schema.items():
-        inner, inner_changed = _rewritten(value)
-        changed = changed or inner_changed
-        if key == "items" and isinstance(inner, list):
-            changed = True
-            rewritten["items"] = {"anyOf": inner} if inner else {}
-            rewritten.setdefault("minItems", len(inner))
-            rewritten.setdefault("maxItems", len(inner))
-        else:
-            rewritten[key] = inner
-    return rewritten, changed
 
 
 _WRITER = ToolWriter(partial(_encode_tool, native=False))

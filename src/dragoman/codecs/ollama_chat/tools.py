@@ -15,11 +15,12 @@ from dragoman.codecs.ollama_chat.profile import DECORATION, FAMILY, READ_KEYWORD
 from dragoman.codecs.ollama_chat.wire import ALIASES, FunctionDefinition
 from dragoman.codecs.ollama_chat.wire import Tool as ToolWire
 from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.requests import definition_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
@@ -90,15 +91,10 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
 
 _WRITERS = {native: ToolWriter(partial(_encode_tool, native=native)) for native in (True, False)}
 
-_FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
-
 
 def _encode_custom(tool: CustomTool, log: LossLog) -> WireValue:
-    log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
-    if format_held(tool) is not None:
-        log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
     description: Any = UNSET if tool.description is None else tool.description
-    return ToolWire("function", FunctionDefinition(tool.name, description, _FREE_TEXT))
+    return ToolWire("function", FunctionDefinition(tool.name, description, parameters_of_custom(tool, log)))
 
 
 # ── schemas ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from dragoman.codecs.annotations import AnnotationFormat
 from dragoman.codecs.cache_breakpoints import with_breakpoint
 from dragoman.codecs.media import audio_format, audio_type, data_url, is_refused_image, split_data_url
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -110,7 +111,7 @@ def _decode_output_text(wire: OutputText, *, assistant: bool) -> Text:
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     citations: tuple[Citation, ...] = ()
     if wire.annotations is not UNSET:
-        citations = read_annotations(wire.annotations)
+        citations = CITATIONS.read_all(wire.annotations)
         if not citations:
             notes[ANNOTATIONS] = wire.annotations
     if wire.logprobs is not UNSET:
@@ -196,63 +197,14 @@ def decode_part(wire: ContentPart, *, assistant: bool = False) -> AnyPart:
 
 # ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-_KNOWN_KEYS = frozenset({"type", "url", "title", "filename", "start_index", "end_index", "index"})
-
-
-def read_annotations(held: Raw) -> tuple[Citation, ...]:
-    """Annotations of all four kinds; nothing when the list is empty or holds anything but objects."""
-    if bytes(held) == b"[]" or bytes(held)[:1] != b"[":
-        return ()
-    citations = [read_annotation(raw) for raw in _raws(held)]
-    return () if None in citations else tuple(citation for citation in citations if citation is not None)
-
-
-def read_annotation(raw: Raw) -> Citation | None:
-    found = parse_json(raw)
-    if not isinstance(found, dict):
-        return None
-
-    def get(key: str, kind: type) -> Any:
-        return found[key] if isinstance(found.get(key), kind) else None
-
-    private = {key: Raw(encode_json(value)) for key, value in found.items() if key not in _KNOWN_KEYS}
-    return Citation(
-        get("url", str),
-        get("title", str) or get("filename", str),
-        None,
-        get("start_index", int),
-        get("end_index", int),
-        {FAMILY: {"~annotation": raw, **private}},
-    )
-
-
-def write_annotations(part: Text, log: LossLog) -> list[WireValue]:
-    annotations: list[WireValue] = []
-    for citation in part.citations:
-        annotation = write_annotation(citation, len(part.text))
-        if annotation is None:
-            log.drop(part, "citations", "citation of a document", "annotations of this API cite its own files only")
-            continue
-        if citation.cited_text is not None:
-            log.degrade(part, "citations", "text of a citation", "annotations of this API tell the page only")
-        annotations.append(annotation)
-    return annotations
-
-
-def write_annotation(citation: Citation, length: int) -> WireValue:
-    """None for what has no web page: files are cited by ids of the vendor's own store."""
-    noted = own(citation.metadata).get("~annotation")
-    if noted is not None:
-        return noted
-    if citation.url is None:
-        return None
-    return {
-        "type": "url_citation",
-        "start_index": 0 if citation.start is None else citation.start,
-        "end_index": length if citation.end is None else citation.end,
-        "url": citation.url,
-        "title": citation.title or "",
-    }
+CITATIONS = AnnotationFormat(
+    FAMILY,
+    frozenset({"type", "url", "title", "filename", "start_index", "end_index", "index"}),
+    ("url",),
+    ("title", "filename"),
+    "annotations of this API cite its own files only",
+    always_titled=True,
+)
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -306,7 +258,7 @@ class PartEncoder(Struct, eq=False, gc=False):
         return spliced(InputText(part.text), notes)
 
     def _encode_output_text(self, part: Text, notes: Extra) -> WireValue:
-        annotations: Any = write_annotations(part, self._log) if part.citations else UNSET
+        annotations: Any = CITATIONS.write_all(part, self._log) if part.citations else UNSET
         wire = OutputText(part.text, UNSET if annotations is UNSET else Raw(encode_json(annotations)))
         return spliced(wire, notes) if notes else wire
 

@@ -24,7 +24,7 @@ from dragoman.codecs.openai_responses.errors import decode_failure
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS, SUMMARY_BREAK, qualified_name
 from dragoman.codecs.openai_responses.messages import MessageDecoder, read_item
-from dragoman.codecs.openai_responses.parts import NULL, own, read_annotation
+from dragoman.codecs.openai_responses.parts import CITATIONS, NULL, own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.response import decode_finish, decode_usage, metadata_of
 from dragoman.codecs.openai_responses.server_items import OUTCOME, read_head
@@ -587,7 +587,7 @@ class PayloadDecoder(Struct):
         flow = None if slot is None or slot.done else slot.flows.get(event.content_index or 0)
         if flow is None or flow.kind is not Text or event.annotation is UNSET:
             return
-        citation: Citation | None = read_annotation(event.annotation)
+        citation: Citation | None = CITATIONS.read(event.annotation)
         if citation is not None:
             flow.cited += 1
             self._events.append(PartDelta(flow.part_index, "", citation))

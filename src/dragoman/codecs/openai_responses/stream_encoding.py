@@ -26,7 +26,7 @@ from dragoman.codecs.openai_responses.errors import decode_failure, encode_failu
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.items import ID, named_in_space
 from dragoman.codecs.openai_responses.messages import MessageEncoder
-from dragoman.codecs.openai_responses.parts import own, write_annotation
+from dragoman.codecs.openai_responses.parts import CITATIONS, own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.response import (
     INVENTED_ID,
@@ -345,15 +345,10 @@ class EventEncoder:
         return [*out, self._flow(outgoing, event.text)]
 
     def _cite(self, outgoing: _Outgoing, citation: Citation) -> list[bytes]:
-        annotation = write_annotation(citation, sum(map(len, outgoing.pieces)))
-        if annotation is None or not isinstance(outgoing.part, Text):
-            why = "annotations of this API cite its own files only"
-            self._log.drop(outgoing.part, "citations", "citation of a document", why)
+        length = sum(map(len, outgoing.pieces)) if citation.end is None else 0
+        annotation = CITATIONS.write_reporting(outgoing.part, citation, length, self._log)
+        if annotation is None:
             return []
-        if citation.cited_text is not None:
-            self._log.degrade(
-                outgoing.part, "citations", "text of a citation", "annotations of this API tell the page only"
-            )
         outgoing.citations.append(annotation)
         fields = (outgoing.place, len(outgoing.citations) - 1, json_line(annotation))
         return [

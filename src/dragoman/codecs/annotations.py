@@ -1,0 +1,91 @@
+"""Citations as a flat list of `url_citation` objects beside a text, as Responses and Interactions have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.codecs.reading import WireValue
+from dragoman.codecs.text_offsets import TextOffsets
+from dragoman.ir import AnyPart, Citation, Text
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+NOTE = "~annotation"
+"""Note on a citation: the annotation as it was written."""
+
+_raws = msgspec.json.Decoder(list[Raw]).decode
+
+
+class AnnotationFormat(Struct, frozen=True):
+    """How one API writes annotations. Places are characters, or UTF-8 bytes where `TextOffsets` are given."""
+
+    family: str
+    known: frozenset[str]
+    """Keys that a citation says; others are private to the family."""
+    urls: tuple[str, ...]
+    titles: tuple[str, ...]
+    """The keys that name the source, the first that is there counts."""
+    uncited: str
+    """Why a citation without a web page is lost."""
+    always_titled: bool = False
+
+    def read_all(self, held: Raw, text: str | None = None) -> tuple[Citation, ...]:
+        """Annotations of all kinds; nothing when the list is empty or holds anything but objects."""
+        if bytes(held)[:1] != b"[":
+            return ()
+        offsets = None if text is None else TextOffsets(text)
+        citations = [self.read(raw, offsets) for raw in _raws(held)]
+        return () if None in citations else tuple(citation for citation in citations if citation is not None)
+
+    def read(self, raw: Raw, offsets: TextOffsets | None = None) -> Citation | None:
+        found = parse_json(raw)
+        if not isinstance(found, dict):
+            return None
+
+        def get(*keys: str, kind: type = str) -> Any:
+            return next((found[key] for key in keys if isinstance(found.get(key), kind) and found[key] != ""), None)
+
+        start, end = get("start_index", kind=int), get("end_index", kind=int)
+        if offsets is not None:
+            start = None if end is None else offsets.characters(start or 0)
+            end = None if end is None else offsets.characters(end)
+            if start is None or end is None or start > end:
+                start = end = None
+        private = {key: Raw(encode_json(value)) for key, value in found.items() if key not in self.known}
+        return Citation(get(*self.urls), get(*self.titles), None, start, end, {self.family: {NOTE: raw, **private}})
+
+    def write(self, citation: Citation, length: int, offsets: TextOffsets | None = None) -> WireValue:
+        """None for what has no web page."""
+        noted = (citation.metadata or {}).get(self.family, {}).get(NOTE)
+        if noted is not None:
+            return noted
+        if citation.url is None:
+            return None
+        start = 0 if citation.start is None else citation.start
+        end = length if citation.end is None else citation.end
+        if offsets is not None:
+            start, end = offsets.bytes(start), offsets.bytes(end)
+        annotation = {"type": "url_citation", "start_index": start, "end_index": end, "url": citation.url}
+        if citation.title is not None or self.always_titled:
+            annotation["title"] = citation.title or ""
+        return annotation
+
+    def write_all(self, part: Text, log: LossLog, offsets: TextOffsets | None = None) -> list[WireValue]:
+        """The annotations of a text; what they do not say is in the log."""
+        length = len(part.text)
+        written = [self.write_reporting(part, citation, length, log, offsets) for citation in part.citations]
+        return [annotation for annotation in written if annotation is not None]
+
+    def write_reporting(
+        self, part: AnyPart, citation: Citation, length: int, log: LossLog, offsets: TextOffsets | None = None
+    ) -> WireValue:
+        """The annotation, with what it does not say in the log; None when it says nothing."""
+        annotation = self.write(citation, length, offsets) if isinstance(part, Text) else None
+        if annotation is None:
+            log.drop(part, "citations", "citation of a document", self.uncited)
+        elif citation.cited_text is not None and NOTE not in (citation.metadata or {}).get(self.family, {}):
+            log.degrade(part, "citations", "text of a citation", "annotations of this API tell the page only")
+        return annotation

@@ -1,0 +1,49 @@
+"""System messages for APIs that take one string at the front."""
+
+from __future__ import annotations
+
+from dragoman.ir import Message, Text
+from dragoman.ir.messages import content_held
+from dragoman.losses import LossLog
+
+_PLAIN = "system instructions of this API are plain text"
+_LOST = {
+    "cache": ("cache mark", "prompts are cached automatically by this API"),
+    "citations": ("citations", _PLAIN),
+    "signature": ("signature", _PLAIN),
+}
+
+
+def split_system(messages: tuple[Message, ...], log: LossLog) -> tuple[str | None, tuple[Message, ...]]:
+    """All system text as one string, and the other messages."""
+    texts: list[str] = []
+    rest: list[Message] = []
+    for message in messages:
+        if message.role != "system":
+            rest.append(message)
+            continue
+        if rest:
+            log.degrade(message, "", "place of a system message", "this API has one field for it, at the front")
+        if message.name is not None:
+            log.drop(message, "name", "name of the speaker", "this API has no such field")
+        texts += _texts_of(message, log)
+    if len(texts) > 1:
+        first = next(message for message in messages if message.role == "system")
+        log.degrade(first, "", f"{len(texts)} system texts", "joined by blank lines: this API takes one string")
+    return "\n\n".join(texts) if texts else None, tuple(rest)
+
+
+def _texts_of(message: Message, log: LossLog) -> list[str]:
+    content = content_held(message)
+    if type(content) is str:
+        return [content]
+    texts: list[str] = []
+    for part in message.parts:
+        if not isinstance(part, Text):
+            log.drop(part, "", type(part).__name__.lower(), _PLAIN)
+            continue
+        for field, (what, why) in _LOST.items():
+            if getattr(part, field):
+                log.drop(part, field, what, why)
+        texts.append(part.text)
+    return texts

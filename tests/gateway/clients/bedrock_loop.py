@@ -1,0 +1,50 @@
+"""A tool loop with ChatBedrock of langchain-aws, which asks InvokeModel: answers as JSON. It knows nothing of dragoman."""
+
+import json
+import sys
+
+from langchain_aws import ChatBedrock
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import tool
+
+
+def answer(asked, question, weather):
+    @tool
+    def get_weather(city: str) -> str:
+        """Weather of a city."""
+        return weather[city]
+
+    # As with an inference profile, whose name says neither the vendor nor the model: without them it sends no tools.
+    named = {"provider": "anthropic", "base_model": "anthropic.claude-sonnet-4-5-20250929-v1:0"}
+    model = ChatBedrock(model=asked["model"], max_tokens=2000, **named).bind_tools([get_weather])
+    history = [HumanMessage(question)]
+    while True:
+        message = _streamed(model, history) if asked["streamed"] else model.invoke(history)
+        history.append(message)
+        if not message.tool_calls:
+            return message.text
+        history.extend(
+            ToolMessage(get_weather.invoke(call["args"]), tool_call_id=call["id"], name=call["name"])
+            for call in message.tool_calls
+        )
+
+
+def _streamed(model, history):
+    whole = None
+    for chunk in model.stream(history):
+        whole = chunk if whole is None else whole + chunk
+    return whole
+
+
+def main():
+    given = json.loads(sys.argv[1])
+    answers = []
+    for case in given["cases"]:
+        try:
+            answers.append(answer(case, given["question"], given["weather"]))
+        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
+            answers.append(f"{type(error).__name__}: {error}"[:600])
+    print(json.dumps(answers))
+
+
+main()
