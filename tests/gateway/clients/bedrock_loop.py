@@ -1,4 +1,4 @@
-"""A tool loop with ChatBedrock of langchain-aws, which asks InvokeModel: answers as JSON. It knows nothing of dragoman."""
+"""A tool loop with ChatBedrock of langchain-aws, by InvokeModel: answers as JSON. It knows nothing of dragoman."""
 
 import json
 import sys
