@@ -47,6 +47,7 @@ _WORD_OF: dict[FinishReason, str] = {
     "error": "failed",
     "unknown": "incomplete",
 }
+_DECODE_FINISH = STATUSES
 _EXACT = frozenset({"stop", "tool_calls", "length", "error"})
 
 
@@ -57,7 +58,7 @@ def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | Un
     """
     if status in UNFINISHED:  # what is still to come is no success
         return Finish("error", status)
-    reason: FinishReason = "stop" if status is None else STATUSES.get(status, "unknown")
+    reason: FinishReason = "stop" if status is None else _DECODE_FINISH.get(status, "unknown")
     if reason in {"stop", "tool_calls"}:
         calls = any(type(part) is ToolCall for part in parts)
         reason = "tool_calls" if calls else "pause" if reason == "tool_calls" else "stop"
@@ -171,6 +172,7 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
     if notes is not None:
         return _encode_native(completion, notes, steps, usage)
     status = encode_finish(completion.finish, log, completion)
+    failure = failure_of(completion.finish or Finish("error", "no answer"))
     time = Raw(encode_json(write_time(completion.created)))
     if completion.model is None:
         log.note(completion, "model", "empty model name", "an answer of this API names its model")
@@ -183,13 +185,9 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
         time,
         steps=steps,
         usage=usage,
-        errors=UNSET if status != "failed" else Raw(encode_json([_error_of(completion)])),
+        errors=UNSET if status != "failed" else Raw(encode_json([encode_event_error(failure, FAMILY)])),
     )
     return Encoded(encode_json(wire))
-
-
-def _error_of(completion: Completion) -> Any:
-    return encode_event_error(failure_of(completion.finish or Finish("error", "no answer")), FAMILY)
 
 
 def _encode_native(completion: Completion, notes: Extra, steps: list[WireValue], usage: Any) -> Encoded:

@@ -63,7 +63,7 @@ decode_tools = ToolReader(ToolWire, "gemini-interactions request", _decode_tool,
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> WireValue:
     """The list on the wire, or None when no tool is left."""
-    return (_NATIVE_WRITER if native else _WRITER).write(tools, log)
+    return _WRITERS[native].write(tools, log)
 
 
 def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
@@ -95,8 +95,7 @@ def _encode_provider_tool(tool: ProviderTool, log: LossLog) -> WireValue:
     return translated
 
 
-_WRITER = ToolWriter(partial(_encode_tool, native=False))
-_NATIVE_WRITER = ToolWriter(partial(_encode_tool, native=True))
+_WRITERS = {native: ToolWriter(partial(_encode_tool, native=native)) for native in (True, False)}
 
 # ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
 
