@@ -55,6 +55,7 @@ class AdaptedExchange(Exchange):
         self._adapter = adapter
         self.head = inner.head
         self.body = b""
+        self.digest = inner.digest
 
     @property
     def also(self) -> Mapping[str, str]:
