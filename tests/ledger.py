@@ -319,6 +319,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
         "cache",
         "Equal requests to a model get one answer, whole or streamed, in each client's format; never a bad one.",
     ),
+    ("embeddings", "Texts are embedded by any provider for a client of any API, with vendors' SDKs on both sides."),
     ("token-budget", "A key has a budget in currency, in tokens, or both; requests under way reserve both."),
     (
         "operations",

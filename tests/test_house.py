@@ -91,6 +91,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "profile": frozenset({"errors", "ir"}),
     "schema": frozenset({"errors", "ir"}),
     "catalogue": frozenset({"errors", "ir"}),
+    "embeddings": frozenset({"errors", "ir", "losses"}),
     "codecs": frozenset({"errors", "ir", "losses", "profile", "schema", "catalogue"}),
     "passes": frozenset({"errors", "ir", "losses", "profile", "schema"}),
     "translate": frozenset({"errors", "ir", "losses", "profile", "codecs", "passes"}),

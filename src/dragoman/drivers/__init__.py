@@ -11,6 +11,7 @@ from dragoman.drivers.base import (
     StreamResult,
     result_of,
 )
+from dragoman.drivers.embed import EmbeddingResult
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.retries import RetryNotice, RetryPolicy
 from dragoman.drivers.scripted import EchoDriver, Scripted, ScriptedDriver
@@ -21,6 +22,7 @@ __all__ = [
     "Defaults",
     "Driver",
     "EchoDriver",
+    "EmbeddingResult",
     "FinishReason",
     "QueryResult",
     "RawExchange",

@@ -86,6 +86,8 @@ class Provider(Struct, frozen=True, kw_only=True):
     lasting: Callable[[Failure], bool] = _passes
     """Whether a rate limit is a quota that no wait within reason renews."""
     listing: Listing | None = None
+    embeddings: str = ""
+    """The dialect of `dragoman.embeddings` in which it embeds texts; empty: it does not."""
     extra: str = ""
     """The extra with the package it needs, where it needs one."""
     example: str = ""
@@ -177,6 +179,7 @@ _AZURE_IDS = ("apim-request-id", "x-request-id")
 _OWN: tuple[Provider, ...] = (
     Provider(
         name="openai",
+        embeddings="openai",
         title="OpenAI (Responses)",
         format="openai-responses",
         base_url="https://api.openai.com/v1",
@@ -188,6 +191,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="openai-chat",
+        embeddings="openai",
         title="OpenAI (Chat Completions)",
         format="openai-chat",
         base_url="https://api.openai.com/v1",
@@ -213,6 +217,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="gemini",
+        embeddings="gemini",
         title="Google Gemini (developer API)",
         format="gemini",
         base_url="https://generativelanguage.googleapis.com",
@@ -225,6 +230,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="vertex",
+        embeddings="vertex",
         title="Google Vertex AI",
         format="vertex",
         base_url="{host}",
@@ -241,6 +247,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="gemini-interactions",
+        embeddings="gemini",
         title="Google Gemini (Interactions)",
         format="gemini-interactions",
         base_url="https://generativelanguage.googleapis.com",
@@ -254,6 +261,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="vertex-interactions",
+        embeddings="vertex",
         title="Google Vertex AI (Interactions)",
         format="gemini-interactions",
         profile="VERTEX_PROFILE",
@@ -286,6 +294,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="cohere",
+        embeddings="cohere",
         title="Cohere",
         format="cohere-chat",
         base_url="https://api.cohere.com",
@@ -296,6 +305,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="ollama",
+        embeddings="ollama",
         title="Ollama",
         format="ollama-chat",
         base_url="http://127.0.0.1:11434",
@@ -307,6 +317,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="local",
+        embeddings="openai",
         title="A model in a process of our own (llama.cpp)",
         format="openai-chat",
         profile="LLAMA_CPP",
@@ -320,6 +331,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="bedrock",
+        embeddings="bedrock",
         title="Amazon Bedrock (Converse)",
         format="bedrock-converse",
         base_url="https://bedrock-runtime.{region}.amazonaws.com",
@@ -340,6 +352,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="azure",
+        embeddings="openai",
         title="Azure OpenAI (Chat Completions)",
         format="openai-chat",
         base_url="",
@@ -356,6 +369,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="azure-responses",
+        embeddings="openai",
         title="Azure OpenAI (Responses)",
         format="openai-responses",
         base_url="",
@@ -385,10 +399,19 @@ class _Compatible(Struct, frozen=True):
     key_required: bool = True
     counts_on_request: bool = True
     """Whether a stream must be asked for its token counts."""
+    embeddings: str = "openai"
 
 
 _COMPATIBLE: tuple[_Compatible, ...] = (
-    _Compatible("groq", "Groq", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",), "GROQ", "openai/gpt-oss-120b"),
+    _Compatible(
+        "groq",
+        "Groq",
+        "https://api.groq.com/openai/v1",
+        ("GROQ_API_KEY",),
+        "GROQ",
+        "openai/gpt-oss-120b",
+        embeddings="",
+    ),
     _Compatible(
         "mistral",
         "Mistral",
@@ -398,11 +421,18 @@ _COMPATIBLE: tuple[_Compatible, ...] = (
         "mistral-medium-latest",
         # It refuses keys it does not know.
         counts_on_request=False,
+        embeddings="mistral",
     ),
     _Compatible(
-        "deepseek", "DeepSeek", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), "DEEPSEEK", "deepseek-chat"
+        "deepseek",
+        "DeepSeek",
+        "https://api.deepseek.com/v1",
+        ("DEEPSEEK_API_KEY",),
+        "DEEPSEEK",
+        "deepseek-chat",
+        embeddings="",
     ),
-    _Compatible("xai", "xAI", "https://api.x.ai/v1", ("XAI_API_KEY",), "XAI", "grok-4"),
+    _Compatible("xai", "xAI", "https://api.x.ai/v1", ("XAI_API_KEY",), "XAI", "grok-4", embeddings=""),
     _Compatible(
         "openrouter",
         "OpenRouter",
@@ -413,8 +443,8 @@ _COMPATIBLE: tuple[_Compatible, ...] = (
     ),
     _Compatible("together", "Together AI", "https://api.together.xyz/v1", ("TOGETHER_API_KEY",)),
     _Compatible("fireworks", "Fireworks AI", "https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
-    _Compatible("cerebras", "Cerebras", "https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",)),
-    _Compatible("moonshot", "Moonshot AI", "https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",)),
+    _Compatible("cerebras", "Cerebras", "https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",), embeddings=""),
+    _Compatible("moonshot", "Moonshot AI", "https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",), embeddings=""),
     _Compatible("huggingface", "Hugging Face", "https://router.huggingface.co/v1", ("HF_TOKEN",)),
     _Compatible(
         "gemini-openai",
@@ -474,6 +504,7 @@ def _speaks_chat(row: _Compatible) -> Provider:
         key_required=row.key_required,
         stream_keys=_USAGE if row.counts_on_request else {},
         listing=_MODELS,
+        embeddings=row.embeddings,
         example=row.example,
     )
 

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from msgspec import Raw, Struct, structs
 
@@ -53,6 +53,9 @@ from dragoman.losses import LossLog
 from dragoman.passes.answers import legalise_answer
 from dragoman.streams import StreamDecoder
 from dragoman.translate import encode_request_for
+
+if TYPE_CHECKING:
+    from dragoman.drivers.embed import EmbeddingResult, EmbeddingSettings
 
 _FIRST_ERROR = 300
 """Redirects are not followed: a key goes where it was meant to go."""
@@ -174,6 +177,12 @@ class RemoteDriver(TypedQueries):
 
         source = RemoteSource(self.channel, call)
         return StreamResult(source, conclude, provider=self.channel.provider.name, errors=merged.get("errors", "raise"))
+
+    async def embed(self, inputs: str | Sequence[str], **settings: Unpack[EmbeddingSettings]) -> EmbeddingResult:
+        """Vectors of texts, in their order. Raises `NotConfigured` for a provider that does not embed."""
+        from dragoman.drivers.embed import embed  # noqa: PLC0415 - a module that builds on this one
+
+        return await embed(self.channel, self.model, inputs, settings)
 
     async def close(self) -> None:
         await self.channel.transport.close()

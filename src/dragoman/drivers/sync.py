@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from dragoman.codecs.unified_chunks import Chunk
 from dragoman.drivers.base import Choice, Driver, Prompt, QueryResult, Settings, StreamResult, Tool
+from dragoman.drivers.embed import EmbeddingResult, EmbeddingSettings
 from dragoman.drivers.message_dicts import MessageLike
 from dragoman.drivers.typed_output import RETRIES, Ask, OutputMode, TypedResult, query_typed
 from dragoman.ir import AnyEvent
@@ -181,6 +182,11 @@ class SyncDriver:
             return self.driver.stream_query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
 
         return SyncStream(_background.run(start()))
+
+    def embed(self, inputs: str | Sequence[str], **settings: Unpack[EmbeddingSettings]) -> EmbeddingResult:
+        """Raises `AttributeError` for a driver without embeddings, such as a scripted one."""
+        work: Coroutine[Any, Any, EmbeddingResult] = self.driver.embed(inputs, **settings)  # type: ignore[attr-defined]
+        return _background.run(work)
 
     def close(self) -> None:
         _background.run(self.driver.close())

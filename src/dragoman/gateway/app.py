@@ -22,6 +22,7 @@ from dragoman.gateway.client_request import ClientRequest, peek, prepare_count, 
 from dragoman.gateway.config import Config
 from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.costs import PriceList
+from dragoman.gateway.embeddings_endpoint import embed
 from dragoman.gateway.endpoints import Endpoint, Operation, match_endpoint
 from dragoman.gateway.exchange import Application, Exchange, Gone, Unattended
 from dragoman.gateway.expected_cost import ESTIMATE_HEADER, NOTHING_EXPECTED, Expected, estimated, expected_use
@@ -595,13 +596,14 @@ _HANDLERS: Mapping[Operation, Handler] = {
     "generate": Gateway.generate,
     "count": Gateway.count,
     "pass": pass_through,
+    "embed": embed,
     "preflight": Gateway.preflight,
     "none": Gateway.none,
     "method": Gateway.none,
 }
 _SHOWN: frozenset[Operation] = frozenset({"generate", "count", "compact"})
 """The page and traces have these."""
-_COUNTED: frozenset[Operation] = _SHOWN | {"pass"}
+_COUNTED: frozenset[Operation] = _SHOWN | {"pass", "embed"}
 """The log, metrics and the usage of keys have these."""
 
 

@@ -39,9 +39,7 @@ class Rates(Struct, frozen=True, kw_only=True):
         if self.longer is not None and usage.input > self.longer.above:
             return self.longer.cost(usage)
         cached, written, details = usage.cached or 0, usage.cache_written or 0, usage.details
-        if self.input is None or self.output is None:
-            return None
-        if not (cached or written or details):
+        if self.input is not None and self.output is not None and not (cached or written or details):
             return usage.input * self.input + usage.output * self.output
         return self._detailed_cost(usage, cached, written, details or {})
 

@@ -44,6 +44,7 @@ Operation: TypeAlias = Literal[
     "metrics",
     "front",
     "pass",
+    "embed",
     "preflight",
     "none",
     "method",
@@ -67,7 +68,9 @@ class Endpoint(Struct, frozen=True):
     passed: Passed | None = None
     """The row of an endpoint whose bytes pass unchanged."""
     path: str = ""
-    """There: what follows the base URL of a provider."""
+    """There, and of embeddings: what follows the base URL of a provider."""
+    dialect: str = ""
+    """Of `dragoman.embeddings`."""
 
 
 _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
@@ -137,6 +140,43 @@ _OPERATION_OF: Mapping[str, tuple[Operation, bool]] = {
     "invoke": ("generate", False),
     "invoke-with-response-stream": ("generate", True),
 }
+
+
+_EMBEDDING: tuple[tuple[str, str, str, str], ...] = (
+    (r"/(?:openai/)?(?:v1/)?embeddings|/v1beta/openai/embeddings", "openai-chat", "openai", "/embeddings"),
+    (r"/openai/deployments/(?P<model>[^/]+)/embeddings", "openai-chat", "openai", "/embeddings"),
+    (r"/api/embed", "ollama-chat", "ollama", "/api/embed"),
+    (r"/api/embeddings", "ollama-chat", "ollama", "/api/embeddings"),
+    (r"/v2/embed", "cohere-chat", "cohere", "/v2/embed"),
+    (
+        r"/(?:v1|v1beta|v1alpha)/models/(?P<model>.+):embedContent",
+        "gemini",
+        "gemini",
+        "/v1beta/models/{model}:embedContent",
+    ),
+    (
+        r"/(?:v1|v1beta|v1alpha)/models/(?P<model>.+):batchEmbedContents",
+        "gemini",
+        "gemini",
+        "/v1beta/models/{model}:batchEmbedContents",
+    ),
+    (
+        rf"/(?:v1|v1beta1)/{_PROJECT}?{_PUBLISHER}/models/(?P<model>.+):embedContent",
+        "vertex",
+        "vertex",
+        "/v1/publishers/google/models/{model}:embedContent",
+    ),
+    (
+        rf"/(?:v1|v1beta1)/{_PROJECT}?{_PUBLISHER}/models/(?P<model>.+):predict",
+        "vertex",
+        "vertex",
+        "/v1/publishers/google/models/{model}:predict",
+    ),
+    # Bedrock has one address for all models: those that embed are known by their names.
+    (r"/model/(?P<model>[^/]*embed[^/]*)/invoke", "bedrock-converse", "bedrock", "/model/{model}/invoke"),
+)
+"""Paths of embeddings, the client's format, its dialect, and the path after a provider's base URL."""
+_EMBEDDINGS = tuple((re.compile(pattern), format, dialect, path) for pattern, format, dialect, path in _EMBEDDING)
 
 
 class _Pattern(Struct, frozen=True):
@@ -238,11 +278,24 @@ def match_endpoint(head: Head) -> Endpoint:
         return Endpoint(_neighbour(head.path), "preflight")
     if head.path in _MODELS and head.method == "GET":
         return Endpoint(_speaker(head), "models")
+    if head.method == "POST" and "mbed" in head.path and (embedding := _embedding(head.path)) is not None:
+        return embedding
     for pattern in _PATTERNS:
         found = pattern.path.fullmatch(head.path) if pattern.method == head.method else None
         if found is not None:
             return _found(pattern, found.groupdict(""), head)
     return _passed(head) or Endpoint(_neighbour(head.path), "method" if _other_method(head) else "none")
+
+
+def _embedding(path: str) -> Endpoint | None:
+    for pattern, format, dialect, onward in _EMBEDDINGS:
+        found = pattern.fullmatch(path)
+        if found is not None:
+            groups = found.groupdict("")
+            publisher, model = groups.get("publisher", ""), groups.get("model", "")
+            named = unquote(f"{publisher}/{model}" if publisher else model)
+            return Endpoint(format, "embed", named, path=onward, dialect=dialect)
+    return None
 
 
 def _passed(head: Head) -> Endpoint | None:
@@ -286,7 +339,7 @@ def _speaker(head: Head) -> str:
 
 
 def _other_method(head: Head) -> bool:
-    plain = any(path == head.path for _, path in _PLAIN) or head.path in _MODELS
+    plain = any(path == head.path for _, path in _PLAIN) or head.path in _MODELS or _embedding(head.path) is not None
     return plain or any(pattern.path.fullmatch(head.path) for pattern in _PATTERNS) or is_passed(head.path)
 
 

@@ -30,6 +30,7 @@ class Described(Struct, frozen=True):
 
 _GENERATE = "Ask a model"
 _BATCH = "Start a batch of requests"
+_EMBED = "Vectors of texts"
 _COUNT = "Count the tokens of a request"
 _VERTEX = "/v1/projects/{project}/locations/{location}"
 _PASSED: tuple[tuple[str, str, str, str], ...] = (
@@ -111,6 +112,13 @@ DESCRIBED: tuple[Described, ...] = (
     Described("POST", "/model/{model}/converse-stream", "generate", f"{_GENERATE}, streamed", "bedrock-converse"),
     Described("POST", "/model/{model}/count-tokens", "count", _COUNT, "bedrock-converse"),
     Described("POST", "/model/{model}/invoke", "generate", f"{_GENERATE} (Claude on Bedrock)", "anthropic-messages"),
+    Described("POST", "/v1/embeddings", "embed", _EMBED, "openai-chat"),
+    Described("POST", "/v1beta/models/{model}:embedContent", "embed", _EMBED, "gemini"),
+    Described("POST", "/v1beta/models/{model}:batchEmbedContents", "embed", _EMBED, "gemini"),
+    Described("POST", f"{_VERTEX}/publishers/google/models/{{model}}:predict", "embed", _EMBED, "vertex"),
+    Described("POST", "/api/embed", "embed", _EMBED, "ollama-chat"),
+    Described("POST", "/api/embeddings", "embed", "The vector of one text", "ollama-chat"),
+    Described("POST", "/v2/embed", "embed", _EMBED, "cohere-chat"),
     Described("POST", "/v2/chat", "generate", _GENERATE, "cohere-chat"),
     Described("POST", "/api/chat", "generate", _GENERATE, "ollama-chat"),
     Described("POST", "/api/generate", "generate", "Complete one prompt", "ollama-chat"),

@@ -24,6 +24,9 @@ _VENDORS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     for pattern, *providers in (
         (r"(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere|ai21|deepseek|openai|qwen)\.|arn:aws", "bedrock"),
         (r"claude-", "anthropic"),
+        (r"text-embedding-(?:3|ada)", "openai"),
+        (r"text-embedding-\d{3}|text-multilingual-embedding-", "vertex"),
+        (r"embed-(?:v\d|english|multilingual)", "cohere"),
         (r"(?:ft:)?(?:gpt-(?!oss)|chatgpt-|o[134](?:-|$)|codex-)", "openai"),
         (r"(?:models/)?(?:gemini-|gemma-\d)", "gemini", "vertex"),
         (r"grok-", "xai"),

@@ -18,6 +18,7 @@ from dragoman.sim.apis import (
     azure,
     bedrock_converse,
     cohere_chat,
+    embeddings,
     gemini,
     gemini_batches,
     gemini_interactions,
@@ -40,18 +41,18 @@ def _with(api: Api, routes: Sequence[Route]) -> Api:
 
 
 APIS: tuple[Api, ...] = (
-    _with(openai_chat.API, openai_batches.ROUTES),
+    _with(openai_chat.API, (*openai_batches.ROUTES, *embeddings.OPENAI)),
     openai_responses.API,
     azure.API,
     _with(anthropic_messages.API, anthropic_batches.ROUTES),
     anthropic_messages.VERTEX,
-    _with(gemini.GEMINI, gemini_batches.ROUTES),
+    _with(gemini.GEMINI, (*gemini_batches.ROUTES, *embeddings.GEMINI)),
     gemini_interactions.API,
     gemini_interactions.VERTEX,
-    gemini.VERTEX,
-    ollama_chat.API,
-    bedrock_converse.API,
-    cohere_chat.API,
+    _with(gemini.VERTEX, embeddings.VERTEX),
+    _with(ollama_chat.API, embeddings.OLLAMA),
+    _with(bedrock_converse.API, embeddings.BEDROCK),
+    _with(cohere_chat.API, embeddings.COHERE),
 )
 
 # Every API also stands under its own name, for paths that several of them share.

@@ -1,0 +1,61 @@
+"""The dialects by name, and requests that are larger than one of them takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, cast
+
+from msgspec import structs
+
+from dragoman.embeddings import bedrock, cohere, gemini, mistral, ollama, openai, vertex
+from dragoman.embeddings.values import EmbeddingRequest, EmbeddingResponse, Encoding
+from dragoman.errors import UnknownFormat
+
+
+class Dialect(Protocol):
+    """One API for embeddings."""
+
+    NAME: str
+    PATHS: Mapping[str, str]
+    """Where settings stand in a request of this API."""
+    batch_limit: Callable[[str], int]
+    """Texts of one request, by model."""
+    suits: Callable[[bytes, str], bool]
+    """Whether a body of this API can be sent to the model as it is. Raises `DecodeError`."""
+    decode_request: Callable[[bytes, str], EmbeddingRequest]
+    """Raises `DecodeError`. The second is the model, where the path names it."""
+    encode_request: Callable[[EmbeddingRequest, Mapping[str, str]], Encoding]
+    """Raises `EncodeError`. The second are the `PATHS` of the client's dialect, for losses."""
+    decode_response: Callable[[bytes, Mapping[str, str]], EmbeddingResponse]
+    """Raises `DecodeError`. The second are the headers, in lower case."""
+    encode_response: Callable[[EmbeddingResponse, EmbeddingRequest], bytes]
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    one.NAME: cast("Dialect", one) for one in (openai, mistral, gemini, vertex, ollama, cohere, bedrock)
+}
+
+
+def dialect(name: str) -> Dialect:
+    """Raises `UnknownFormat`."""
+    found = DIALECTS.get(name)
+    if found is None:
+        raise UnknownFormat(name, tuple(DIALECTS))
+    return found
+
+
+def split(request: EmbeddingRequest, target: Dialect) -> list[EmbeddingRequest]:
+    """The request in parts that the target takes."""
+    limit, inputs = target.batch_limit(request.model), request.inputs
+    if len(inputs) <= limit:
+        return [request]
+    return [structs.replace(request, inputs=inputs[start : start + limit]) for start in range(0, len(inputs), limit)]
+
+
+def merge(answers: Sequence[EmbeddingResponse]) -> EmbeddingResponse:
+    """The answers to the parts, as one."""
+    if len(answers) == 1:
+        return answers[0]
+    counts = [one.input_tokens for one in answers if one.input_tokens is not None]
+    vectors = tuple(vector for one in answers for vector in one.vectors)
+    return structs.replace(answers[0], vectors=vectors, input_tokens=sum(counts) if counts else None)

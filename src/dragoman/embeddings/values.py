@@ -1,0 +1,127 @@
+"""The values between the APIs, and what all codecs share."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.errors import DecodeError, EncodeError
+from dragoman.losses import Loss
+
+Purpose: TypeAlias = Literal[
+    "query", "document", "similarity", "classification", "clustering", "question", "fact_check", "code_query"
+]
+"""What vectors are for: some models make different ones for queries and for documents."""
+Truncation: TypeAlias = Literal["none", "start", "end"]
+"""What becomes of a text that is too long: an error, or its start or its end is cut off."""
+Vector: TypeAlias = tuple[float, ...]
+T = TypeVar("T")
+_FLOAT = 4
+
+
+class EmbeddingRequest(Struct, frozen=True, kw_only=True):
+    """Texts to embed. A field that is None was not given."""
+
+    model: str = ""
+    inputs: tuple[str | tuple[int, ...], ...]
+    """Texts, or tokens of the model's own tokenizer."""
+    dimensions: int | None = None
+    purpose: Purpose | None = None
+    title: str | None = None
+    """Of a document."""
+    truncation: Truncation | None = None
+    user: str | None = None
+    base64: bool = False
+    """The client wants its numbers as base64 of little-endian float32."""
+    shape: str = ""
+    """Which of several requests of its API the client made; the answer has the same."""
+    extras: Mapping[str, Any] = {}
+    """Keys that only the client's own API has."""
+
+
+class EmbeddingResponse(Struct, frozen=True, kw_only=True):
+    """One vector for each text, in the order of the texts."""
+
+    vectors: tuple[Vector, ...]
+    model: str | None = None
+    input_tokens: int | None = None
+    id: str | None = None
+
+
+class Encoding(Struct, frozen=True):
+    """A body that is ready to send."""
+
+    content: bytes
+    path: str
+    """What follows the base URL of a provider."""
+    losses: tuple[Loss, ...] = ()
+
+
+_SETTINGS = ("dimensions", "purpose", "title", "truncation", "user")
+
+
+def report_losses(
+    request: EmbeddingRequest, taken: frozenset[str], paths: Mapping[str, str], target: str
+) -> tuple[Loss, ...]:
+    """A setting that the target does not take is a loss by construction, and so is every key of the client's own."""
+    why = f"{target} has no such setting"
+    lost = [
+        Loss(paths.get(name, "$"), name, "dropped", why)
+        for name in _SETTINGS
+        if name not in taken and getattr(request, name) is not None
+    ]
+    return (*lost, *(Loss(f"$.{name}", name, "dropped", why) for name in request.extras))
+
+
+def texts_of(request: EmbeddingRequest, target: str) -> list[str]:
+    """Raises `EncodeError` for tokens, which no other model understands."""
+    texts = [one for one in request.inputs if isinstance(one, str)]
+    if len(texts) != len(request.inputs):
+        raise EncodeError(path="$.input", reason="takes texts only, and this input is tokens", target=target)
+    return texts
+
+
+def read_wire(body: bytes, kind: type[T], source: str) -> T:
+    """Raises `DecodeError`, with the path of what is wrong."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        words, _, where = str(error).partition(" - at `")
+        path = where.rstrip("`") or "$"
+        raise DecodeError(path=path, expected="a body of this API", got=words, source=source) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(path="$", expected="JSON", got=str(error), source=source) from None
+
+
+def extras_of(body: bytes, kind: type[Struct]) -> dict[str, Any]:
+    """Top-level keys that the wire struct does not know."""
+    given: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
+    known = {field.encode_name for field in msgspec.structs.fields(kind)}
+    return {name: value for name, value in given.items() if name not in known and value is not None}
+
+
+def floats_of(text: str, source: str) -> Vector:
+    """Numbers of base64. Raises `DecodeError`."""
+    try:
+        data = b64decode(text, validate=True)
+    except ValueError:
+        data = b"?"
+    if len(data) % _FLOAT:
+        raise DecodeError(path="$", expected="base64 of float32 numbers", got=f"{len(text)} characters", source=source)
+    numbers = array("f", data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return tuple(numbers)
+
+
+def base64_of(vector: Sequence[float]) -> str:
+    numbers = array("f", vector)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return b64encode(numbers.tobytes()).decode()

@@ -1,0 +1,170 @@
+"""Embeddings: a client of any API, a provider of any other.
+
+Where both speak the same, bytes pass unchanged but for the name of a routed model; else the request is translated, in
+as many requests as the provider needs, and its losses are reported like those of other requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from msgspec import Struct, structs
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.drivers.embed import AT_A_TIME, embedding_call
+from dragoman.drivers.providers import PROVIDERS, Target
+from dragoman.drivers.remote import Call, error_of
+from dragoman.drivers.transport import HttpRequest, read_whole
+from dragoman.embeddings import Dialect, EmbeddingResponse, dialect, merge, split
+from dragoman.errors import DecodeError, EncodeError
+from dragoman.gateway.client_request import with_model
+from dragoman.gateway.content_type import BadBody, check_content_type
+from dragoman.gateway.endpoints import Endpoint
+from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.pass_through import back_headers, model_in
+from dragoman.gateway.relay import loss_headers
+from dragoman.gateway.request_records import Record
+from dragoman.gateway.routing import Candidate
+from dragoman.ir import Failure, Usage
+from dragoman.losses import Loss
+
+if TYPE_CHECKING:
+    from dragoman.gateway.app import Gateway
+
+_MOST_PARTS = 256
+"""Requests to a provider for one of a client: some providers take one text in each."""
+_LARGEST_ANSWER = 256 << 20
+_JSON = {"content-type": "application/json"}
+
+
+class _Answered(Struct, frozen=True):
+    body: bytes
+    headers: dict[str, str]
+    usage: Usage | None
+    losses: tuple[Loss, ...] = ()
+
+
+async def embed(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    caller = await gateway.admitted(endpoint, exchange, record)
+    check_content_type(exchange.head)
+    model = endpoint.model or model_in(exchange.body, exchange.head)
+    if not model:
+        raise DecodeError(path="$.model", expected="the name of a model", got="none", source=endpoint.dialect)
+    record.model = model
+    caller.may_use(model)
+    plan = gateway.router.plan(model, endpoint.format)
+    record.route = plan.route
+    able = tuple(one for one in plan.candidates if one.upstream.channel.provider.embeddings)
+    if not able:
+        raise BadBody(_no_embeddings({one.upstream.place for one in plan.candidates}))
+    await gateway.enter_at(caller, record)
+    try:
+
+        async def attempt(candidate: Candidate) -> _Answered:
+            return await _ask(gateway, endpoint, exchange, record, candidate)
+
+        answer = await gateway.relay.first_answer(structs.replace(plan, candidates=able), record, attempt)
+        record.status, record.usage, record.losses = 200, answer.usage, answer.losses
+        record.first_byte, record.complete = time.perf_counter() - record.started, True
+        await gateway.settle(caller, record)
+        exchange.send(200, {**_JSON, **answer.headers, **loss_headers(answer.losses)}, answer.body)
+    finally:
+        caller.leave()
+
+
+def _no_embeddings(asked: set[str]) -> Failure:
+    having = ", ".join(name for name, one in PROVIDERS.items() if one.embeddings)
+    words = f"{', '.join(sorted(asked))} has no API for embeddings. These providers have one: {having}."
+    return Failure("invalid_request", words, 501)
+
+
+async def _ask(
+    gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record, candidate: Candidate
+) -> _Answered:
+    channel = candidate.upstream.channel
+    record.upstream, record.target = candidate.upstream.name, candidate.model
+    record.format = channel.provider.format
+    client, target = dialect(endpoint.dialect), dialect(channel.provider.embeddings)
+    if client is target and _passes_unchanged(endpoint, exchange.body, record.model, candidate):
+        return await _pass_on(gateway, endpoint, exchange, record, candidate)
+    request = client.decode_request(exchange.body, endpoint.model)
+    parts = split(structs.replace(request, model=candidate.model), target)
+    if len(parts) > _MOST_PARTS:
+        words = f"takes {target.batch_limit(candidate.model)} texts at a time, and these would be {len(parts)} requests"
+        raise EncodeError(path="$", reason=words, target=candidate.upstream.name)
+    calls = [embedding_call(channel, part, target, client.PATHS) for part in parts]
+    answer = merge(await _answers(gateway, calls, candidate, target))
+    if len(answer.vectors) != len(request.inputs):
+        words = f"{len(answer.vectors)} vectors for {len(request.inputs)} texts"
+        raise error_of(channel, Failure("server", words, 502))
+    named = structs.replace(answer, model=answer.model or record.model)
+    body = client.encode_response(named, request)
+    return _Answered(body, back_headers({}, record), _usage(answer), calls[0].encoded.losses)
+
+
+def _usage(answer: EmbeddingResponse) -> Usage | None:
+    return None if answer.input_tokens is None else Usage(input=answer.input_tokens)
+
+
+async def _answers(
+    gateway: Gateway, calls: list[Call], candidate: Candidate, target: Dialect
+) -> list[EmbeddingResponse]:
+    turns = asyncio.Semaphore(AT_A_TIME)
+
+    async def one(call: Call) -> EmbeddingResponse:
+        async with turns:
+            body, headers = await _sent(gateway, call, candidate, same=False)
+            try:
+                return target.decode_response(body, headers)
+            except DecodeError as error:
+                words = f"the upstream's answer is not what its format says: {error}"
+                raise error_of(candidate.upstream.channel, Failure("server", words, 502)) from error
+
+    tasks = [asyncio.ensure_future(one(call)) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:  # one that fails ends the others
+        for task in tasks:
+            task.cancel()
+
+
+async def _sent(gateway: Gateway, call: Call, candidate: Candidate, *, same: bool) -> tuple[bytes, dict[str, str]]:
+    opened = await gateway.relay.open(call, candidate, same=same)
+    try:
+        return await read_whole(opened.response, _LARGEST_ANSWER), dict(opened.response.headers)
+    finally:
+        opened.release()
+
+
+# ── the same API on both sides ──
+
+
+def _passes_unchanged(endpoint: Endpoint, body: bytes, model: str, candidate: Candidate) -> bool:
+    """The codec has to write another name where a body repeats it for each text, or where the client's path has it."""
+    same_place = bool(endpoint.model) == ("{model}" in endpoint.path)
+    suits = dialect(endpoint.dialect).suits(body, candidate.model)
+    return suits and same_place and (model == candidate.model or "batchEmbedContents" not in endpoint.path)
+
+
+async def _pass_on(
+    gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record, candidate: Candidate
+) -> _Answered:
+    channel, model = candidate.upstream.channel, candidate.model
+    body = exchange.body if endpoint.model else with_model(exchange.body, record.model, model)
+    path = endpoint.path.format(model=quote(model, safe=""))
+    place = Target(path, model, stream=False, place=channel.place)
+    http = HttpRequest(
+        url=channel.base_url + channel.provider.path(place),
+        headers={**_JSON, **channel.provider.headers, "accept-encoding": "identity", **channel.headers},
+        body=body,
+    )
+    call = structs.replace(Call.about(http, channel.timeouts), encoded=Encoded(body))
+    content, headers = await _sent(gateway, call, candidate, same=True)
+    try:
+        usage = _usage(dialect(endpoint.dialect).decode_response(content, headers))
+    except DecodeError:  # it is the client's to read; only its tokens are not counted
+        usage = None
+    return _Answered(content, back_headers(headers, record), usage)
