@@ -473,3 +473,47 @@ def test_half_a_surrogate_pair_in_a_batch_line_is_refused(source: str) -> None:
     line = b'{"custom_id":"a","url":"/v1/responses","body":{"model":"m","input":"\xed\xa0\x80","x":' + HUGE + b"}}"
     converted = converter_for(ConvertOptions(target="openai-chat", source=source), "fuzz", None).convert(line, 1)
     assert isinstance(converted, Reject)
+
+
+_CALLED = {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", "args": {}}}]}
+_REDACTED = {"reasoningContent": {"redactedContent": "QQ=="}}
+_USED = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}]}
+ODD_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "an error that is no text, with parts": (
+        "gemini",
+        {
+            "contents": [
+                _CALLED,
+                {"parts": [{"functionResponse": {"id": "c", "response": {"error": ["see"]}, "parts": []}}]},
+            ]
+        },
+    ),
+    "a service tier that is an object": (
+        "gemini",
+        {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "serviceTier": {"a": 1}},
+    ),
+    "reasoning in a result": (
+        "bedrock-converse",
+        {
+            "messages": [
+                _USED,
+                {"role": "user", "content": [{"toolResult": {"toolUseId": "t", "content": [_REDACTED]}}]},
+            ]
+        },
+    ),
+    "a custom tool that is strict": (
+        "openai-responses",
+        {"model": "m", "input": "hi", "tools": [{"type": "custom", "name": "r", "strict": True}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("target", dragoman.formats(None))
+@pytest.mark.parametrize("case", ODD_REQUESTS)
+def test_odd_requests_cross_or_are_refused(case: str, target: str) -> None:
+    source, body = ODD_REQUESTS[case]
+    with suppress(DecodeError, EncodeError):
+        encoded = dragoman.translate_request(body, source=source, target=target)
+        assert encoded.losses is not None
+        if target == source:
+            assert json.loads(encoded.json()) == body

@@ -108,7 +108,8 @@ def decode_result_part(block: Block) -> AnyPart:
     """A piece of a result. JSON among other pieces is text to everybody else."""
     if block.json is not UNSET and kind_of(block) == "json" and block.extra is UNSET:
         return Text(compact_text(block.json), metadata={FAMILY: {"~json": block.json}})
-    return decode_part(block)
+    part = decode_part(block)
+    return part if isinstance(part, Text | Image | Document | Audio | Opaque) else whole(block)
 
 
 def _decode_reasoning(block: Block) -> AnyPart:

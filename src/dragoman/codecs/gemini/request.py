@@ -278,7 +278,7 @@ def _as_vertex_takes_it(
     if request.store and "store" in notes:
         log.drop(request, "store", "store", NO_SUCH_SETTING)
     tier = parse_json(notes["serviceTier"]) if "serviceTier" in notes else None
-    if tier in {"flex", "priority"}:
+    if tier in ("flex", "priority"):  # a tuple: a tier may be an object
         headers[profile.tier_header] = tier
         log.degrade(request, "service_tier", f"service tier {tier!r}", f"sent as the header {profile.tier_header}")
     elif tier is not None:

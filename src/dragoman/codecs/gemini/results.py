@@ -76,7 +76,7 @@ def _decode_parts(
     media = [decode_media(wire) for wire in wires]
     if not wires:
         notes["~media"] = Raw(b"[]")
-    if kind in {"text", "error"}:
+    if kind in {"text", "error"} and isinstance(value, str):
         return (Text(value), *media)
     if bytes(response) == b"{}":
         return tuple(media)

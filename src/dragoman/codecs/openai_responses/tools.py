@@ -54,6 +54,8 @@ def _decode_tool(wire: ToolWire) -> Tool:
         extra = {**(extra or {}), "description": NULL}
     elif description is UNSET:
         description = None
+    if kind == "custom" and wire.strict is not None:
+        extra = {**(extra or {}), "strict": Raw(encode_json(wire.strict))}
     metadata = None if extra is None else {FAMILY: extra}
     if kind == "custom":
         return CustomTool(name, description, None if wire.format is UNSET else _nested(wire.format), metadata)
