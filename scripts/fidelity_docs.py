@@ -9,6 +9,7 @@ those libraries are installed. The PNG needs Pillow (the extra `docs`); without 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -53,6 +54,27 @@ The same examples and the same judge, {date}, for the pairs and exchanges each l
 `benchmarks/fidelity_peers.py`, doubts first). A warning counts as a report, any exception as a refusal.
 
 """
+AHEAD = """
+Where the judge finds that another library brings intact what dragoman only degrades:
+
+| library | | feature | from | to | why dragoman does not |
+|---|---|---|---|---|---|
+"""
+_AS_TEXT = "Anthropic's clients show text: the words stay a text, and the stop reason says that they refuse"
+REASONS = {
+    ("llm-rosetta", "request", "text-between-calls", "openai-responses", "openai-chat"): (
+        "it makes two turns of one and moves a result before the second call, as if the model had seen it then"
+    ),
+    ("llm-rosetta", "response", "refusals", "openai-chat", "anthropic-messages"): _AS_TEXT,
+    ("llm-rosetta", "response", "refusals", "openai-responses", "anthropic-messages"): _AS_TEXT,
+    ("llm-rosetta", "response", "refusals", "openai-chat", "gemini"): (
+        "it adds a key to the part that Google's API does not have, and reads it again itself"
+    ),
+    ("llm-rosetta", "response", "refusals", "openai-responses", "gemini"): (
+        "it adds a key to the part that Google's API does not have, and reads it again itself"
+    ),
+}
+"""(library, kind, feature, from, to) -> why it is so; a test wants one for each."""
 
 
 class Peers(msgspec.Struct):
@@ -72,9 +94,29 @@ def page(matrix: Matrix, peers: Peers | None) -> str:
         total=sum(counts.values()),
         counts=", ".join(f"{count} {verdict}" for verdict, count in counts.items()),
     )
-    told = "" if peers is None else PEERS.format(date=peers.date) + "\n".join(side_by_side(peers.interpreters)) + "\n"
+    told = ""
+    if peers is not None:
+        rows = [f"| {' | '.join(row)} | {REASONS[row]} |" for row in ahead(peers.interpreters)]
+        told = PEERS.format(date=peers.date) + "\n".join(side_by_side(peers.interpreters)) + "\n"
+        told += AHEAD + "\n".join(rows) + "\n"
     overview, details = tables.overview_markdown(matrix), tables.details_markdown(matrix)
     return f"{introduction}{overview}\n{told}\n## Features\n{details}\n"
+
+
+def ahead(matrices: list[Matrix]) -> Iterator[tuple[str, str, str, str, str]]:
+    """What another library brings intact, and dragoman does not: (library, kind, feature, from, to)."""
+    ours, *others = matrices
+    for peer in others:
+        for kind, features in peer.rows.items():
+            for feature, sources in features.items():
+                for source, targets in sources.items():
+                    for target, verdict in targets.items():
+                        is_ours = ours.rows[kind][feature][source][target] in _INTACT
+                        if verdict in _INTACT and not is_ours:
+                            yield peer.name, kind, feature, source, target
+
+
+_INTACT = frozenset({"exact", "carried"})
 
 
 def side_by_side(matrices: list[Matrix]) -> list[str]:

@@ -792,7 +792,9 @@ def test_searches_are_counted_wherever_an_api_counts_them() -> None:
     assert there["tool_usage"] == {"web_search": {"num_requests": 2}}
     back = dragoman.translate_response(there, source="openai-responses", target="anthropic-messages").body
     assert back["usage"]["server_tool_use"] == {"web_search_requests": 2}
-    for target in ("openai-chat", "gemini", "bedrock-converse", "ollama-chat"):
+    chat = dragoman.translate_response(there, source="openai-responses", target="openai-chat").body
+    assert chat["usage"]["server_tool_use_details"] == {"web_search_requests": 2}
+    for target in ("gemini", "bedrock-converse", "ollama-chat"):
         losses = dragoman.translate_response(there, source="openai-responses", target=target).losses
         assert ("2 web searches", "noted") in {(loss.what, loss.severity) for loss in losses}
     body, _ = streamed("anthropic-messages", ir.Text("hi"))
@@ -803,7 +805,7 @@ def test_searches_are_counted_wherever_an_api_counts_them() -> None:
     read = read_stream("openai-responses", pieces).usage
     assert read is not None
     assert read.searches == 2
-    for target in ("openai-chat", "gemini", "bedrock-converse", "ollama-chat", "cohere-chat"):
+    for target in ("gemini", "bedrock-converse", "ollama-chat", "cohere-chat"):
         translator = dragoman.StreamTranslator(source="anthropic-messages", target=target)
         translator.feed(counted)
         translator.close()

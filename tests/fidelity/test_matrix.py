@@ -12,10 +12,11 @@ from dragoman.fidelity import svg
 from dragoman.fidelity.cases import Case
 from dragoman.fidelity.catalogue import CASES, FEATURES, PLAIN
 from dragoman.fidelity.interpreters import Crossing, Dragoman, Translation
-from dragoman.fidelity.judging import judge, original
+from dragoman.fidelity.judging import VERDICTS, judge, original
 from dragoman.fidelity.matrix import Cell, Matrix, cells, changes, from_json, matrix_of, to_json
 from dragoman.fidelity.picture import draw
 from dragoman.fidelity.tables import markdown
+from scripts import fidelity_docs
 from tests.support.promises import promise
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -153,3 +154,22 @@ def test_the_picture_is_well_formed_and_says_what_it_shows() -> None:
     shown = len(root.findall(".//svg:use", names))
     rows = sum(len(matrix().features(kind)) for kind in ("request", "response", "stream"))
     assert shown >= rows * len(matrix().formats) ** 2
+
+
+def test_no_other_library_carries_what_is_dropped_here_without_a_reason() -> None:
+    """docs/fidelity-peers.json is written where the libraries are installed (benchmarks/fidelity_peers.py)."""
+    peers = msgspec.json.decode((DOCS / "fidelity-peers.json").read_bytes(), type=fidelity_docs.Peers)
+    assert set(fidelity_docs.ahead(peers.interpreters)) == set(fidelity_docs.REASONS)
+    # What was measured then holds now: no cell of the table is worse in the committed matrix.
+    ours, now = peers.interpreters[0], committed()
+    order = {verdict: place for place, verdict in enumerate(VERDICTS)}
+    for kind, features in ours.rows.items():
+        for feature, sources in features.items():
+            for source, targets in sources.items():
+                for target, verdict in targets.items():
+                    assert order[now.rows[kind][feature][source][target]] <= order[verdict], (
+                        kind,
+                        feature,
+                        source,
+                        target,
+                    )

@@ -52,6 +52,7 @@ PROFILE = ChatProfile(
     name="openai-chat",
     family="openai",
     says_logprobs=True,
+    counts_searches=True,
     # Longer ids were refused in some fields ("maximum length 40"), so ours never are.
     call_id=re.compile(r"[^\s]{1,40}"),
     stop_limit=4,

@@ -18,6 +18,7 @@ from dragoman.codecs.openai_chat.wire import (
     ChatResponse,
     ChoiceWire,
     CompletionDetails,
+    HostedCounts,
     PromptDetails,
     UsageWire,
 )
@@ -227,6 +228,7 @@ def encode_usage(usage: Usage) -> WireValue:
         usage.input + usage.output if usage.total is None else usage.total,
         prompt,
         details,
+        HostedCounts(usage.searches) if usage.searches else UNSET,  # as OpenRouter says it; OpenAI has no word for it
     )
 
 

@@ -323,7 +323,7 @@ class CompletionDetails(Struct, frozen=True, gc=False):
     rejected_prediction_tokens: Any = UNSET
 
 
-class HostedCounts(Struct, frozen=True, gc=False):
+class HostedCounts(Struct, frozen=True, gc=False, omit_defaults=True):
     """OpenRouter's and xAI's words."""
 
     web_search_requests: int | None = None
