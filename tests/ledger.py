@@ -588,6 +588,10 @@ BATCH: tuple[tuple[str, str], ...] = (
     ),
     ("page", "The commands and programs of docs/bulk.md run as printed."),
     (
+        "ugly-files",
+        "Files are read by what is in them, not by their names; what cannot be read is rejected with its line.",
+    ),
+    (
         "llm-logs",
         "The database of the command `llm` is read conversation by conversation, along the branch of its tip.",
     ),

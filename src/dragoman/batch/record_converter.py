@@ -19,7 +19,7 @@ from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir import Completion, Opaque, Request
 from dragoman.ir.messages import content_held
-from dragoman.ir.values import parse_json, single_line
+from dragoman.ir.values import encode_json, parse_json, single_line
 from dragoman.losses import SEVERITIES, Loss
 from dragoman.translate import encode_request_for, encode_response_for, translate_error
 
@@ -82,7 +82,11 @@ class RecordConverter:
             found, encoded = self.translate(record)
             self.last_losses = losses = encoded.losses
         except DragomanError as error:
-            return self._reject(error, record, line)
+            again = self._unpacked(record)
+            if again is None:
+                return self._reject(error, record, line)
+            found, encoded = again
+            self.last_losses = losses = encoded.losses
         if found is self._expected:
             self._as_expected += 1
         else:
@@ -152,6 +156,14 @@ class RecordConverter:
         else:
             value = self._decode(record, found)
         return found, self._encode(found, value, record)
+
+    def _unpacked(self, record: bytes) -> tuple[Detected, Encoded] | None:
+        """A record that can be read once JSON text within it is; None if that is not what is wrong with it."""
+        try:
+            inner = without_packed_json(record)
+            return None if inner is None else self.translate(inner)
+        except DragomanError:
+            return None
 
     def _find(self, record: bytes) -> Detected:
         found = detect(record)
@@ -275,10 +287,37 @@ def read_json(record: bytes) -> Any:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="record") from error
 
 
+PACKED = frozenset({"messages", "conversations", "contents", "tools", "prompt", "completion", "chosen", "rejected"})
+"""Members that are often kept as JSON text: Arrow and tables cannot hold values of mixed types."""
+
+
+def without_packed_json(record: bytes) -> bytes | None:
+    """The record with what it holds as JSON text as JSON; None if it holds none."""
+    data = read_json(record)
+    if isinstance(data, str):
+        return data.encode(errors="replace") if data.lstrip()[:1] in {"[", "{"} else None
+    if not isinstance(data, dict):
+        return None
+    opened = {key: unpacked_json(value) if key in PACKED else value for key, value in data.items()}
+    return encode_json(opened) if opened != data else None
+
+
+def unpacked_json(value: Any) -> Any:
+    """JSON text of an array or object as what it says; any other value as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
+        try:
+            return parse_json(value.encode())
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return value
+    return value
+
+
 def _detected(record: bytes) -> Detected | None:
     try:
         data = read_json(record)
         file = batch_file_of(data) if isinstance(data, Mapping) else None
-        return Detected(file.name, "request") if file is not None else detect(record)
+        if file is not None:
+            return Detected(file.name, "request")
+        return detect(record) or ((inner := without_packed_json(record)) is not None and detect(inner)) or None
     except DragomanError:
         return None

@@ -11,6 +11,7 @@ import glob
 import gzip
 import io
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, pairwise
@@ -26,15 +27,16 @@ from dragoman.batch.remote_files import is_remote, remote_file_system
 from dragoman.codecs.datasets.catalogue import is_session, session_of
 from dragoman.codecs.framing import BOM, JsonArray, Limits
 from dragoman.codecs.reading import MAX_BODY_BYTES
+from dragoman.detection import detect
 from dragoman.errors import DragomanError, NotConfigured
-from dragoman.ir.values import exact_json, parse_json
+from dragoman.ir.values import encode_json, exact_json, parse_json
 
 STDIN = "-"
 _CHUNK = 1 << 20
 SNIFFED_LINES = 10
 
-Layout: TypeAlias = Literal["lines", "array", "session", "parquet", "arrow", "sqlite"]
-"""`session`: all lines of a file are one conversation."""
+Layout: TypeAlias = Literal["lines", "array", "record", "session", "parquet", "arrow", "sqlite"]
+"""`record`: the file is one record over many lines; `session`: all lines of a file are one conversation."""
 Compression: TypeAlias = Literal["", "gz", "zst"]
 
 
@@ -55,7 +57,7 @@ class Source(Struct, frozen=True):
     @property
     def splits(self) -> bool:
         """Whether a worker can begin to read in the middle."""
-        return self.layout not in {"array", "session"} and not self.compression and self.name != STDIN
+        return self.layout not in {"array", "record", "session"} and not self.compression and self.name != STDIN
 
 
 class Shard(Struct, frozen=True):
@@ -140,34 +142,69 @@ def _remote_paths(name: str) -> list[str]:
     return [file if "://" in file else f"{scheme}://{file}" for file in sorted(found)]
 
 
+_MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
+_LONGEST_START = 8 << 20
+"""Bytes of a file that are looked at to tell an array from lines, and one record over many lines from many records."""
+
+
 def _source(name: str) -> Source:
-    compression: Compression = ""
+    """What the file is, by its first bytes: names are often wrong about it."""
     plain = name
-    for suffix, kind in _COMPRESSIONS.items():
-        if name.endswith(suffix):
-            plain, compression = name.removesuffix(suffix), kind
-    layout = _SUFFIXES.get(Path(plain).suffix.lower(), "lines")
+    for suffix in _COMPRESSIONS:
+        plain = plain.removesuffix(suffix)
     try:
         size, changed = _size(name)
-        with _opened(Source(name, layout, compression)) as stream:
-            start = stream.read(4_096)
+        with _opened(Source(name, "lines")) as stream:
+            start = stream.read(4)
+        compression: Compression = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
+        with _opened(Source(name, "lines", compression)) as stream:
+            layout = _layout(stream, Path(plain).suffix.lower())
     except OSError as error:
         raise SourceError(f"cannot read {name}: {error.strerror or error}") from error
-    return Source(name, _layout(layout, start), compression, size, changed)
+    return Source(name, layout, compression, size, changed)
 
 
-def _layout(layout: Layout, start: bytes) -> Layout:
-    """A file that ends in .json may be an array or lines; a line may itself be an array (of messages)."""
+def _layout(stream: IO[bytes], suffix: str) -> Layout:
+    start = stream.read(4_096)
     if start.startswith(b"SQLite format 3\0"):
         return "sqlite"
     if start.startswith(b"PAR1"):
         return "parquet"
-    if layout != "lines":
-        return layout
+    named = _SUFFIXES.get(suffix, "lines")
     text = start.removeprefix(BOM).lstrip()
+    if named == "arrow" or (named != "lines" and not text.startswith((b"{", b"["))):
+        return named
     first_line = text.partition(b"\n")[0].strip()
-    begins_array = text.startswith(b"[") and not first_line.endswith(b"]")
-    return "array" if begins_array else "lines"
+    if not text.startswith((b"{", b"[")) or (text.startswith(b"{") and exact_json(first_line) is not None):
+        return "lines"
+    return _text_layout(text + stream.read(_LONGEST_START), suffix)
+
+
+def _text_layout(text: bytes, suffix: str) -> Layout:
+    """Lines, an array of records, or one record over many lines.
+
+    A line may itself be an array (of messages), so an array in one line is looked at from within.
+    """
+    line, _, rest = text.partition(b"\n")
+    is_whole = len(text) < _LONGEST_START
+    if (value := exact_json(line.strip())) is None:
+        if text.startswith(b"["):
+            return "lines" if suffix in _LINES and not rest and not is_whole else "array"
+        return "record" if is_whole and rest and exact_json(text.strip()) is not None else "lines"
+    if not text.startswith(b"[") or suffix in _LINES or rest.strip() or _is_known(line):
+        return "lines"
+    first = next(iter(parse_json(value) or ()), None)
+    return "array" if first is not None and _is_known(encode_json(first)) else "lines"
+
+
+_LINES = frozenset({".jsonl", ".ndjson"})
+
+
+def _is_known(record: bytes) -> bool:
+    try:
+        return detect(record.strip()) is not None
+    except DragomanError:
+        return False
 
 
 def _size(name: str) -> tuple[int, int]:
@@ -256,15 +293,20 @@ def _line(stream: IO[bytes]) -> tuple[bytes, int]:
 def read_blocks(source: Source, options: JobOptions) -> Iterator[list[bytes]]:
     """Blocks of records of a source that can only be read from its beginning."""
     block: list[bytes] = []
-    size = 0
+    size = count = 0
     with _opened(source) as stream:
         records = _READERS[source.layout](stream)
-        for record in records:
-            block.append(record)
-            size += len(record)
-            if size >= options.shard_bytes:
-                yield block
-                block, size = [], 0
+        try:
+            for record in records:
+                block.append(record)
+                size += len(record)
+                if size >= options.shard_bytes:
+                    yield block
+                    count += len(block)
+                    block, size = [], 0
+        except (EOFError, OSError, zlib.error) as error:
+            words = f"cannot read {source.name} to its end: it is damaged after record {count + len(block)} ({error})"
+            raise SourceError(words) from error
     if block:
         yield block
 
@@ -285,6 +327,10 @@ def _whole_session(stream: IO[bytes]) -> Iterator[bytes]:
     yield b"[" + b",".join(found) + b"]"
 
 
+def _whole_record(stream: IO[bytes]) -> Iterator[bytes]:
+    yield stream.read(MAX_BODY_BYTES + 1).removeprefix(BOM)
+
+
 def _array_elements(stream: IO[bytes]) -> Iterator[bytes]:
     framing = JsonArray(Limits(event_bytes=MAX_BODY_BYTES, stream_bytes=sys.maxsize), "JSON array")
     while chunk := stream.read(_CHUNK):
@@ -295,6 +341,7 @@ def _array_elements(stream: IO[bytes]) -> Iterator[bytes]:
 _READERS: dict[str, Callable[[IO[bytes]], Iterator[bytes]]] = {
     "lines": _stream_lines,
     "array": _array_elements,
+    "record": _whole_record,
     "session": _whole_session,
 }
 

@@ -16,7 +16,7 @@ import msgspec
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.llm_database import conversation_ids, conversations, is_llm_database
 from dragoman.batch.options import ConvertOptions, JobOptions
-from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
+from dragoman.batch.record_converter import PACKED, SNIFFED, Reject, expected_format, unpacked_json
 from dragoman.batch.remote_files import is_remote, remote_file_system
 from dragoman.errors import DragomanError, NotConfigured
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _LLM_CONVERSATIONS = 1_000
 _ROWS = 512
 """Rows that are in memory at a time."""
-_NESTED = frozenset({"messages", "conversations", "contents", "tools", "prompt", "completion", "chosen", "rejected"})
-"""Columns that are often kept as JSON text, because Arrow cannot hold values of mixed types."""
 
 
 class TableError(DragomanError):
@@ -88,7 +86,7 @@ def _record(value: Any, *, whole_row: bool) -> bytes:
         return value.encode()
     value = _without_nulls(value)
     if whole_row and isinstance(value, dict):
-        value = {key: _parsed(item) if key in _NESTED else item for key, item in value.items()}
+        value = {key: unpacked_json(item) if key in PACKED else item for key, item in value.items()}
     return msgspec.json.encode(value)
 
 
@@ -100,16 +98,6 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def _parsed(value: Any) -> Any:
-    """JSON text in a column of nested values; any other text stays text."""
-    if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
-        try:
-            return msgspec.json.decode(value)
-        except msgspec.DecodeError:
-            return value
-    return value
-
-
 def _opened(name: str) -> Any:
     if is_remote(name):
         files, path = remote_file_system(name)
@@ -117,13 +105,21 @@ def _opened(name: str) -> Any:
     return name
 
 
+def _parquet_file(name: str) -> Any:
+    pyarrow = arrow()
+    try:
+        return pyarrow.parquet.ParquetFile(_opened(name))
+    except pyarrow.ArrowException as error:
+        raise TableError(f"cannot read {name}: it is no Parquet file, or a damaged one ({error})") from error
+
+
 def _group_sizes(name: str) -> list[int]:
-    metadata = arrow().parquet.ParquetFile(_opened(name)).metadata
+    metadata = _parquet_file(name).metadata
     return [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
 
 
 def _parquet_batches(name: str, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    file = arrow().parquet.ParquetFile(_opened(name))
+    file = _parquet_file(name)
     yield from file.iter_batches(batch_size=_ROWS, row_groups=list(range(start, stop)))
 
 
@@ -135,7 +131,11 @@ def _arrow_batches(name: str, start: int = 0, stop: int | None = None) -> Iterat
         reader = pyarrow.ipc.open_file(source)
     except pyarrow.ArrowInvalid:
         source.seek(0)
-        for index, batch in enumerate(pyarrow.ipc.open_stream(source)):
+        try:
+            stream = pyarrow.ipc.open_stream(source)
+        except pyarrow.ArrowException as error:
+            raise TableError(f"cannot read {name}: it is no Arrow file, or a damaged one ({error})") from error
+        for index, batch in enumerate(stream):
             if stop is not None and index >= stop:
                 return
             if index >= start:

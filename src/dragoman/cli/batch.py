@@ -30,6 +30,7 @@ examples:
 
 exit codes:
   0  converted, perhaps with rejects
+  1  all records were rejected
   2  bad input, or the command line was not understood
   3  more records were rejected than --max-errors allows
 """

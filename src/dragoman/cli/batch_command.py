@@ -19,6 +19,7 @@ from dragoman.drivers.connect import named, open_channel
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError
 
+NOTHING_CONVERTED = 1
 _MEGABYTE = 1 << 20
 _MINUTE = 60
 _PLAIN_SECONDS = 10.0
@@ -36,7 +37,8 @@ def convert(arguments: argparse.Namespace) -> int:
     except DragomanError as error:
         raise CommandError(str(error)) from error
     print(f"dragoman: {report.summary()}", file=sys.stderr)
-    return OK
+    is_all_rejected = report.tally.rejected == report.tally.records > 0
+    return NOTHING_CONVERTED if is_all_rejected else OK
 
 
 def _job_options(arguments: argparse.Namespace) -> JobOptions:

@@ -1,0 +1,69 @@
+"""Files as they are found: wrong names, cut ends, marks, JSON within JSON, lines that are no records."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.batch import SourceError, convert
+from tests.cli.command import run
+from tests.support.promises import promise
+
+pytestmark = promise("batch:ugly-files")
+
+
+def record(text: str = "hi") -> bytes:
+    return json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
+
+
+LINES = record("a") + b"\n" + record("b") + b"\n"
+MESSAGES = [{"role": "user", "content": "x" * 6_000}, {"role": "assistant", "content": "y"}]
+PRETTY = json.dumps(json.loads(record()), indent=2).encode()
+FILES = {
+    "blank.jsonl": (b"\n\n" + record() + b"\n \t \n" + record() + b"\n\n", 2, 0),
+    "mark-and-crlf.jsonl": (b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n"), 2, 0),
+    "no-end-of-line.jsonl": (LINES[:-1], 2, 0),
+    "cut.jsonl": (LINES[:-10], 1, 1),
+    "nan.jsonl": (b'{"model":"m","messages":[],"temperature":NaN}\n' + LINES, 2, 1),
+    "half-a-character.jsonl": (b'{"model":"m","messages":[{"role":"user","content":"\\ud800"}]}\n' + LINES, 2, 1),
+    "not-utf-8.jsonl": (b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}\n' + LINES, 2, 1),
+    "zeros.jsonl": (LINES + b"\0" * 40 + b"\n", 2, 1),
+    "deep.jsonl": (b"[" * 100_000 + b"]" * 100_000 + b"\n" + LINES, 2, 1),
+    "two-in-a-line.jsonl": (record() + record() + b"\n" + LINES, 2, 1),
+    "packed-without-saying-so.jsonl": (gzip.compress(LINES), 2, 0),
+    "not-packed.jsonl.gz": (LINES, 2, 0),
+    "not-parquet.parquet": (LINES, 2, 0),
+    "array.json": (json.dumps([json.loads(record())] * 3).encode(), 3, 0),
+    "pretty-array.json": (json.dumps([json.loads(record())] * 3, indent=1).encode(), 3, 0),
+    "one-record.json": (PRETTY, 1, 0),
+    "messages.json": (json.dumps(MESSAGES).encode(), 1, 0),
+    "messages.jsonl": ((json.dumps(MESSAGES).encode() + b"\n") * 2, 2, 0),
+    "messages-as-text.jsonl": (json.dumps({"messages": json.dumps(MESSAGES)}).encode() + b"\n" + LINES, 3, 0),
+    "records-as-text.jsonl": (json.dumps(record().decode()).encode() + b"\n" + LINES, 3, 0),
+    "empty.jsonl": (b"", 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_can_be_read_is_converted_and_the_rest_is_rejected(tmp_path: Path, name: str) -> None:
+    content, good, bad = FILES[name]
+    (tmp_path / name).write_bytes(content)
+    report = convert(str(tmp_path / name), str(tmp_path / "out.jsonl"), target="anthropic-messages")
+    assert (report.tally.converted, report.tally.rejected) == (good, bad), report.tally.rejects
+
+
+def test_a_damaged_end_is_an_error_that_says_where(tmp_path: Path) -> None:
+    whole = gzip.compress(b"".join(record(str(number)) + b"\n" for number in range(2_000)))
+    (tmp_path / "cut.jsonl.gz").write_bytes(whole[:-200])
+    with pytest.raises(SourceError, match=r"damaged after record \d+"):
+        convert(str(tmp_path / "cut.jsonl.gz"), str(tmp_path / "out.jsonl"), target="gemini")
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1" + bytes(100))
+    done = run("batch", "convert", str(tmp_path / "cut.parquet"), "--to", "gemini", "-o", str(tmp_path / "x.jsonl"))
+    assert (done.returncode, b"damaged" in done.stderr, b"Traceback" in done.stderr) == (2, True, False)
+
+
+def test_a_job_that_converts_nothing_says_so_in_its_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes(b"a,b\n1,2\n")
+    done = run("batch", "convert", str(tmp_path / "table.csv"), "--to", "gemini", "-o", str(tmp_path / "out.jsonl"))
+    assert (done.returncode, b"2 rejected" in done.stderr) == (1, True)
