@@ -1,14 +1,17 @@
 """What clients can do with forms, files, uploads and batches: nothing that freezes, fills or cheats the gateway."""
 
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from dragoman.gateway.answer_cache import directives
 from dragoman.gateway.http_request import Head, collect_headers, header_name, known_names
 from dragoman.gateway.pass_through import UsageReader, model_in
 from dragoman.multipart import MultipartError, read_form
-from tests.gateway.running import RunningGateway, configured, send
+from tests.gateway.running import RunningGateway, configured, connected, send
 from tests.gateway.scripted_upstream import Reply, ScriptedUpstream, reply
 from tests.gateway.test_keys import create, key
 from tests.support.costs import cpu_seconds, growth
@@ -173,6 +176,66 @@ def test_making_files_counts_as_a_request(files: Files, tmp_path: Path) -> None:
         looked = [send(limited.url, "/v1/batches", headers=headers, method="GET").status for _ in range(3)]
     assert statuses == [200, 200, 429]
     assert looked == [200, 200, 200]
+
+
+# ── WebSockets ──
+
+
+def opened(sock: socket.socket) -> None:
+    head = "GET /v1/responses HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+    sock.sendall(f"{head}sec-websocket-version: 13\r\nsec-websocket-key: {'A' * 22}==\r\n\r\n".encode())
+    assert sock.recv(4_000).startswith(b"HTTP/1.1 101")
+
+
+def frame(data: bytes, *, opcode: int = 1, last: bool = True) -> bytes:
+    """Masked with zeros, as clients have to."""
+    size = bytes([0x80 | len(data)]) if len(data) < 126 else bytes([0x80 | 126]) + len(data).to_bytes(2, "big")
+    return bytes([(0x80 if last else 0) | opcode]) + size + bytes(4) + data
+
+
+@pytest.mark.parametrize("noise", [frame(b"nothing of this API"), frame(b"x" * 100, opcode=9)])
+def test_answers_do_not_pile_up_for_a_client_that_does_not_read(gateway: RunningGateway, noise: bytes) -> None:
+    with connected(gateway.url) as sock:
+        opened(sock)
+        sock.settimeout(2.0)
+        sent, block = 0, noise * 2_000
+        with suppress(TimeoutError):
+            while sent < 60 << 20:
+                sock.sendall(block)
+                sent += len(block)
+    assert sent < 60 << 20
+    assert send(gateway.url, "/health", method="GET").status == 200
+
+
+def test_a_connection_has_so_many_turns_under_way(files: Files) -> None:
+    files_slow = files.table("own", "openai-compatible")
+    turn = frame(b'{"type":"response.create","model":"own/m","input":"hi"}')
+    with RunningGateway(configured(files_slow)) as running, connected(running.url) as sock:
+        opened(sock)
+        sock.sendall(turn * 300)
+        heard = b""
+        while b"at most 100 responses" not in heard and len(heard) < 10 << 20:
+            heard += sock.recv(1 << 16)
+    assert b"at most 100 responses" in heard
+
+
+def test_a_message_may_come_in_frames_of_a_byte_and_of_none(gateway: RunningGateway) -> None:
+    with connected(gateway.url) as sock:
+        opened(sock)
+        words = b'{"type":"response.unknown"}'
+        pieces = [frame(words[:1], last=False), *(frame(bytes([one]), opcode=0, last=False) for one in words[1:])]
+        empty = frame(b"", opcode=0, last=False)
+        sock.sendall(empty.join(pieces) + empty * 1_000 + frame(b"", opcode=0))
+        assert b"Unknown event type: 'response.unknown'" in sock.recv(4_000)
+
+
+@pytest.mark.parametrize("odd", ["a{}!", "{}!", "a={}1!", "{},", "a,{}!"])
+def test_directives_are_read_in_linear_time(odd: str) -> None:
+    def prepare(n: int) -> Callable[[], object]:
+        header = odd.format(" " * n)
+        return lambda: directives(header)
+
+    assert not growth(prepare, 1_000, 30_000, cpu_seconds).is_steep
 
 
 # ── names ──

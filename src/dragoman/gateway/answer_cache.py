@@ -52,7 +52,7 @@ _VERSION = 1
 _SPELLING = frozenset({"~max_tokens", "~raw:stream_options", "~input", "~instructions", "~stream"})
 """Notes about how a body spelled something, which no answer depends on. Any other note keeps requests apart."""
 _IGNORED = frozenset({"stream", "origin", "model", "stream_options"})
-_DIRECTIVE = re.compile(r"\s*([\w-]+)(?:=\"?(\d+)\"?)?\s*(?:,|$)")
+_DIRECTIVE = re.compile(r"([\w-]+)(?:=\"?(\d+)\"?)?")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _builtins = msgspec.json.Decoder().decode
 
@@ -147,8 +147,8 @@ def is_cacheable(completion: Completion) -> bool:
 
 def directives(header: str) -> dict[str, int | None]:
     """`no-store, max-age=60` as a mapping."""
-    found = (one.groups() for one in _DIRECTIVE.finditer(header.lower()) if header)
-    return {name: None if number is None else int(number[:18]) for name, number in found}
+    found = (_DIRECTIVE.fullmatch(one.strip()) for one in header.lower().split(","))
+    return {one[1]: None if one[2] is None else int(one[2][:18]) for one in found if one is not None}
 
 
 # ── keys ──

@@ -5,11 +5,10 @@ A batch goes to the provider where all of its models are served by one that has 
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import structs
@@ -41,7 +40,7 @@ from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.passed_endpoints import BATCH_PROVIDERS, PROVIDER_HEADER
-from dragoman.gateway.relay import LARGE
+from dragoman.gateway.relay import off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import PLAIN, Candidate, NoSuchModel, Plan
 from dragoman.gateway.state.objects import Stored
@@ -66,7 +65,6 @@ _GRANULARITY = 1 << 20
 _LONGEST_COUNT = 15
 """Digits."""
 _encode = msgspec.json.encode
-T = TypeVar("T")
 
 
 class Here(msgspec.Struct):
@@ -122,10 +120,6 @@ async def serve_here(
     if row is None or not row.here or not gateway.batches.is_enabled:
         return False
     return await HERE[row.here](Here(gateway, endpoint, exchange, record, caller))
-
-
-async def _off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T:
-    return work(*given) if size <= LARGE else await asyncio.to_thread(work, *given)
 
 
 # ── who runs it ──
@@ -213,17 +207,17 @@ async def _create_file(here: Here) -> bool | Plan:
     """Only files of batches are kept here: what others are for, providers know."""
     body, head = here.exchange.body, here.exchange.head
     try:
-        form = await _off_loop_if_large(len(body), read_form, body, head.headers.get("content-type", ""))
+        form = await off_loop_if_large(len(body), read_form, body, head.headers.get("content-type", ""))
         fields = {part.name: part for part in form}
     except MultipartError:
         return False  # the upstream says so in its own words
     purpose, file = fields.get("purpose"), fields.get("file")
     if here.wants_other or purpose is None or purpose.content != b"batch" or file is None:
         return False
-    models = await _off_loop_if_large(len(body), models_of, file.content)
+    models = await off_loop_if_large(len(body), models_of, file.content)
     plan = _destination(here, models, BATCH_PROVIDERS)
     if plan is not None:
-        here.exchange.body = await _off_loop_if_large(len(body), _renamed, here, file.content, body, models)
+        here.exchange.body = await off_loop_if_large(len(body), _renamed, here, file.content, body, models)
         return plan
     await _check_room(here, len(file.content))
     about = FileAbout(name=file.filename or "", purpose="batch", size=len(file.content))
@@ -406,7 +400,7 @@ async def _create_openai(here: Here) -> Created | bool | Plan:
         return await _keeper_of(here, file_id)
     given = read_openai(body)
     content = await store.content(stored.id)
-    return await _off_loop_if_large(len(content), openai_created, given, body, content)
+    return await off_loop_if_large(len(content), openai_created, given, body, content)
 
 
 class _Input(msgspec.Struct):
@@ -436,12 +430,12 @@ async def _keeper_of(here: Here, file_id: str) -> bool | Plan:
 async def _create_anthropic(here: Here) -> Created | Plan:
     body, row = here.exchange.body, here.endpoint.passed
     assert row is not None  # noqa: S101 - see serve_here
-    created = await _off_loop_if_large(len(body), anthropic_created, body, here.exchange.head)
-    models = await _off_loop_if_large(len(body), models_of, created.content)
+    created = await off_loop_if_large(len(body), anthropic_created, body, here.exchange.head)
+    models = await off_loop_if_large(len(body), models_of, created.content)
     plan = _destination(here, models, row.providers)
     if plan is None:
         return created
-    here.exchange.body = await _off_loop_if_large(len(body), _renamed_requests, here, created, body, models)
+    here.exchange.body = await off_loop_if_large(len(body), _renamed_requests, here, created, body, models)
     return plan
 
 
@@ -453,7 +447,7 @@ def _renamed_requests(here: Here, created: Created, body: bytes, models: Mapping
 async def _create_gemini(here: Here) -> Created | bool | Plan:
     row, model, store = here.endpoint.passed, here.endpoint.model, here.gateway.batches.store
     assert row is not None  # noqa: S101 - see serve_here
-    given = await _off_loop_if_large(len(here.exchange.body), read_gemini, here.exchange.body)
+    given = await off_loop_if_large(len(here.exchange.body), read_gemini, here.exchange.body)
     stored = await store.find(given.file_name, here.caller.id) if given.file_name else None
     plan = None if stored is not None else _destination(here, [model], row.providers)
     if plan is not None:
@@ -463,7 +457,7 @@ async def _create_gemini(here: Here) -> Created | bool | Plan:
         raise refuse(f"{words} Upload the file with the header {PROVIDER_HEADER}: {THIS_GATEWAY}.")
     content = None if stored is None else await store.content(stored.id)
     version = here.endpoint.path.split("/")[1]
-    return await _off_loop_if_large(len(content or here.exchange.body), gemini_created, given, model, version, content)
+    return await off_loop_if_large(len(content or here.exchange.body), gemini_created, given, model, version, content)
 
 
 _CREATORS: Mapping[str, Callable[[Here], Awaitable[Created | bool | Plan]]] = {

@@ -25,7 +25,7 @@ from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.pass_through import back_headers, model_in
-from dragoman.gateway.relay import loss_headers
+from dragoman.gateway.relay import loss_headers, off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate
 from dragoman.ir import Failure, Usage
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _MOST_PARTS = 256
 """Requests to a provider for one of a client: some providers take one text in each."""
 _LARGEST_ANSWER = 256 << 20
+_DIGITS = 12
+"""Bytes of one number in an answer, about."""
 _JSON = {"content-type": "application/json"}
 
 
@@ -50,7 +52,8 @@ class _Answered(Struct, frozen=True):
 async def embed(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     caller = await gateway.admitted(endpoint, exchange, record)
     check_content_type(exchange.head)
-    model = endpoint.model or model_in(exchange.body, exchange.head)
+    size = len(exchange.body)
+    model = endpoint.model or await off_loop_if_large(size, model_in, exchange.body, exchange.head)
     if not model:
         raise DecodeError(path="$.model", expected="the name of a model", got="none", source=endpoint.dialect)
     record.model = model
@@ -88,20 +91,24 @@ async def _ask(
     record.upstream, record.target = candidate.upstream.name, candidate.model
     record.format = channel.provider.format
     client, target = dialect(endpoint.dialect), dialect(channel.provider.embeddings)
-    if client is target and _passes_unchanged(endpoint, exchange.body, record.model, candidate):
+    size = len(exchange.body)
+    passes = client is target and await off_loop_if_large(
+        size, _passes_unchanged, endpoint, exchange.body, record.model, candidate
+    )
+    if passes:
         return await _pass_on(gateway, endpoint, exchange, record, candidate)
-    request = client.decode_request(exchange.body, endpoint.model)
+    request = await off_loop_if_large(size, client.decode_request, exchange.body, endpoint.model)
     parts = split(structs.replace(request, model=candidate.model), target)
     if len(parts) > _MOST_PARTS:
         words = f"takes {target.batch_limit(candidate.model)} texts at a time, and these would be {len(parts)} requests"
         raise EncodeError(path="$", reason=words, target=candidate.upstream.name)
-    calls = [embedding_call(channel, part, target, client.PATHS) for part in parts]
+    calls = [await off_loop_if_large(size, embedding_call, channel, part, target, client.PATHS) for part in parts]
     answer = merge(await _answers(gateway, calls, candidate, target))
     if len(answer.vectors) != len(request.inputs):
         words = f"{len(answer.vectors)} vectors for {len(request.inputs)} texts"
         raise error_of(channel, Failure("server", words, 502))
     named = structs.replace(answer, model=answer.model or record.model)
-    body = client.encode_response(named, request)
+    body = await off_loop_if_large(sum(map(len, answer.vectors)) * _DIGITS, client.encode_response, named, request)
     return _Answered(body, back_headers({}, record), _usage(answer), calls[0].encoded.losses)
 
 
@@ -118,7 +125,7 @@ async def _answers(
         async with turns:
             body, headers = await _sent(gateway, call, candidate, same=False)
             try:
-                return target.decode_response(body, headers)
+                return await off_loop_if_large(len(body), target.decode_response, body, headers)
             except DecodeError as error:
                 words = f"the upstream's answer is not what its format says: {error}"
                 raise error_of(candidate.upstream.channel, Failure("server", words, 502)) from error
@@ -153,7 +160,9 @@ async def _pass_on(
     gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record, candidate: Candidate
 ) -> _Answered:
     channel, model = candidate.upstream.channel, candidate.model
-    body = exchange.body if endpoint.model else with_model(exchange.body, record.model, model)
+    body = exchange.body
+    if not endpoint.model:
+        body = await off_loop_if_large(len(body), with_model, body, record.model, model)
     path = endpoint.path.format(model=quote(model, safe=""))
     place = Target(path, model, stream=False, place=channel.place)
     http = HttpRequest(
@@ -164,7 +173,8 @@ async def _pass_on(
     call = structs.replace(Call.about(http, channel.timeouts), encoded=Encoded(body))
     content, headers = await _sent(gateway, call, candidate, same=True)
     try:
-        usage = _usage(dialect(endpoint.dialect).decode_response(content, headers))
+        decode = dialect(endpoint.dialect).decode_response
+        usage = _usage(await off_loop_if_large(len(content), decode, content, headers))
     except DecodeError:  # it is the client's to read; only its tokens are not counted
         usage = None
     return _Answered(content, back_headers(headers, record), usage)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from asyncio import to_thread
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
@@ -35,7 +34,7 @@ from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.other_endpoints import query_for_upstream
 from dragoman.gateway.passed_endpoints import PROVIDER_HEADER, Passed
-from dragoman.gateway.relay import LARGE, OpenAnswer, failed_as, kept_headers
+from dragoman.gateway.relay import OpenAnswer, failed_as, kept_headers, off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import PLAIN, Candidate, Plan
 from dragoman.gateway.state_errors import UnknownResponse
@@ -108,7 +107,8 @@ async def pass_through(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
 
 async def _pass_on(here: Here, row: Passed, chosen: Plan | None) -> None:
     gateway, endpoint, exchange, record = here.gateway, here.endpoint, here.exchange, here.record
-    named = await _named_model(exchange) if row.has_model else ""
+    body = exchange.body
+    named = await off_loop_if_large(len(body), model_in, body, exchange.head) if row.has_model else ""
     model = endpoint.model or _bare(named)
     plan = chosen or await _plan(gateway, row, endpoint, exchange.head, here.caller, model)
     record.model, record.route = model, plan.route
@@ -230,11 +230,6 @@ def model_in(body: bytes, head: Head) -> str:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="request") from None
 
 
-async def _named_model(exchange: Exchange) -> str:
-    large = len(exchange.body) > LARGE
-    return await to_thread(model_in, exchange.body, exchange.head) if large else model_in(exchange.body, exchange.head)
-
-
 def _form_field(body: bytes, head: Head) -> tuple[int, int] | None:
     """Where the value of the field `model` stands in a form."""
     given = head.headers.get("content-type", "")
@@ -286,8 +281,7 @@ def _attempt(
         record.upstream, record.target = candidate.upstream.name, candidate.model
         record.format = channel.provider.format
         given = (exchange.body, head, named, candidate.model)
-        large = len(exchange.body) > LARGE
-        body = await to_thread(with_routed_model, *given) if large else with_routed_model(*given)
+        body = await off_loop_if_large(len(exchange.body), with_routed_model, *given)
         path = row.providers[channel.provider.name] + _path_with_model(endpoint, candidate.model)
         call = Call.about(
             HttpRequest(

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
@@ -118,6 +118,10 @@ class OpenAnswer(Struct, frozen=True):
 
 LARGE = 256 << 10
 """Bytes of a body that are converted in a few milliseconds; a larger one would hold up all other requests."""
+
+
+async def off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T:
+    return work(*given) if size <= LARGE else await asyncio.to_thread(work, *given)
 
 
 class Relay:

@@ -31,6 +31,8 @@ LONGEST_CONNECTION = 3600.0
 """Seconds, as OpenAI limits it."""
 _MOST_LANES = 32
 _MOST_ACTIVE = 16
+_MOST_WAITING = 100
+"""Turns of one connection that have not ended."""
 _PING_EVERY = 30.0
 _SWITCHED = 101
 _FAILED_FROM = 400
@@ -130,7 +132,9 @@ class ResponsesWebSocket:
         self._frames = ServerProtocol(state=State.OPEN, max_size=largest)
         self._lanes: dict[str | None, asyncio.Task[None]] = {}
         self._active = asyncio.Semaphore(_MOST_ACTIVE)
-        self._pieces: list[bytes] = []
+        self._message = bytearray()
+        """What has come of it. As one piece: a client may send frames of a byte, or of none."""
+        self._turns = 0
 
     async def run(self) -> None:
         asked = Request(f"{self._asked.path}?{self._asked.query}", Headers(self._asked.headers))
@@ -176,6 +180,8 @@ class ResponsesWebSocket:
             for frame in self._frames.events_received():
                 if isinstance(frame, Frame):
                     self._on_frame(frame)
+            if self.is_crowded:  # answers to what is wrong, and to pings, would pile up
+                await self.drain()
 
     async def _finish_turns(self, code: CloseCode) -> None:
         """Turns under way end by themselves; then the connection does."""
@@ -187,9 +193,9 @@ class ResponsesWebSocket:
     def _on_frame(self, frame: Frame) -> None:
         if frame.opcode not in {Opcode.TEXT, Opcode.BINARY, Opcode.CONT}:
             return
-        self._pieces.append(bytes(frame.data))
+        self._message += frame.data
         if frame.fin:
-            message, self._pieces = b"".join(self._pieces), []
+            message, self._message = bytes(self._message), bytearray()
             self._on_message(message)
 
     def _on_message(self, message: bytes) -> None:
@@ -207,6 +213,9 @@ class ResponsesWebSocket:
         elif event.stream_id not in self._lanes and len(self._lanes) >= _MOST_LANES:
             words = f"A connection has at most {_MOST_LANES} streams."
             self.emit_error(400, _invalid(words, "stream_id"), event.stream_id)
+        elif self._turns >= _MOST_WAITING:
+            words = f"A connection has at most {_MOST_WAITING} responses under way."
+            self.emit_error(429, _invalid(words), event.stream_id)
         else:
             body = {name: value for name, value in fields.items() if name not in {"type", "stream_id", "stream"}}
             self._start(event, _encode({**body, "stream": True}))
@@ -221,10 +230,12 @@ class ResponsesWebSocket:
     def _start(self, event: _ClientEvent, body: bytes) -> None:
         """Turns of one stream follow each other."""
         before = self._lanes.get(event.stream_id)
+        self._turns += 1
         self._lanes[event.stream_id] = asyncio.ensure_future(self._take_turn(event, body, before))
 
     async def _take_turn(self, event: _ClientEvent, body: bytes, before: asyncio.Task[None] | None) -> None:
         if not self._tunnel.budget.take(len(body)):
+            self._turns -= 1
             words = "The gateway holds as many bytes of requests as it may; try again."
             self.emit_error(503, {"type": "server_error", "code": None, "message": words}, event.stream_id)
             return
@@ -237,7 +248,10 @@ class ResponsesWebSocket:
             if event.previous_response_id is not None and (turn.has_failed or not turn.whole):
                 # A turn that failed leaves nothing to be continued, as OpenAI has it.
                 self.local.forget(event.previous_response_id)
+        except Gone:
+            pass
         finally:
+            self._turns -= 1
             self._tunnel.budget.used -= len(body)
 
     # ── writing ──
