@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import msgspec
@@ -14,6 +15,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractBufferedFile
 
 from dragoman.batch import (
     ConvertOptions,
@@ -30,7 +33,7 @@ from dragoman.batch import (
     map_batches,
     run_job,
 )
-from dragoman.errors import InvalidValue, UnknownFormat
+from dragoman.errors import InvalidValue, NotConfigured, UnknownFormat
 from dragoman.losses import SEVERITIES
 from dragoman.translate import translate_request
 from tests.batch.conversations import lines, one_by_one, written
@@ -169,6 +172,45 @@ def test_globs_folders_and_object_storage(tmp_path: Path) -> None:
         assert gzip.decompress(stream.read()) == expected
     convert("memory://in/*.jsonl", "memory://shards", ALONE, target="gemini")
     assert converted_folder("memory://shards") == expected
+
+
+class _Object(AbstractBufferedFile):  # type: ignore[misc]
+    """A file of an object store: ranges of bytes, fetched when they are read."""
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return bytes(MemoryFileSystem.store[self.path].getvalue()[start:end])
+
+
+class _Objects(MemoryFileSystem):  # type: ignore[misc]
+    protocol = "objects"
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(super()._strip_protocol(path.replace("objects://", "memory://")))
+
+    def _open(self, path: str, mode: str = "rb", **more: Any) -> Any:
+        if mode != "rb" or path not in self.store:
+            return super()._open(path, mode, **more)
+        return _Object(self, path, mode, block_size=4096, size=len(self.store[path].getvalue()))
+
+
+@promise("batch:sources")
+def test_files_of_an_object_store_are_read_in_ranges(tmp_path: Path) -> None:
+    fsspec.register_implementation("objects", _Objects, clobber=True)
+    lines = b"".join(json.dumps({"model": "m", "messages": [{"role": "user", "content": "x" * size}]}).encode() + b"\n"
+                     for size in (10, 20_000, 30, 9_000))  # fmt: skip
+    (tmp_path / "in.jsonl").write_bytes(lines)
+    with fsspec.open("objects://ranged/in.jsonl", "wb") as stream:
+        stream.write(lines)
+    convert(str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), ALONE, target="gemini")
+    convert("objects://ranged/in.jsonl", "objects://ranged/out.jsonl", ALONE, target="gemini")
+    with fsspec.open("objects://ranged/out.jsonl", "rb") as stream:
+        assert stream.read() == (tmp_path / "out.jsonl").read_bytes()
+
+
+def test_storage_without_its_package_is_an_error_that_names_it() -> None:
+    with pytest.raises(NotConfigured, match="no such storage"):
+        convert("nowhere://bucket/in.jsonl", "out.jsonl", ALONE, target="gemini")
 
 
 def converted_folder(name: str) -> bytes:

@@ -22,5 +22,10 @@ def remote_file_system(name: str) -> tuple[Any, str]:
     except ImportError as error:
         message = f"{name}: object storage needs fsspec: pip install 'dragoman[batch]'"
         raise NotConfigured(message, missing="fsspec") from error
-    files, path = fsspec.core.url_to_fs(name)
+    try:
+        files, path = fsspec.core.url_to_fs(name)
+    except ImportError as error:  # each kind of storage has a package of its own, which fsspec names
+        raise NotConfigured(f"{name}: {error}", missing=str(error)) from error
+    except ValueError as error:
+        raise NotConfigured(f"{name}: fsspec knows no such storage ({error})", missing="fsspec") from error
     return files, path

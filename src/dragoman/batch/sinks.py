@@ -115,8 +115,14 @@ def replacing(name: str) -> Iterator[IO[bytes]]:
     """A file that takes its name when it is complete. Object stores do so by themselves."""
     if is_remote(name):
         files, path = remote_file_system(name)
-        with files.open(path, "wb") as stream:
-            yield stream
+        remote = files.open(path, "wb")
+        try:
+            yield remote
+        except BaseException:
+            if hasattr(remote, "discard"):  # closing it would publish half a file
+                remote.discard()
+            raise
+        remote.close()
         return
     temporary = Path(f"{name}.{os.getpid()}.part")
     try:

@@ -223,7 +223,8 @@ def _opened(source: Source) -> Iterator[IO[bytes]]:
         return
     if is_remote(source.name):
         files, path = remote_file_system(source.name)
-        raw: IO[bytes] = files.open(path, "rb")
+        # Files of object stores read lines of any length, and one byte after the other.
+        raw: IO[bytes] = io.BufferedReader(files.open(path, "rb"), _CHUNK)
     else:
         raw = open(source.name, "rb")  # noqa: PTH123, SIM115  # closed below, with what reads it
     with raw:
