@@ -25,6 +25,8 @@ _SECTIONS: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("[log]", config.LogTable),
     ("[telemetry]", config.TelemetryTable),
     ("[cache]", config.CacheTable),
+    ("[mcp]", config.McpTable),
+    ("[mcp.servers.NAME]", config.McpServerTable),
     ("[providers.NAME]", config.ProviderTable),
     ("[providers.NAME.timeouts]", config.TimeLimits),
     ("[providers.NAME.breaker]", config.BreakerTable),

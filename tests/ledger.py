@@ -320,6 +320,10 @@ GATEWAY: tuple[tuple[str, str], ...] = (
         "Equal requests to a model get one answer, whole or streamed, in each client's format; never a bad one.",
     ),
     ("embeddings", "Texts are embedded by any provider for a client of any API, with vendors' SDKs on both sides."),
+    (
+        "mcp",
+        "Tools of MCP servers are run for clients that ask, with permissions and limits; `/mcp` is a server itself.",
+    ),
     ("token-budget", "A key has a budget in currency, in tokens, or both; requests under way reserve both."),
     (
         "operations",

@@ -29,6 +29,8 @@ from dragoman.gateway.expected_cost import ESTIMATE_HEADER, NOTHING_EXPECTED, Ex
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
 from dragoman.gateway.http_request import BadRequest
 from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS, follow
+from dragoman.gateway.mcp_endpoint import McpEndpoint, mcp
+from dragoman.gateway.mcp_tools import McpTools
 from dragoman.gateway.merged_metrics import Peers
 from dragoman.gateway.message_threads import MessageThreads, Thread
 from dragoman.gateway.model_catalogue import Catalogue
@@ -88,6 +90,8 @@ class Gateway:
         self.prices = PriceList(router.config)
         self.cache: AnswerCache | None = None
         """Answers that may be given again; None: there is no cache."""
+        self.mcp_tools: McpTools | None = None
+        self.mcp_endpoint: McpEndpoint | None = None
         self.metrics = Metrics()
         self.relay = Relay()
         self.siblings: Peers | None = None
@@ -284,6 +288,9 @@ class Gateway:
         if ESTIMATE_HEADER in client_request.headers:
             self._estimate(client_request, plan, exchange, record)
             return
+        if self.mcp_tools is not None and self.mcp_tools.asked(client_request):
+            await self._run_tools(self.mcp_tools, caller, client_request, plan, exchange, record)
+            return
         keeping = await self._keeping(client_request, plan, caller.id, exchange)
         asked = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
@@ -301,7 +308,8 @@ class Gateway:
                 cached = Lookup("bypass") if stateful else await cache.look_up(asked, plan, caller.id)
                 record.cache = cached.outcome
                 if cached.answer is not None:
-                    await self._put_cached(caller, asked, cached.answer, exchange, record, keeping)
+                    record.cost = 0.0
+                    await self._put_again(caller, asked, cached.answer, exchange, record, keeping)
                     return
             begun = await self.relay.ask(asked, plan, record)
             record.first_byte = time.perf_counter() - record.started
@@ -317,6 +325,29 @@ class Gateway:
         finally:
             caller.leave()
 
+    async def _run_tools(
+        self,
+        tools: McpTools,
+        caller: Caller,
+        client_request: ClientRequest,
+        plan: Plan,
+        exchange: Exchange,
+        record: Record,
+    ) -> None:
+        """The answer after the calls of MCP tools that the gateway ran for the client."""
+        if client_request.known.background:
+            raise BadBody(Failure("invalid_request", "Tools of MCP servers are not run in the background.", 400))
+        keeping = await self._keeping(client_request, plan, caller.id, exchange)
+        asked = keeping.client_request if keeping else client_request
+        await self.enter(caller, client_request, plan, record)
+        try:
+            await self._recall_signatures(asked, plan, caller.id)
+            completion = await tools.run(self.relay, asked, plan, caller, record)
+            answer = CachedAnswer(completion=completion, upstream=record.upstream, target=record.target, created=0.0)
+            await self._put_again(caller, asked, answer, exchange, record, keeping)
+        finally:
+            caller.leave()
+
     def _leaves_state(self, client_request: ClientRequest) -> bool:
         """Whether an upstream keeps the answer, or has what the request refers to: neither is in the cache."""
         known = client_request.known
@@ -324,7 +355,7 @@ class Gateway:
         keeps = client_request.protocol.format in self._stateful and known.store is not False
         return keeps or any(one is not None for one in refers)
 
-    async def _put_cached(
+    async def _put_again(
         self,
         caller: Caller,
         client_request: ClientRequest,
@@ -333,9 +364,9 @@ class Gateway:
         record: Record,
         keeping: KeptAnswer | None,
     ) -> None:
-        """An answer once more, which costs nothing."""
+        """An answer that is here already, in the client's format, whole or as a stream."""
         record.upstream, record.target = cached.upstream, cached.target
-        record.status, record.cost, record.complete = 200, 0.0, True
+        record.status, record.complete = 200, True
         replay = replay_stream if client_request.stream else replay_whole
         content, losses = replay(cached, client_request)
         record.losses += losses
@@ -348,7 +379,11 @@ class Gateway:
         await self.signatures.remember(cached.completion, caller.id)
         if caller.grant is not None:
             await self.settle(caller, record)
-        headers = {**_marks(record), "age": str(cached.age)}
+        else:
+            self._measure(record)
+        headers = _marks(record)
+        if record.cache == "hit":
+            headers["age"] = str(cached.age)
         if not client_request.stream:
             exchange.send(200, {**JSON, **headers}, content)
             return
@@ -597,6 +632,7 @@ _HANDLERS: Mapping[Operation, Handler] = {
     "count": Gateway.count,
     "pass": pass_through,
     "embed": embed,
+    "mcp": mcp,
     "preflight": Gateway.preflight,
     "none": Gateway.none,
     "method": Gateway.none,
@@ -615,6 +651,8 @@ def _marks(record: Record) -> dict[str, str]:
     marks = {"x-request-id": record.id}
     if record.upstream:
         marks["x-dragoman-upstream"] = f"{record.upstream}/{record.target}"
+    if record.mcp_calls:
+        marks["x-dragoman-mcp-calls"] = str(record.mcp_calls)
     if record.cache:
         marks["x-dragoman-cache"] = record.cache
     if record.cost is not None:

@@ -96,6 +96,8 @@ class ClientRequest(Struct, kw_only=True):
     rewritten: bool = False
     """The body is no longer the client's own: what it refers to was put in its place."""
     request: Request | None = None
+    is_changed: bool = False
+    """`request` is no longer what the body says."""
     known: Peek = Peek()
     remembered: Mapping[str, bytes] = {}
     """What vendors signed in answers of this conversation (see `SignatureMemory`)."""
@@ -160,7 +162,9 @@ def prepare_call(client_request: ClientRequest, candidate: Candidate, settings: 
     """Raises `DecodeError` for what the client sent and `EncodeError` for what this upstream cannot be told."""
     channel = candidate.upstream.channel
     same = _is_same(client_request, channel)
-    unchanged = same and not settings.changes_requests and not _carries(client_request.body)
+    unchanged = (
+        same and not client_request.is_changed and not settings.changes_requests and not _carries(client_request.body)
+    )
     if unchanged:
         encoded = _unchanged(client_request, candidate.model, channel)
     else:

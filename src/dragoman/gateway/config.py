@@ -191,6 +191,46 @@ class CacheTable(_Table, frozen=True, kw_only=True):
     """Bytes of one answer; larger ones are not kept."""
 
 
+class McpServerTable(_Table, frozen=True, kw_only=True):
+    """An MCP server whose tools clients of the gateway may use, under a name of your own."""
+
+    command: str = ""
+    """A program that speaks over its standard input and output."""
+    args: tuple[str, ...] = ()
+    """Its arguments."""
+    env: dict[str, str] = {}
+    """Its environment; a value may be `env:NAME`."""
+    cwd: str = ""
+    """The folder it starts in."""
+    url: str = ""
+    """Instead of a command: the address of a server that speaks streamable HTTP."""
+    headers: dict[str, str] = {}
+    """Sent to it with each request; a value may be `env:NAME`."""
+    allow: tuple[str, ...] = ("*",)
+    """Tools that are offered, by name or pattern."""
+    keys: tuple[str, ...] = ()
+    """Names or patterns of the keys that may use it; none at all means everybody."""
+
+
+class McpTable(_Table, frozen=True, kw_only=True):
+    """Tools of MCP servers for clients, and the gateway as an MCP server."""
+
+    serve: bool = False
+    """Serve the gateway itself as an MCP server at `/mcp`: ask a model, convert a body, and the tools of `servers`."""
+    rounds: int = 8
+    """How often the tools of one request may be run before the model has to answer."""
+    calls: int = 32
+    """Calls of one request, in all its rounds."""
+    call_seconds: float = 60.0
+    """For one call."""
+    connect_seconds: float = 30.0
+    """For a server to start."""
+    max_result: int = 65_536
+    """Characters of one result; longer ones are cut."""
+    servers: dict[str, McpServerTable] = {}
+    """The servers, each as a table of its own: `[mcp.servers.NAME]`."""
+
+
 class LogTable(_Table, frozen=True, kw_only=True):
     """What is logged, beyond a line for each request."""
 
@@ -240,6 +280,7 @@ class Config(_Table, frozen=True, kw_only=True):
     log: LogTable = LogTable()
     telemetry: TelemetryTable = TelemetryTable()
     cache: CacheTable = CacheTable()
+    mcp: McpTable = McpTable()
     providers: dict[str, ProviderTable] = {}
     routes: dict[str, RouteTable] = {}
     prices: dict[str, Price] = {}
@@ -346,6 +387,9 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
     found += [(place, words) for place, model in models for words in _wrong_target(model, known, config)]
     if not 0.0 <= config.telemetry.ratio <= 1.0:
         found.append((("telemetry", "ratio"), "a ratio is a number from 0 to 1"))
+    for name, server in config.mcp.servers.items():
+        if bool(server.command) == bool(server.url):
+            found.append((("mcp", "servers", name), "either command or url"))
     if config.cache.seconds and config.cache.store == "database" and not config.server.database:
         found.append((("cache", "store"), "there is no server.database"))
     if not 0 <= config.server.port < 1 << 16:

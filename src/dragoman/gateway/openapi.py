@@ -68,6 +68,7 @@ DESCRIBED: tuple[Described, ...] = (
     Described("GET", "/health", "health", "Whether the gateway, and each upstream that was asked, is healthy"),
     Described("GET", "/ready", "ready", "Whether a balancer should send requests here"),
     Described("GET", "/metrics", "metrics", "Counters for Prometheus"),
+    Described("POST", "/mcp", "mcp", "The gateway as an MCP server (streamable HTTP), where `mcp.serve` is set"),
     Described("GET", "/openapi.json", "openapi", "This description"),
     Described("GET", "/", "front", "The page in a browser, or a line of text where the page is off"),
     Described("GET", "/v1/models", "models", "Models that the caller's key may use", "openai-chat"),

@@ -102,6 +102,7 @@ class Log:
             "tokens": None if usage is None else {"input": usage.input, "output": usage.output, "cached": usage.cached},
             "cost": record.cost,
             "cache": record.cache or None,
+            "mcp_calls": record.mcp_calls or None,
             "losses": [str(loss) for loss in record.losses[:_LOGGED_LOSSES]],
             "failure": record.failure or None,
             "error": record.error or None,

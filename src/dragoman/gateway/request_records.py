@@ -53,6 +53,8 @@ class Record(Struct, kw_only=True):
     """Where the OpenTelemetry span is written."""
     cache: str = ""
     """What the response cache had: hit, miss or bypass; empty where there is no cache."""
+    mcp_calls: int = 0
+    """Calls of MCP tools that the gateway has run for it."""
     settled: bool = False
     """Whether it was handed to the ledger."""
 

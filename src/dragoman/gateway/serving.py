@@ -19,6 +19,7 @@ from dragoman.codecs.registry import codec
 from dragoman.drivers.connect import Environment
 from dragoman.drivers.key_store import KeyStoreError, environment_with_stored_keys
 from dragoman.drivers.providers import PROVIDERS, Provider
+from dragoman.errors import NotConfigured
 from dragoman.gateway.access import Access
 from dragoman.gateway.answer_cache import AnswerCache
 from dragoman.gateway.app import Gateway
@@ -29,6 +30,8 @@ from dragoman.gateway.config import Config, ConfigError, load_config
 from dragoman.gateway.config import Server as ServerTable
 from dragoman.gateway.exchange import Application, ServerLimits
 from dragoman.gateway.http_server import Server, server_context
+from dragoman.gateway.mcp_endpoint import McpEndpoint
+from dragoman.gateway.mcp_tools import McpTools
 from dragoman.gateway.request_log import Log, open_log
 from dragoman.gateway.routing import Router
 from dragoman.gateway.state.connect import open_answers, open_ledger
@@ -135,6 +138,7 @@ async def serving(
         capture = capture_for_log(config.max_requests)
     gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
     gateway.cache = _answer_cache(setting, ledger, told)
+    await _open_mcp(gateway, setting, told)
     gateway.tracing = open_tracing(setting.config.telemetry, setting.environment, told)
     bound = listening or listening_socket(config.host, config.port)
     host, port = bound.getsockname()[:2]
@@ -159,11 +163,7 @@ async def serving(
         await server.close(config.drain_seconds)
         await gateway.batches.close(config.drain_seconds)
         tending.cancel()
-        await responses.close()
-        await gateway.interactions.close()
-        await gateway.close()
-        if gateway.cache is not None:
-            await gateway.cache.close()
+        await _close_parts(gateway)
         if gateway.tracing is not None:  # the last spans are told, which may take a while
             await asyncio.to_thread(gateway.tracing.close)
         await asyncio.wait([tending])
@@ -203,6 +203,29 @@ def _answer_cache(setting: Setting, ledger: Ledger, log: Log) -> AnswerCache | N
         return None
     store = open_answers(table, setting.environment, ledger.store.database)
     return AnswerCache(table, store, lambda words: log.event("cache_away", error=words))
+
+
+async def _close_parts(gateway: Gateway) -> None:
+    """What the gateway has opened, once no client is served any more."""
+    await gateway.responses.close()
+    await gateway.interactions.close()
+    await gateway.close()
+    for opened in (gateway.cache, gateway.mcp_endpoint, gateway.mcp_tools):
+        if opened is not None:
+            await opened.close()
+
+
+async def _open_mcp(gateway: Gateway, setting: Setting, log: Log) -> None:
+    table = setting.config.mcp
+    try:
+        if table.servers:
+            gateway.mcp_tools = McpTools(table, setting.environment, log)
+            await gateway.mcp_tools.open()
+        if table.serve:
+            gateway.mcp_endpoint = McpEndpoint()
+            await gateway.mcp_endpoint.open()
+    except NotConfigured as error:
+        raise ConfigError(f"mcp: {error}") from None
 
 
 def _log(config: Config) -> Log:

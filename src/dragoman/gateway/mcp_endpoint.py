@@ -1,0 +1,263 @@
+"""The gateway as an MCP server at `/mcp` (streamable HTTP): ask a model, convert a body, call tools of other servers.
+
+The protocol is that of the official SDK, which speaks ASGI; each request is complete in itself, so that any worker can
+answer it. The client's key is checked first, and what it asks of a model is asked with that key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+import dragoman
+from dragoman.errors import DragomanError, NotConfigured
+from dragoman.gateway.access import Caller
+from dragoman.gateway.endpoints import Endpoint
+from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.http_request import Head
+from dragoman.gateway.request_records import Record
+from dragoman.ir import ToolCall
+
+if TYPE_CHECKING:
+    import mcp_types
+
+    from dragoman.gateway.app import Gateway
+
+_ASK: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "model": {"type": "string", "description": "provider/model, or a route of the gateway"},
+        "prompt": {"type": "string"},
+        "system": {"type": "string", "description": "Instructions before the prompt"},
+        "max_output_tokens": {"type": "integer", "minimum": 1},
+    },
+    "required": ["model", "prompt"],
+}
+_CONVERT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "body": {"type": "object", "description": "A request body of the source's API"},
+        "source": {"type": "string", "description": "Its format, such as openai-chat"},
+        "target": {"type": "string", "description": "The format to convert it to"},
+    },
+    "required": ["body", "source", "target"],
+}
+_COPIED = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
+
+
+class _Visit(Struct, frozen=True):
+    """Who asks."""
+
+    gateway: Any
+    caller: Caller
+    head: Head
+    record: Record
+
+
+_visit: ContextVar[_Visit] = ContextVar("mcp visit")
+
+
+class McpEndpoint:
+    """The SDK's server, open as long as the gateway runs."""
+
+    def __init__(self) -> None:
+        try:
+            from mcp.server.lowlevel import Server  # noqa: PLC0415 - an extra
+            from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
+        except ImportError as error:
+            raise NotConfigured(f"{error.name} is not installed: pip install 'dragoman[mcp]'", missing="mcp") from None
+        server: Any = Server(
+            "dragoman", version=dragoman.__version__, on_list_tools=_list_tools, on_call_tool=_call_tool
+        )
+        self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+        self._closing = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        ready = asyncio.Event()
+        self._keeper = asyncio.create_task(self._keep(ready))
+        await ready.wait()
+
+    async def _keep(self, ready: asyncio.Event) -> None:
+        """Opened and closed by one task, as the SDK's task groups want it."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._manager.run())
+            ready.set()
+            await self._closing.wait()
+
+    async def close(self) -> None:
+        self._closing.set()
+        if self._keeper is not None:
+            await asyncio.wait([self._keeper])
+
+    async def serve(self, exchange: Exchange) -> int:
+        """The status of the answer."""
+        answer = _Answer(exchange)
+        await self._manager.handle_request(_scope(exchange.head), _receiver(exchange.body), answer.send)
+        return answer.status
+
+
+async def mcp(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    if gateway.mcp_endpoint is None:
+        await gateway.none(endpoint, exchange, record)
+        return
+    caller = await gateway.admitted(endpoint, exchange, record)
+    await gateway.enter_at(caller, record)
+    _visit.set(_Visit(gateway, caller, exchange.head, record))
+    try:
+        record.status = await gateway.mcp_endpoint.serve(exchange)
+    finally:
+        caller.leave()
+
+
+# ── ASGI ──
+
+
+def _scope(head: Head) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": head.method,
+        "scheme": "https" if head.secure else "http",
+        "path": head.path,
+        "raw_path": head.path.encode(),
+        "query_string": head.query.encode(),
+        "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in head.headers.items()],
+        "client": None,
+        "server": None,
+    }
+
+
+def _receiver(body: bytes) -> Callable[[], Awaitable[dict[str, Any]]]:
+    given = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if given:
+            return given.pop()
+        await asyncio.Event().wait()  # a client that leaves ends the task
+        raise AssertionError("never set")
+
+    return receive
+
+
+class _Answer:
+    def __init__(self, exchange: Exchange) -> None:
+        self.status = 0
+        self._exchange = exchange
+        self._headers: dict[str, str] = {}
+        self._pieces: list[bytes] = []
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in message["headers"]}
+            self._headers = {name: value for name, value in told.items() if name != "content-length"}
+            return
+        self._pieces.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            self._exchange.send(self.status, self._headers, b"".join(self._pieces))
+
+
+class _Inner(Exchange):
+    """A request that the gateway makes to itself for a client, with the client's key."""
+
+    __slots__ = ("answer", "status")
+
+    def __init__(self, head: Head, body: bytes) -> None:
+        super().__init__(head)
+        self.body = body
+        self.status = 0
+        self.answer = b""
+
+    async def receive(self, limit: int | None = None) -> bytes:  # noqa: ARG002 - the body is here
+        return self.body
+
+    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:  # noqa: ARG002 - no heads here
+        self.started = self.whole = True
+        self.status, self.answer = status, body
+
+
+# ── tools ──
+
+
+async def _list_tools(_context: Any, _parameters: Any) -> mcp_types.ListToolsResult:
+    import mcp_types as types  # noqa: PLC0415 - an extra
+
+    visit = _visit.get()
+    own = [
+        types.Tool(name="ask_model", description="Ask a model of this gateway a question", input_schema=_ASK),
+        types.Tool(
+            name="convert_body",
+            description="Convert a request body from one vendor's API to another's, with what is lost",
+            input_schema=_CONVERT,
+        ),
+    ]
+    servers = visit.gateway.mcp_tools
+    offered = servers.offered(visit.caller) if servers is not None else ()
+    others = [
+        types.Tool(
+            name=one.tool.name,
+            description=one.tool.definition.description or "",
+            input_schema=dict(one.tool.definition.parameters or {"type": "object"}),
+        )
+        for one in offered
+    ]
+    return types.ListToolsResult(tools=[*own, *others])
+
+
+async def _call_tool(_context: Any, parameters: Any) -> mcp_types.CallToolResult:
+    import mcp_types as types  # noqa: PLC0415 - an extra
+
+    visit, arguments = _visit.get(), dict(parameters.arguments or {})
+    try:
+        text, failed = await _TOOLS.get(parameters.name, _other_tool)(visit, parameters.name, arguments)
+    except (DragomanError, msgspec.MsgspecError, KeyError, TypeError) as error:
+        text, failed = f"{type(error).__name__}: {error}", True
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+
+
+async def _ask_model(visit: _Visit, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
+    system = [{"role": "system", "content": str(given["system"])}] if given.get("system") else []
+    body: dict[str, Any] = {
+        "model": str(given["model"]),
+        "messages": [*system, {"role": "user", "content": str(given["prompt"])}],
+    }
+    if given.get("max_output_tokens"):
+        body["max_completion_tokens"] = int(given["max_output_tokens"])
+    shown = {name: visit.head.headers[name] for name in _COPIED if name in visit.head.headers}
+    headers = {**shown, "content-type": "application/json"}
+    inner = _Inner(Head("POST", "/v1/chat/completions", "", headers), msgspec.json.encode(body))
+    await visit.gateway(inner)
+    told = msgspec.json.decode(inner.answer)
+    if inner.status != 200:  # noqa: PLR2004 - of HTTP
+        return str(told.get("error", {}).get("message", told)), True
+    return told["choices"][0]["message"].get("content") or "", False
+
+
+async def _convert_body(_visit: _Visit, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
+    encoded = dragoman.translate_request(given["body"], source=str(given["source"]), target=str(given["target"]))
+    told = {"path": encoded.path, "body": encoded.body, "losses": [str(loss) for loss in encoded.losses]}
+    return msgspec.json.encode(told).decode(), False
+
+
+async def _other_tool(visit: _Visit, name: str, given: dict[str, Any]) -> tuple[str, bool]:
+    servers = visit.gateway.mcp_tools
+    found = next((one for one in servers.offered(visit.caller) if one.tool.name == name), None) if servers else None
+    if found is None:
+        return f"no tool is called {name!r}", True
+    result = await servers.call(ToolCall("mcp", name, given), found, visit.record)
+    text = result.value if isinstance(result.value, str) else msgspec.json.encode(result.value).decode()
+    return text, result.kind == "error"
+
+
+_TOOLS: Mapping[str, Callable[[_Visit, str, dict[str, Any]], Awaitable[tuple[str, bool]]]] = {
+    "ask_model": _ask_model,
+    "convert_body": _convert_body,
+}

@@ -1,0 +1,212 @@
+"""MCP: tools of real servers run for clients of every API, and the gateway as a server for the official client."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import mcp
+import mcp_types
+import openai
+import pytest
+from mcp.client.streamable_http import streamable_http_client
+
+from dragoman.gateway.config import ConfigError, read_config
+from dragoman.sim.server import Simulator
+from tests.gateway.running import RunningGateway, configured, send, simulated
+from tests.gateway.scripted_upstream import Reply, completion, reply, scripted
+from tests.gateway.test_failures import chat
+from tests.support.promises import promise
+
+pytestmark = promise("gateway:mcp")
+SERVER = Path(__file__).parents[1] / "agent" / "fixtures" / "mcp_server.py"
+TOOLS = f"[mcp.servers.tests]\ncommand = {json.dumps(sys.executable)}\nargs = [{json.dumps(str(SERVER))}]\n"
+ALL = {"x-dragoman-mcp": "*"}
+
+
+def calling(*calls: tuple[str, dict[str, Any]]) -> Reply:
+    told = completion("")
+    entries = [
+        {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for place, (name, arguments) in enumerate(calls)
+    ]
+    told["choices"][0] |= {"finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": entries}}
+    return reply(told)
+
+
+ADD = calling(("add", {"a": 2, "b": 3}))
+
+
+def test_calls_are_run_until_the_model_answers() -> None:
+    with (
+        scripted(ADD, calling(("greet", {"name": "Ada"})), reply(completion("It is 5, Ada."))) as upstream,
+        RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
+        openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any") as client,
+    ):
+        told = client.chat.completions.with_raw_response.create(
+            model="p/m", messages=[{"role": "user", "content": "2 + 3?"}], extra_headers=ALL
+        )
+        assert told.headers["x-dragoman-mcp-calls"] == "2"
+        parsed = told.parse()
+        assert parsed.choices[0].message.content == "It is 5, Ada."
+        assert parsed.usage is not None
+        assert parsed.usage.total_tokens == 21, "of all three rounds"
+        last = json.loads(upstream.bodies[-1])
+        assert [one["role"] for one in last["messages"]] == ["user", "assistant", "tool", "assistant", "tool"]
+        assert json.loads(last["messages"][2]["content"]) == {"result": 5}
+        assert "add" in {tool["function"]["name"] for tool in last["tools"]}
+        (line,) = gateway.requests(1)
+        assert line["mcp_calls"] == 2
+        audit = [one for one in gateway.log.lines if one["event"] == "mcp_call"]
+        assert [(one["server"], one["tool"], one["outcome"]) for one in audit] == [
+            ("tests", "add", "data"),
+            ("tests", "greet", "text"),
+        ]
+        assert "Ada" not in json.dumps(audit), "no arguments in the log"
+
+
+def test_a_stream_in_the_clients_format() -> None:
+    with (
+        scripted(ADD, reply(completion("five"))) as upstream,
+        RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
+        anthropic.Anthropic(base_url=gateway.url, api_key="any", default_headers=ALL) as client,
+        client.messages.stream(model="p/m", max_tokens=9, messages=[{"role": "user", "content": "2 + 3?"}]) as stream,
+    ):
+        assert stream.get_final_text() == "five"
+
+
+def test_a_hosted_tool_that_names_a_server_of_the_gateway() -> None:
+    with (
+        scripted(ADD, reply(completion("five"))) as upstream,
+        RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
+        openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any") as client,
+    ):
+        told = client.responses.create(
+            model="p/m",
+            input="2 + 3?",
+            store=False,
+            tools=[{"type": "mcp", "server_label": "tests", "server_url": "dragoman:tests", "allowed_tools": ["add"]}],
+        )
+        assert told.output_text == "five"
+        offered = json.loads(upstream.bodies[0])["tools"]
+        assert [tool["function"]["name"] for tool in offered] == ["add"]
+
+
+def test_a_stored_conversation_goes_on() -> None:
+    with (
+        scripted(ADD, reply(completion("five")), ADD, reply(completion("again"))) as upstream,
+        RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
+        openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any", default_headers=ALL) as client,
+    ):
+        first = client.responses.create(model="p/m", input="2 + 3?")
+        second = client.responses.create(model="p/m", input="once more", previous_response_id=first.id)
+        assert second.output_text == "again"
+        assert [one["content"] for one in json.loads(upstream.bodies[2])["messages"]] == ["2 + 3?", "five", "once more"]
+        with pytest.raises(openai.BadRequestError, match="background"):
+            client.responses.create(model="p/m", input="x", background=True)
+
+
+def test_calls_of_the_clients_own_functions_are_the_clients() -> None:
+    own = {"type": "function", "function": {"name": "mine", "parameters": {"type": "object", "properties": {}}}}
+    with (
+        scripted(calling(("mine", {}), ("add", {"a": 1}))) as upstream,
+        RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
+    ):
+        got = send(gateway.url, "/v1/chat/completions", chat("p/m", tools=[own]), ALL).json["choices"][0]
+        assert [call["function"]["name"] for call in got["message"]["tool_calls"]] == ["mine"]
+        assert got["finish_reason"] == "tool_calls"
+        assert not [one for one in gateway.log.lines if one["event"] == "mcp_call"], "nothing was run half"
+
+
+def test_limits_end_a_loop() -> None:
+    text = "[mcp]\nrounds = 2\ncalls = 1\nmax_result = 8\n" + TOOLS
+    with (
+        scripted(calling(("greet", {"name": "a" * 50}))) as upstream,
+        RunningGateway(configured(text + upstream.table("p"))) as gateway,
+    ):
+        got = send(gateway.url, "/v1/chat/completions", chat("p/m"), ALL)
+        assert (got.status, upstream.count) == (200, 3)
+        assert got.json["choices"][0]["finish_reason"] == "length", "an answer that was cut is no success"
+        last = json.loads(upstream.bodies[-1])
+        assert last["tool_choice"] == "none"
+        results = [one["content"] for one in last["messages"] if one["role"] == "tool"]
+        assert results[0].startswith("Hello, a… [cut by the gateway")
+        assert "more than 1 calls" in results[1]
+
+
+def test_permissions() -> None:
+    keys = '[server]\nkeys = ["a-key", "b-key"]\n'
+    text = keys + TOOLS + 'allow = ["gr*"]\nkeys = ["key-1"]\n'
+    with (
+        scripted(reply(completion("fine"))) as upstream,
+        RunningGateway(configured(text + upstream.table("p"))) as gateway,
+    ):
+        for key in ("a-key", "b-key"):
+            assert send(gateway.url, "/v1/chat/completions", chat("p/m"), {**ALL, "x-api-key": key}).status == 200
+        first, second = (json.loads(body).get("tools", []) for body in upstream.bodies)
+        assert [tool["function"]["name"] for tool in first] == ["greet"]
+        assert second == [], "its key may not use the server"
+        assert send(gateway.url, "/v1/chat/completions", chat("p/m"), ALL).status == 401
+
+
+def test_unknown_servers_and_broken_ones() -> None:
+    text = TOOLS + '[mcp.servers.broken]\ncommand = "/nonexistent/program"\n'
+    with (
+        scripted(reply(completion("fine"))) as upstream,
+        RunningGateway(configured(text + upstream.table("p"))) as gateway,
+    ):
+        got = send(gateway.url, "/v1/chat/completions", chat("p/m"), {"x-dragoman-mcp": "elsewhere"})
+        assert got.status == 400
+        assert b"tests, broken" in got.body
+        assert send(gateway.url, "/v1/chat/completions", chat("p/m"), ALL).status == 200
+        assert send(gateway.url, "/v1/chat/completions", chat("p/m")).status == 200
+        assert "tools" not in json.loads(upstream.bodies[-1]), "who does not ask gets none"
+        assert [one["server"] for one in gateway.log.lines if one["event"] == "mcp_server_failed"] == ["broken"]
+    with pytest.raises(ConfigError, match="either command or url"):
+        read_config('[mcp.servers.x]\ncommand = "a"\nurl = "http://b"\n')
+
+
+# ── the gateway as a server ──
+
+
+def test_the_official_client_asks_converts_and_calls(dragoman_simulator: Simulator) -> None:
+    async def session(url: str) -> None:
+        http = httpx2.AsyncClient(headers={"authorization": "Bearer sesame"})
+        async with http, mcp.Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
+            listed = {tool.name for tool in (await client.list_tools()).tools}
+            assert {"ask_model", "convert_body", "add"} <= listed
+            asked = await client.call_tool("ask_model", {"model": "anthropic/claude-sonnet-5", "prompt": "hi"})
+            assert not asked.is_error
+            assert _text(asked)
+            body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "seed": 1}
+            given = {"body": body, "source": "openai-chat", "target": "anthropic-messages"}
+            told = json.loads(_text(await client.call_tool("convert_body", given)))
+            assert told["body"]["messages"][0]["role"] == "user"
+            assert any("seed" in loss for loss in told["losses"])
+            assert json.loads(_text(await client.call_tool("add", {"a": 2, "b": 3}))) == {"result": 5}
+            refused = await client.call_tool("ask_model", {"model": "nobody/x", "prompt": "hi"})
+            assert refused.is_error
+            assert (await client.call_tool("unheard_of", {})).is_error
+            assert (await client.call_tool("convert_body", {"body": 5, "source": "x", "target": "y"})).is_error
+
+    text = '[server]\nkeys = ["sesame"]\n[mcp]\nserve = true\n' + TOOLS
+    with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
+        asyncio.run(session(gateway.url))
+        asked = [line for line in gateway.log.lines if line["event"] == "request" and line["operation"] == "generate"]
+        assert asked[0]["key"] == "key-1", "asked with the key of the client"
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        assert send(gateway.url, "/mcp", body).status == 401
+
+
+def _text(result: Any) -> str:
+    (block,) = result.content
+    assert isinstance(block, mcp_types.TextContent)
+    return block.text
+
+
+def test_without_configuration_there_is_no_server() -> None:
+    with RunningGateway(configured("")) as gateway:
+        assert send(gateway.url, "/mcp", {}).status == 404
