@@ -324,6 +324,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
         "mcp",
         "Tools of MCP servers are run for clients that ask, with permissions and limits; `/mcp` is a server itself.",
     ),
+    ("realtime", "Realtime WebSockets pass unchanged to an upstream that has them, under the keys and limits of all."),
     ("token-budget", "A key has a budget in currency, in tokens, or both; requests under way reserve both."),
     (
         "operations",

@@ -88,6 +88,8 @@ class Provider(Struct, frozen=True, kw_only=True):
     listing: Listing | None = None
     embeddings: str = ""
     """The dialect of `dragoman.embeddings` in which it embeds texts; empty: it does not."""
+    realtime: str = ""
+    """Its realtime API over WebSockets, if it has one: `openai` or `gemini-live`."""
     extra: str = ""
     """The extra with the package it needs, where it needs one."""
     example: str = ""
@@ -179,6 +181,7 @@ _AZURE_IDS = ("apim-request-id", "x-request-id")
 _OWN: tuple[Provider, ...] = (
     Provider(
         name="openai",
+        realtime="openai",
         embeddings="openai",
         title="OpenAI (Responses)",
         format="openai-responses",
@@ -191,6 +194,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="openai-chat",
+        realtime="openai",
         embeddings="openai",
         title="OpenAI (Chat Completions)",
         format="openai-chat",
@@ -217,6 +221,7 @@ _OWN: tuple[Provider, ...] = (
     ),
     Provider(
         name="gemini",
+        realtime="gemini-live",
         embeddings="gemini",
         title="Google Gemini (developer API)",
         format="gemini",
@@ -400,6 +405,7 @@ class _Compatible(Struct, frozen=True):
     counts_on_request: bool = True
     """Whether a stream must be asked for its token counts."""
     embeddings: str = "openai"
+    realtime: str = ""
 
 
 _COMPATIBLE: tuple[_Compatible, ...] = (
@@ -488,6 +494,7 @@ _COMPATIBLE: tuple[_Compatible, ...] = (
         ("OPENAI_COMPATIBLE_API_KEY",),
         base_url_environment=("OPENAI_COMPATIBLE_BASE_URL",),
         key_required=False,
+        realtime="openai",
     ),
 )
 
@@ -505,6 +512,7 @@ def _speaks_chat(row: _Compatible) -> Provider:
         stream_keys=_USAGE if row.counts_on_request else {},
         listing=_MODELS,
         embeddings=row.embeddings,
+        realtime=row.realtime,
         example=row.example,
     )
 

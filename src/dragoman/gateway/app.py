@@ -36,6 +36,7 @@ from dragoman.gateway.message_threads import MessageThreads, Thread
 from dragoman.gateway.model_catalogue import Catalogue
 from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
 from dragoman.gateway.pass_through import pass_through
+from dragoman.gateway.realtime import realtime
 from dragoman.gateway.relay import (
     LARGE,
     Failed,
@@ -632,6 +633,7 @@ _HANDLERS: Mapping[Operation, Handler] = {
     "count": Gateway.count,
     "pass": pass_through,
     "embed": embed,
+    "realtime": realtime,
     "mcp": mcp,
     "preflight": Gateway.preflight,
     "none": Gateway.none,
@@ -639,7 +641,7 @@ _HANDLERS: Mapping[Operation, Handler] = {
 }
 _SHOWN: frozenset[Operation] = frozenset({"generate", "count", "compact"})
 """The page and traces have these."""
-_COUNTED: frozenset[Operation] = _SHOWN | {"pass", "embed"}
+_COUNTED: frozenset[Operation] = _SHOWN | {"pass", "embed", "realtime"}
 """The log, metrics and the usage of keys have these."""
 
 

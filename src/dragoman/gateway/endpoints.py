@@ -45,6 +45,7 @@ Operation: TypeAlias = Literal[
     "front",
     "pass",
     "embed",
+    "realtime",
     "mcp",
     "preflight",
     "none",
@@ -71,7 +72,7 @@ class Endpoint(Struct, frozen=True):
     path: str = ""
     """There, and of embeddings: what follows the base URL of a provider."""
     dialect: str = ""
-    """Of `dragoman.embeddings`."""
+    """Of `dragoman.embeddings`, or of realtime APIs."""
 
 
 _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
@@ -183,6 +184,12 @@ _EMBEDDING: tuple[tuple[str, str, str, str], ...] = (
 _EMBEDDINGS = tuple((re.compile(pattern), format, dialect, path) for pattern, format, dialect, path in _EMBEDDING)
 
 
+_REALTIME = re.compile(
+    r"(?:/openai)?/v1/realtime|/realtime|(?P<live>/ws/google\.ai\.generativelanguage\.v1(?:beta|alpha)?"
+    r"\.GenerativeService\.BidiGenerateContent)"
+)
+
+
 class _Pattern(Struct, frozen=True):
     method: str
     path: re.Pattern[str]
@@ -278,6 +285,10 @@ def match_endpoint(head: Head) -> Endpoint:
         return endpoint
     if is_websocket(head) and _RESPONSES.fullmatch(head.path):
         return Endpoint("openai-responses", "websocket")
+    if is_websocket(head) and (found := _REALTIME.fullmatch(head.path)):
+        is_live = found["live"] is not None
+        format, dialect = ("gemini", "gemini-live") if is_live else ("openai-chat", "openai")
+        return Endpoint(format, "realtime", path=head.path if is_live else "", dialect=dialect)
     if head.method == "OPTIONS":
         return Endpoint(_neighbour(head.path), "preflight")
     if head.path in _MODELS and head.method == "GET":

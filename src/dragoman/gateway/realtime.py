@@ -1,0 +1,217 @@
+"""Realtime APIs over WebSockets: messages pass unchanged between a client and an upstream that has the same API.
+
+OpenAI names the model in the address; Gemini's Live API names it in the first message, which is therefore read before
+anything is connected. Keys, permissions, routes and limits are those of all requests; tokens are counted where the
+upstream reports them. Frames are read and written by `websockets`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.drivers.providers import PROVIDERS
+from dragoman.drivers.transport import HttpRequest
+from dragoman.gateway.access import Caller
+from dragoman.gateway.content_type import BadBody
+from dragoman.gateway.endpoints import Endpoint
+from dragoman.gateway.exchange import Exchange, Gone
+from dragoman.gateway.http_request import Head
+from dragoman.gateway.request_records import Record
+from dragoman.gateway.routing import Candidate
+from dragoman.ir import Failure, Usage
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+    from dragoman.gateway.app import Gateway
+
+LONGEST_CONNECTION = 3600.0
+_FIRST_MESSAGE = 30.0
+"""Seconds for a client to say which model it wants."""
+_CONNECTING = 20.0
+_SUBPROTOCOL = "realtime"
+_SWITCHED = 101
+_PASSED = ("openai-beta", "openai-safety-identifier")
+
+
+class _Tokens(Struct, rename="camel"):
+    prompt_token_count: int = 0
+    response_token_count: int = 0
+
+
+class _Counts(Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class _Response(Struct):
+    usage: _Counts | None = None
+
+
+class _Setup(Struct):
+    model: str = ""
+
+
+class _Event(Struct):
+    """What is read of messages: the model that a client sets up, and tokens."""
+
+    type: str = ""
+    response: _Response | None = None
+    usage_metadata: _Tokens | None = msgspec.field(name="usageMetadata", default=None)
+    setup: _Setup | None = None
+
+
+_event = msgspec.json.Decoder(_Event).decode
+
+
+async def realtime(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    caller = await gateway.admitted(endpoint, exchange, record)
+    try:
+        from dragoman.gateway.client_websocket import ClientWebSocket  # noqa: PLC0415 - of the extra `gateway`
+    except ImportError:
+        words = "WebSockets need the package websockets: pip install 'dragoman[gateway]'"
+        raise BadBody(Failure("not_found", words, 404)) from None
+    model = endpoint.model or exchange.head.parameters.get("model", "")
+    candidate = _candidate(gateway, endpoint, caller, model, record) if model else None
+    if candidate is None and not endpoint.path:
+        raise BadBody(Failure("invalid_request", "model is missing in the address", 400, parameter="model"))
+    await gateway.enter_at(caller, record)
+    try:
+        tunnel = exchange.open_tunnel()
+        if tunnel is None:
+            raise BadBody(Failure("invalid_request", "A WebSocket needs a connection of HTTP/1.1.", 400))
+        record.status, record.stream = _SWITCHED, True
+        client = ClientWebSocket(tunnel, exchange.head, gateway.config.server.max_body, (_SUBPROTOCOL,))
+        await _Session(gateway, endpoint, caller, record, client).run(exchange.head, candidate)
+        await gateway.settle(caller, record)
+    finally:
+        caller.leave()
+
+
+def _candidate(gateway: Gateway, endpoint: Endpoint, caller: Caller, model: str, record: Record) -> Candidate:
+    """Raises `Denied`, `NoSuchModel`, and `BadBody` (501) where no upstream of the model has the API."""
+    record.model = model = model.removeprefix("models/")
+    caller.may_use(model)
+    plan = gateway.router.plan(model, endpoint.format)
+    record.route = plan.route
+    for one in plan.candidates:
+        provider = one.upstream.channel.provider
+        if provider.realtime == endpoint.dialect and not gateway.router.is_simulated(one.upstream.place):
+            record.upstream, record.target, record.format = one.upstream.name, one.model, provider.format
+            return one
+    having = ", ".join(name for name, row in PROVIDERS.items() if row.realtime == endpoint.dialect)
+    asked = ", ".join(sorted({one.upstream.place for one in plan.candidates}))
+    words = f"{asked} has no realtime API of this kind. These providers have it: {having}."
+    raise BadBody(Failure("invalid_request", words, 501))
+
+
+class _Session:
+    """One connection on each side."""
+
+    def __init__(self, gateway: Gateway, endpoint: Endpoint, caller: Caller, record: Record, client: Any) -> None:
+        self._gateway = gateway
+        self._endpoint = endpoint
+        self._caller = caller
+        self._record = record
+        self._client = client
+        self._input = self._output = 0
+
+    async def run(self, head: Head, candidate: Candidate | None) -> None:
+        if not self._client.accept():
+            return
+        messages = self._client.messages()
+        try:
+            async with asyncio.timeout(LONGEST_CONNECTION):
+                first = None
+                if candidate is None:
+                    first = await asyncio.wait_for(anext(messages), _FIRST_MESSAGE)
+                    candidate = self._chosen(first)
+                async with await self._connect(head, candidate) as upstream:
+                    if first is not None:
+                        await upstream.send(first)
+                    await self._pump(messages, upstream)
+        except (TimeoutError, StopAsyncIteration):
+            self._client.close(1001, "time is over")
+        except Gone:
+            pass
+        except Exception as error:  # noqa: BLE001 - the client has left HTTP: the reason is in the closing frame
+            self._record.failure = "server"
+            self._record.error = str(getattr(error, "failure", error)) or type(error).__name__
+            failure = getattr(error, "failure", None)
+            self._client.close(1011, failure.message if isinstance(failure, Failure) else "the upstream failed")
+
+    def _chosen(self, first: str | bytes) -> Candidate:
+        setup = _event(first).setup
+        if setup is None or not setup.model:
+            raise BadBody(Failure("invalid_request", "the first message has to set up a model", 400))
+        return _candidate(self._gateway, self._endpoint, self._caller, setup.model, self._record)
+
+    async def _connect(self, head: Head, candidate: Candidate) -> ClientConnection:
+        from websockets.asyncio.client import connect  # noqa: PLC0415 - of the extra `gateway`
+
+        channel = candidate.upstream.channel
+        path = self._endpoint.path or f"/realtime?model={quote(candidate.model, safe='')}"
+        asked = HttpRequest(
+            method="GET", url=channel.base_url + path, headers=_headers(head, channel.headers), body=b""
+        )
+        signed = await channel.credential.sign(asked)
+        url = signed.url.replace("http", "ws", 1)
+        subprotocols: Any = [_SUBPROTOCOL] if self._client.subprotocol else None
+        return await connect(
+            url,
+            additional_headers=dict(signed.headers),
+            subprotocols=subprotocols,
+            max_size=self._gateway.config.server.max_body,
+            open_timeout=_CONNECTING,
+            user_agent_header=None,
+        )
+
+    async def _pump(self, messages: AsyncIterator[str | bytes], upstream: ClientConnection) -> None:
+        """Until either side ends; the other is then told so."""
+
+        async def onward() -> None:
+            async for message in messages:
+                await upstream.send(message)
+
+        async def back() -> None:
+            async for message in upstream:
+                self._count(message)
+                await self._client.send(message)
+
+        tasks = [asyncio.ensure_future(onward()), asyncio.ensure_future(back())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[1] in done:
+                self._client.close(upstream.close_code or 1000, upstream.close_reason or "")
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _count(self, message: str | bytes) -> None:
+        text = message if isinstance(message, str) else message.decode("utf-8", "replace")
+        if "response.done" not in text and "usageMetadata" not in text:
+            return
+        try:
+            event = _event(message)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return
+        if event.response is not None and event.response.usage is not None:
+            self._input += event.response.usage.input_tokens
+            self._output += event.response.usage.output_tokens
+        elif event.usage_metadata is not None:
+            self._input += event.usage_metadata.prompt_token_count
+            self._output += event.usage_metadata.response_token_count
+        self._record.usage = Usage(input=self._input, output=self._output)
+
+
+def _headers(head: Head, own: Mapping[str, str]) -> dict[str, str]:
+    return {**{name: head.headers[name] for name in _PASSED if name in head.headers}, **own}
