@@ -293,8 +293,10 @@ def match_endpoint(head: Head) -> Endpoint:
         return Endpoint(_neighbour(head.path), "preflight")
     if head.path in _MODELS and head.method == "GET":
         return Endpoint(_speaker(head), "models")
-    if head.method == "POST" and "mbed" in head.path and (embedding := _embedding(head.path)) is not None:
-        return embedding
+    if head.method == "POST" and ("mbed" in head.path or head.path.endswith(":predict")):
+        embedding = _embedding(head.path)
+        if embedding is not None:
+            return embedding
     for pattern in _PATTERNS:
         found = pattern.path.fullmatch(head.path) if pattern.method == head.method else None
         if found is not None:

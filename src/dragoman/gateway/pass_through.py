@@ -458,7 +458,7 @@ async def _own_entries(gateway: Gateway, row: Passed, body: bytes, caller: Calle
 
 
 def _uses_tokens(endpoint: Endpoint) -> bool:
-    """Only models do: what stands in a file about tokens was written by whoever made the file."""
+    """Only models do: what stands in a file about tokens was written by the author of the file."""
     return endpoint.passed is not None and endpoint.passed.has_model
 
 
