@@ -22,7 +22,7 @@ RUNTIME := $(VENV)/.stamp-runtime
 DEVELOP := $(VENV)/.stamp-develop
 
 .DELETE_ON_ERROR:
-.PHONY: help run demo check-run test lint format unit fuzz bench fidelity lock web check-web clean
+.PHONY: help run demo check-run test lint format unit fuzz bench fidelity docs lock web check-web clean
 
 help:
 	@echo "make run     the gateway and its page, until Ctrl-C: any client in, any model out, simulated ones without keys"
@@ -34,6 +34,7 @@ help:
 	@echo "make fuzz    attack every decoder      (ARGS='--executions 1000000' for a long run, --only stream: for some)"
 	@echo "make bench   measure                  (ARGS=... passes options on)"
 	@echo "make fidelity  write docs/fidelity.* anew (the PNG needs the extra docs)"
+	@echo "make docs    the documentation site, into build/docs"
 	@echo "make web     check and build the page (web/, needs Node.js 20 and npm) into src/dragoman/web/static"
 	@echo "make lock    resolve requirements.lock again (ARGS='--add NAME' for one package, ARGS=--hashes for missing hashes)"
 	@echo "make clean   remove $(VENV), caches and build products"
@@ -81,6 +82,11 @@ bench: $(DEVELOP)
 
 fidelity: $(DEVELOP)
 	@$(PY) scripts/fidelity_docs.py
+
+# Warnings are errors: a link that leads nowhere, a page that no table of contents has.
+docs: $(DEVELOP)
+	@$(PY) -m sphinx -b html -q -W --keep-going docs build/docs
+	@echo "==> build/docs/index.html"
 
 lock: $(CREATED)
 	@$(PY) scripts/refresh_lock.py $(ARGS)

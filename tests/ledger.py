@@ -569,6 +569,9 @@ FRONT: tuple[tuple[str, str], ...] = (
     ("typed", "A program that uses the public API passes mypy and pyright in strict mode."),
     ("same-values", "What people build and what decoders build are values of the same classes."),
     ("pages-run", "The pages about the four types and about other libraries run as printed."),
+    ("site", "The documentation site builds without a warning; its links lead somewhere, its programs run as printed."),
+    ("examples", "The programs of examples/ run as their README says."),
+    ("release", "The sdist and the wheel are the same bytes each time, complete, and install with msgspec alone."),
 )
 """`front:*`: the types that `dragoman` exports."""
 

@@ -1,0 +1,22 @@
+"""A stream of one format as a stream of another, each piece as it comes.
+
+python examples/translate_stream.py openai-chat anthropic-messages < examples/stream.sse
+"""
+
+import sys
+
+import dragoman
+
+
+def main(source: str, target: str) -> None:
+    translator = dragoman.StreamTranslator(source=source, target=target)
+    while chunk := sys.stdin.buffer.read1():
+        sys.stdout.buffer.write(translator.feed(chunk))
+        sys.stdout.buffer.flush()
+    sys.stdout.buffer.write(translator.close())
+    for loss in translator.losses:
+        print(loss, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

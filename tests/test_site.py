@@ -1,0 +1,128 @@
+"""The documentation site: it builds without a warning, its links lead somewhere, its programs run as printed."""
+
+from __future__ import annotations
+
+import html.parser
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import dragoman
+from tests.support.not_tried import NOT_TRIED
+from tests.support.promises import promise
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+# The programs of the other pages are run by tests of what they describe.
+PAGES = ("index.md", "quickstart.md", "formats.md", "faq.md", "not-supported.md", "comparison.md")
+_BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if any(importlib.util.find_spec(name) is None for name in ("sphinx", "myst_parser", "furo")):
+        pytest.skip(
+            f"{NOT_TRIED} the documentation site (Sphinx, MyST and Furo of requirements.lock are not installed)"
+        )
+    target = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going", "-d", str(target / "trees")]
+    built = subprocess.run(  # noqa: S603 - our own pages
+        [*command, str(DOCS), str(target / "html")], capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr[-3000:]
+    return target / "html"
+
+
+class _Page(html.parser.HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 - the signature is given
+        for name, value in attrs:
+            if name in {"href", "src"} and value:
+                self.links.append(value)
+            elif name == "id" and value:
+                self.anchors.add(value)
+
+
+@promise("front:site")
+def test_the_site_builds_and_its_links_lead_somewhere(site: Path) -> None:
+    pages = {file: _Page(file.read_text(encoding="utf-8")) for file in site.rglob("*.html")}
+    lost = []
+    for file, page in pages.items():
+        for link in page.links:
+            address = urlsplit(link)
+            if address.scheme or address.netloc:
+                continue
+            target = (file.parent / unquote(address.path)).resolve() if address.path else file
+            anchors = pages[target].anchors if target in pages and address.fragment else {unquote(address.fragment)}
+            if not target.exists() or unquote(address.fragment) not in anchors:
+                lost.append(f"{file.name}: {link}")
+    assert lost == []
+    assert {"index.html", "quickstart.html", "api.html", "search.html"} <= {file.name for file in pages}
+
+
+@promise("front:site")
+def test_the_reference_has_every_public_name(site: Path) -> None:
+    anchors = _Page((site / "api.html").read_text(encoding="utf-8")).anchors
+    values = {name for name in dragoman.__all__ if callable(getattr(dragoman, name)) and not name.startswith("_")}
+    documented = {anchor.rpartition(".")[2] for anchor in anchors}
+    # Unions and literals are described where they are used.
+    classes = {name for name in values if isinstance(getattr(dragoman, name), type) or name[0].islower()}
+    assert sorted(classes - documented) == []
+
+
+def _run(program: str) -> str:
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)  # noqa: S603
+    return ended.stdout if ended.returncode == 0 else ended.stderr
+
+
+@promise("front:site")
+def test_every_program_is_complete_and_prints_what_the_page_says() -> None:
+    programs: list[tuple[str, str, str | None]] = []
+    for page in PAGES:
+        for language, text in _BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
+            if language == "python":
+                programs.append((page, text, None))
+            elif language == "text":
+                programs[-1] = (*programs[-1][:2], text)
+    assert len(programs) >= 8
+    with ThreadPoolExecutor(3) as pool:
+        printed = list(pool.map(_run, [program for _, program, _ in programs]))
+    for (page, program, expected), output in zip(programs, printed, strict=True):
+        assert expected is not None, (page, program)
+        assert output == expected, (page, program)
+
+
+@promise("front:site")
+def test_the_comparison_has_the_numbers_that_were_measured() -> None:
+    measured = json.loads((DOCS / "fidelity-peers.json").read_text(encoding="utf-8"))
+    text = (DOCS / "comparison.md").read_text(encoding="utf-8")
+    assert measured["date"] in text
+    for one in measured["interpreters"]:
+        verdicts = Counter(
+            verdict
+            for features in one["rows"].values()
+            for sources in features.values()
+            for targets in sources.values()
+            for verdict in targets.values()
+        )
+        counts = [verdicts[name] for name in ("exact", "carried", "degraded", "refused", "silent")]
+        assert f"| {one['name']} {one['version']} | {' | '.join(map(str, [sum(counts), *counts]))} |" in text
+
+
+@promise("front:site")
+def test_every_format_is_on_the_page_of_formats() -> None:
+    text = (DOCS / "formats.md").read_text(encoding="utf-8")
+    assert [name for name in dragoman.formats() if f"`{name}`" not in text] == []
