@@ -68,12 +68,27 @@ _ALL_DECISIONS = """
 """
 
 
-def _read_page(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG001 - the signature is Sphinx's
+# Pages that no table of contents on the first page has.
+_FURTHER = """
+```{{toctree}}
+:hidden:
+:caption: Further
+
+{}
+```
+"""
+
+
+def _read_page(app: Sphinx, name: str, source: list[str]) -> None:
     """Pages are written to be read in the repository too: links that leave docs/ lead to the site's copy here."""
     for outside, page in _SHOWN_AS.items():
         source[0] = source[0].replace(f"]({outside}", f"]({page}")
     if name == "decisions/README":
         source[0] += _ALL_DECISIONS
+    if name == "index":
+        listed = set(re.findall(r"^[a-z-]+$", source[0], re.MULTILINE))
+        others = sorted({file.stem for file in Path(app.srcdir).glob("*.md")} - listed - {"index"})
+        source[0] += _FURTHER.format("\n".join(others)) if others else ""
 
 
 def _as_text(match: re.Match[str]) -> str:

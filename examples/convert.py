@@ -13,6 +13,8 @@ import dragoman
 def main(file: str, target: str) -> None:
     body = Path(file).read_bytes()
     found = dragoman.detect(body)
+    if found is None:
+        sys.exit(f"{file} is in no format that dragoman knows")
     encoded = dragoman.translate_request(body, source=found.format, target=target)
     print(encoded.path)
     print(json.dumps(encoded.body, indent=2))

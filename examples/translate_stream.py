@@ -10,8 +10,8 @@ import dragoman
 
 def main(source: str, target: str) -> None:
     translator = dragoman.StreamTranslator(source=source, target=target)
-    while chunk := sys.stdin.buffer.read1():
-        sys.stdout.buffer.write(translator.feed(chunk))
+    for line in sys.stdin.buffer:
+        sys.stdout.buffer.write(translator.feed(line))
         sys.stdout.buffer.flush()
     sys.stdout.buffer.write(translator.close())
     for loss in translator.losses:

@@ -1,4 +1,4 @@
-"""Write docs/fidelity.md, .json, .svg and .png.
+"""Write docs/fidelity.md, .json, .svg and .png, and the table of docs/comparison.md.
 
     make fidelity
 
@@ -8,7 +8,9 @@ those libraries are installed. The PNG needs Pillow (the extra `docs`); without 
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,6 +129,23 @@ def side_by_side(matrices: list[Matrix]) -> list[str]:
     return list(tables.table(["from", "to", *(f"{matrix.name} {matrix.version}" for matrix in matrices)], rows))
 
 
+_MEASURED = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def comparison(text: str, peers: Peers) -> str:
+    """The page with the counts of all pairs together, for each library."""
+    rows = []
+    for matrix in peers.interpreters:
+        counts: Counter[str] = Counter()
+        for source in matrix.formats:
+            for target in matrix.formats:
+                counts.update(matrix.counts(source, target))
+        numbers = [counts.total(), *(counts[verdict] for verdict in VERDICTS)]
+        rows.append([f"{matrix.name} {matrix.version}", *map(str, numbers)])
+    lines = tables.table(["library", "crossings offered", *VERDICTS], rows)
+    return _MEASURED.sub(f"\nMeasured on {peers.date}:\n\n" + "\n".join(lines) + "\n\n", text)
+
+
 def main() -> int:
     interpreter = Dragoman()
     matrix = matrix_of(interpreter, cells(interpreter))
@@ -134,6 +153,9 @@ def main() -> int:
     peers = msgspec.json.decode(kept.read_bytes(), type=Peers) if kept.exists() else None
     (DOCS / "fidelity.json").write_bytes(to_json(matrix))
     (DOCS / "fidelity.md").write_text(page(matrix, peers), encoding="utf-8")
+    if peers is not None:
+        compared = DOCS / "comparison.md"
+        compared.write_text(comparison(compared.read_text(encoding="utf-8"), peers), encoding="utf-8")
     (DOCS / "fidelity.svg").write_text(svg.render(draw(matrix)), encoding="utf-8")
     try:
         (DOCS / "fidelity.png").write_bytes(png.render(draw(matrix)))
