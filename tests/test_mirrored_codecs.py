@@ -23,7 +23,7 @@ EXPORTED: dict[str, int] = {
     "dragoman": 104,
     "dragoman.ir": 61,
     "dragoman.schema": 14,
-    "dragoman.drivers": 19,
+    "dragoman.drivers": 20,
     "dragoman.agent": 72,
     "dragoman.chat.stores": 10,
     "dragoman.sim": 5,
