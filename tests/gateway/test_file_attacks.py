@@ -15,6 +15,7 @@ from tests.gateway.running import RunningGateway, configured, connected, send
 from tests.gateway.scripted_upstream import Reply, ScriptedUpstream, reply
 from tests.gateway.test_keys import create, key
 from tests.support.costs import cpu_seconds, growth
+from tests.support.databases import Postgres
 from tests.support.promises import promise
 
 pytestmark = promise("gateway:attacks")
@@ -166,6 +167,20 @@ def test_descriptions_take_room_too(files: Files) -> None:
     assert statuses[-1] == 413
 
 
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_files_are_sent_in_pieces(files: Files, database: str, request: pytest.FixtureRequest) -> None:
+    server: Postgres | None = request.getfixturevalue("postgres_server") if database == "postgres" else None
+    address = "" if server is None else f'[server]\ndatabase = "{server.fresh()}"\n'
+    content = bytes(range(256)) * 10_000
+    form = b'--a\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--a\r\n'
+    form += b'content-disposition: form-data; name="file"; filename="f"\r\n\r\n' + content + b"\r\n--a--\r\n"
+    with RunningGateway(configured(address + files.table("own", "openai-compatible"))) as running:
+        made = send(running.url, "/v1/files", form, headers={**HERE, "content-type": FORM})
+        fetched = send(running.url, f"/v1/files/{made.json['id']}/content", method="GET")
+    assert fetched.body == content
+    assert fetched.headers.get("transfer-encoding") == "chunked"
+
+
 def test_making_files_counts_as_a_request(files: Files, tmp_path: Path) -> None:
     address = str(tmp_path / "gateway.db")
     create(address, key("slow", requests_per_minute=2))
@@ -176,6 +191,22 @@ def test_making_files_counts_as_a_request(files: Files, tmp_path: Path) -> None:
         looked = [send(limited.url, "/v1/batches", headers=headers, method="GET").status for _ in range(3)]
     assert statuses == [200, 200, 429]
     assert looked == [200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"items":' + b"[" * 5_000, b'{"metadata":{"a":"\xff"}}', b'{"items":[{"a":' + b"[" * 3_000]
+)
+def test_conversations_that_are_none_are_refused(gateway: RunningGateway, body: bytes) -> None:
+    assert send(gateway.url, "/v1/conversations", body).status == 400
+
+
+def test_a_history_does_not_grow_without_end(gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("responses_endpoints", "stored_responses"):
+        monkeypatch.setattr(f"dragoman.gateway.{module}.LARGEST_HISTORY", 10_000)
+    made = send(gateway.url, "/v1/conversations", {}).json["id"]
+    items = {"items": [{"type": "message", "role": "user", "content": "x" * 4_000}]}
+    statuses = [send(gateway.url, f"/v1/conversations/{made}/items", items).status for _ in range(4)]
+    assert statuses == [200, 200, 413, 413]
 
 
 # ── WebSockets ──

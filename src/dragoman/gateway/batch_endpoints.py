@@ -252,9 +252,16 @@ async def _file_content(here: Here) -> bool:
     if about.batch:
         await _send_results(here, about.batch, about.outcomes)
         return True
-    here.record.status, here.record.complete = 200, True
-    content = await here.gateway.batches.store.content(stored.id)
-    here.exchange.send(200, {"content-type": "application/octet-stream", "x-request-id": here.record.id}, content)
+    exchange, store = here.exchange, here.gateway.batches.store
+    here.record.status = 200
+    exchange.start(200, {"content-type": "application/octet-stream", "x-request-id": here.record.id})
+    sent = 0
+    while data := await store.piece(stored.id, sent):  # a file in memory for each client would be too much
+        sent += len(data)
+        if exchange.write(data):
+            await exchange.drain()
+    here.record.complete = True
+    exchange.finish()
     return True
 
 

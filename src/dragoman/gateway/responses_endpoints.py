@@ -20,7 +20,13 @@ from dragoman.gateway.other_endpoints import JSON, Handler
 from dragoman.gateway.relay import Failed, WholeAnswer
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.state.base import Kept
-from dragoman.gateway.state_errors import invalid_items, no_conversation, no_item
+from dragoman.gateway.state_errors import (
+    LARGEST_HISTORY,
+    invalid_items,
+    no_conversation,
+    no_item,
+    too_long_a_history,
+)
 from dragoman.ir import Failure, Usage
 
 if TYPE_CHECKING:
@@ -152,7 +158,7 @@ _conversation = msgspec.json.Decoder(_Conversation).decode
 def _given(exchange: Exchange) -> _Conversation:
     try:
         given = _conversation(exchange.body or b"{}")
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadBody(Failure("invalid_request", str(error), 400)) from None
     if len(given.items or ()) > _MOST_ITEMS:
         raise invalid_items(f"At most {_MOST_ITEMS} items at a time.", "items")
@@ -224,6 +230,9 @@ def _page(items: list[tuple[str, bytes]], asked: Mapping[str, str]) -> dict[str,
 async def _create_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     found = await _found(gateway, endpoint, exchange, record)
     added = identified(_given(exchange).items or [])
+    held = await gateway.responses.store.items(found.id, found.owner)
+    if sum(len(item) for _, item in (*held, *added)) > LARGEST_HISTORY:
+        raise too_long_a_history()
     await gateway.responses.store.add_items(found.id, found.owner, added)
     _put(exchange, record, _page(added, {"order": "asc"}))
 

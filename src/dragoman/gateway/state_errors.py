@@ -42,6 +42,15 @@ def no_previous(id: str) -> UnknownResponse:
     return _invalid(message, code="previous_response_not_found", parameter="previous_response_id")
 
 
+LARGEST_HISTORY = 128 << 20
+"""Bytes of a conversation, or of a response with all before it, that the gateway keeps."""
+
+
+def too_long_a_history() -> UnknownResponse:
+    words = f"The conversation has more than the {LARGEST_HISTORY} bytes that this gateway keeps of one."
+    return UnknownResponse(Failure("too_large", words, 413, raw_type=_INVALID))
+
+
 def two_histories() -> UnknownResponse:
     words = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'."
     return _invalid(words, parameter="conversation")

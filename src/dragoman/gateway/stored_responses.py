@@ -25,11 +25,13 @@ from dragoman.gateway.local_responses import LocalResponses
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.base import Kept, Store, Unavailable
 from dragoman.gateway.state_errors import (
+    LARGEST_HISTORY,
     no_conversation,
     no_item,
     no_previous,
     not_cancellable,
     not_found,
+    too_long_a_history,
     two_histories,
 )
 from dragoman.ir import Failure, Finish, Finished, StreamStart, Usage, UsageUpdate
@@ -320,7 +322,10 @@ class Responses:
 
     async def _chain(self, id: str, owner: str) -> list[Kept]:
         """Those that are here; what an upstream keeps, it follows by itself."""
-        return [kept for kept in await self.store.chain(id, owner) if kept.response]
+        chain = [kept for kept in await self.store.chain(id, owner) if kept.response]
+        if sum(len(kept.input) + len(kept.response) for kept in chain) > LARGEST_HISTORY:
+            raise too_long_a_history()  # so none grows further, and none fills the memory
+        return chain
 
     async def _referred(self, item: Raw, place: int, owner: str, *, native: bool) -> Raw:
         """The item that one refers to, where it is kept here. A thought may be lost, and is reported; nothing else may.

@@ -33,6 +33,7 @@ OBJECTS_SCHEMA = (
       PRIMARY KEY (object, place))
     """,
 )
+_PIECE = 1 << 20
 _ROW = 500
 """Bytes that an object takes besides its content and its description."""
 _SHOWN = "id, owner, kind, created, expires, state, about, size"
@@ -81,6 +82,13 @@ class ObjectStore:
 
     async def content(self, id: str) -> bytes:
         rows = await self._database.rows("SELECT content FROM gateway_objects WHERE id = ?", (id,))
+        return bytes(rows[0][0]) if rows else b""
+
+    async def piece(self, id: str, start: int) -> bytes:
+        """Some of the content from this byte on; nothing behind its end."""
+        rows = await self._database.rows(
+            "SELECT substr(content, ?, ?) FROM gateway_objects WHERE id = ?", (start + 1, _PIECE, id)
+        )
         return bytes(rows[0][0]) if rows else b""
 
     async def listed(self, kind: str, owner: str, limit: int, after: str = "") -> list[Stored]:
