@@ -30,7 +30,7 @@ from dragoman.fidelity import tables
 from dragoman.fidelity.cases import MODELS, Kind
 from dragoman.fidelity.interpreters import Crossing, Dragoman, Interpreter, Refused, Translation
 from dragoman.fidelity.matrix import Matrix, cells, matrix_of
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 FORMATS: Final = (
     "openai-chat",

@@ -10,14 +10,8 @@ from msgspec import UNSET, Raw, UnsetType
 
 import dragoman
 from dragoman import ir
-from dragoman.codecs.reading import (
-    Unmodelled,
-    Wire,
-    WireReader,
-    body_bytes,
-    keep,
-    spliced,
-)
+from dragoman.codecs.reading import WireReader, body_bytes, keep, spliced
+from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import inner_extra
 from tests import strategies

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         has_tool_calls,
         is_tool_result,
     )
-    from dragoman.losses import Loss, render_losses
+    from dragoman.loss import Loss, render_losses
     from dragoman.single_values import (
         EncodedValue,
         decode_message,
@@ -194,7 +194,7 @@ _HOMES = {
         "Usage",
         "WithheldCall",
     ),
-    "dragoman.losses": ("Loss", "render_losses"),
+    "dragoman.loss": ("Loss", "render_losses"),
     "dragoman.single_values": (
         "EncodedValue",
         "decode_message",

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.ir import Completion, Failure, FailureKind
-    from dragoman.losses import Loss
+    from dragoman.loss import Loss
 
 
 class DragomanError(Exception):

@@ -1,57 +1,19 @@
-"""What did not cross (law 2): one value per thing the target could not say, with its JSON path in the source."""
+"""Collects what did not cross while passes and encoders work, and finds its JSON paths in the source (law 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import accumulate
-from typing import Any, Literal, TypeAlias, TypeVar
-
-from msgspec import Struct
+from typing import Any, TypeAlias, TypeVar
 
 from dragoman.ir import Message, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
+from dragoman.loss import Loss, Severity
 
 N = TypeVar("N")
 T = TypeVar("T")
-
-Severity = Literal["dropped", "degraded", "invented", "noted"]
-SEVERITIES: tuple[Severity, ...] = ("dropped", "degraded", "invented", "noted")
-"""Worst first."""
-
-
-class Loss(Struct, frozen=True, order=True):
-    """One thing that did not cross unchanged.
-
-    `dropped`: the target never sees it. `degraded`: it arrives in a poorer form. `invented`: the target
-    demands something the source did not say, so we said it. `noted`: a provider's bookkeeping about its answer (ids,
-    times, tiers, counts that the target does not keep apart) is not the same there; what the answer says is.
-    """
-
-    path: str
-    what: str
-    severity: Severity
-    why: str
-
-    @property
-    def refusable(self) -> bool:
-        """Whether `strict` refuses it: it is more than bookkeeping."""
-        return self.severity != "noted"
-
-    def __str__(self) -> str:
-        return f"{self.severity:9} {self.path}: {self.what} ({self.why})"
-
-
-def render_losses(losses: Iterable[Loss]) -> str:
-    """A table for people: one line per loss, worst first, columns aligned."""
-    rows = sorted(losses, key=lambda loss: (SEVERITIES.index(loss.severity), loss.path))
-    if not rows:
-        return "nothing was lost"
-    path_width = min(max(len(row.path) for row in rows), 60)
-    what_width = min(max(len(row.what) for row in rows), 40)
-    return "\n".join(f"{row.severity:9} {row.path:{path_width}}  {row.what:{what_width}}  {row.why}" for row in rows)
-
 
 PathLookup: TypeAlias = Callable[[int | None, int | None, str], str]
 """(message index, part index, field) -> JSON path. Without a message index, the part index counts tools."""
@@ -64,17 +26,20 @@ of things.
 """
 
 
-class LossLog(Struct, gc=False):
+class LossLog:
     """Collects losses while passes and encoders work, by the node they concern; JSON paths are resolved on demand.
 
     A pass that replaces a node registers the replacement (`replaced`), so that its path leads to the original.
     """
 
-    entries: list[tuple[Value, str, str, Severity, str]] = []
+    entries: list[tuple[Value, str, str, Severity, str]]
     origins: dict[int, tuple[Value, Value]] | None = None
     """By the id of a node that a pass made: the node it stands for, and itself."""
     root: Value | None = None
     paths: JsonPaths | None = None
+
+    def __init__(self) -> None:
+        self.entries = []
 
     def __bool__(self) -> bool:
         return bool(self.entries)
@@ -181,10 +146,13 @@ def _intermediate_path(message_index: int | None, part_index: int | None, field:
     return f"{path}.{field}" if field else path
 
 
-class Tables(Struct, eq=False, gc=False):
+class Tables:
     """What a lookup has counted in one body. However many paths are asked for, each tuple of it is walked once."""
 
-    _known: dict[tuple[int, Callable[..., Any]], tuple[Any, Any]] = {}
+    _known: dict[tuple[int, Callable[..., Any]], tuple[Any, Any]]
+
+    def __init__(self) -> None:
+        self._known = {}
 
     def of(self, nodes: N, build: Callable[[N], T]) -> T:
         key = (id(nodes), build)

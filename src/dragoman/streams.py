@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import structs
 
 from dragoman.codecs.accumulate import Accumulator
-from dragoman.codecs.framing import Framing, Limits
+from dragoman.codecs.framing import Framing
 from dragoman.codecs.reading import MALFORMED, check_text, misread
 from dragoman.codecs.registry import codec, stream_module, variation
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import (
     AnyEvent,
@@ -21,17 +22,16 @@ from dragoman.ir import (
     PartDelta,
     PartEnd,
     PartStart,
+    Request,
     StreamFailed,
     StreamStart,
     Text,
 )
-from dragoman.losses import Loss, LossLog
+from dragoman.loss import Loss
+from dragoman.losses import LossLog
 from dragoman.passes.answers import HiddenReasoning, RestoredEvents, hides_reasoning
 from dragoman.passes.private import PrivateEvents
-
-if TYPE_CHECKING:
-    from dragoman.ir import Request
-    from dragoman.profile import Profile
+from dragoman.profile import Profile
 
 _BROKEN = (DecodeError, *MALFORMED)
 _LIMITS = Limits()

@@ -34,7 +34,7 @@ from dragoman.batch import (
     run_job,
 )
 from dragoman.errors import InvalidValue, NotConfigured, UnknownFormat
-from dragoman.losses import SEVERITIES
+from dragoman.loss import SEVERITIES
 from dragoman.translate import translate_request
 from tests.batch.conversations import lines, one_by_one, written
 from tests.datasets.stories import STORIES

@@ -10,8 +10,8 @@ import pytest
 import dragoman
 from dragoman import ir
 from dragoman.cli.main import main
-from dragoman.codecs.framing import Limits
 from dragoman.codecs.registry import folder_of
+from dragoman.codecs.stream_limits import Limits
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 

@@ -11,7 +11,8 @@ from dragoman.codecs.anthropic_messages import errors, json_paths, request, resp
 from dragoman.codecs.anthropic_messages.profile import limits_of
 from dragoman.codecs.encoded import Encoded
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.losses import Loss, LossLog, intermediate_paths
+from dragoman.loss import Loss
+from dragoman.losses import LossLog, intermediate_paths
 from dragoman.sim.rules import anthropic_messages as judge
 from tests.support.calls import all_calls
 from tests.support.promises import promise

@@ -13,7 +13,8 @@ from dragoman.codecs.bedrock_converse.profile import limits_of
 from dragoman.codecs.bedrock_converse.tools import NO_CALLS
 from dragoman.codecs.encoded import Encoded
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.losses import Loss, LossLog
+from dragoman.loss import Loss
+from dragoman.losses import LossLog
 from dragoman.sim.rules import bedrock_converse as judge
 from tests.support.bodies import PDF, PIXEL
 from tests.support.promises import promise

@@ -14,7 +14,8 @@ from dragoman.codecs.gemini.profile import PROFILE, VERTEX_PROFILE, GeminiProfil
 from dragoman.codecs.gemini.schemas import json_schema_of
 from dragoman.codecs.ids import invent_id
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.losses import Loss, LossLog, intermediate_paths
+from dragoman.loss import Loss
+from dragoman.losses import LossLog, intermediate_paths
 from dragoman.sim.rules import gemini as judge
 from tests.codecs.gemini_cases import (
     ANSWERS,

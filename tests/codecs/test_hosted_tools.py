@@ -14,7 +14,7 @@ import dragoman
 from dragoman import ir
 from dragoman.codecs.registry import codec
 from dragoman.codecs.shared_tools import FORGED, hosted_text
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from dragoman.passes.provider_tools import OPTIONS, RESTRICTING
 from dragoman.profile import HostedRule
 from tests.support.formats import FAMILY, FORMATS, MODELS, refusals

@@ -10,7 +10,7 @@ from msgspec import Raw
 import dragoman
 from dragoman import ir
 from dragoman.codecs.memo import ENTRY_BYTES, LONGEST_ENTRY, MOST_BYTES, BoundedMemo, ToolReader, ToolWriter
-from dragoman.codecs.reading import Wire
+from dragoman.codecs.wire_values import Wire
 from dragoman.losses import LossLog
 from tests.support.promises import promise
 

@@ -6,8 +6,9 @@ import pytest
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman import ir
-from dragoman.codecs.reading import MaybeInt, MaybeStr, Wire, WireReader
+from dragoman.codecs.reading import WireReader
 from dragoman.codecs.settings import BY_HAND, CONTENT, NO_SUCH_SETTING, Setting, Settings, collect_keys
+from dragoman.codecs.wire_values import MaybeInt, MaybeStr, Wire
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog, intermediate_paths
 from tests.support.promises import promise

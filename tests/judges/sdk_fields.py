@@ -28,7 +28,7 @@ from openai.types import chat, responses
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType, TypedDict, is_typeddict
 
-from dragoman.codecs.reading import UNKNOWN
+from dragoman.codecs.wire_values import UNKNOWN
 
 _WRAPPERS = (Required, NotRequired, typing.Required, typing.NotRequired, Annotated)
 _TAGS = ("type", "role")

@@ -17,7 +17,7 @@ import dragoman
 from dragoman import ir
 from dragoman.errors import EncodeError
 from dragoman.ir.values import Value
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from dragoman.streams import StreamEncoder
 from tests.laws.known_field_failures import KNOWN
 from tests.support.formats import FAMILY, FORMATS

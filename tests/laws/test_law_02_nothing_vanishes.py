@@ -19,7 +19,7 @@ from dragoman import ir
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from tests import strategies
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
 from tests.support.cases import each

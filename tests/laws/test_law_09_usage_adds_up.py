@@ -8,7 +8,7 @@ from msgspec import structs
 
 import dragoman
 from dragoman import ir
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from tests import strategies
 from tests.support.cases import each
 from tests.support.formats import FORMATS, PAIRS

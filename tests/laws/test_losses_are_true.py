@@ -14,7 +14,7 @@ import dragoman
 from benchmarks import corpus
 from dragoman import ir
 from dragoman.errors import EncodeError
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from tests.laws.known_loss_failures import KNOWN
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
 from tests.support.formats import FAMILY, FORMATS

@@ -11,7 +11,7 @@ import dragoman
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.drivers.scripted import events_of
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from tests.support.endings import failure_of, reads_as_success, succeeded, unfair
 from tests.support.formats import FORMATS, MODELS, refusals
 from tests.support.promises import promise

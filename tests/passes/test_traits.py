@@ -148,7 +148,9 @@ def test_private_settings() -> None:
 
 def test_traits_are_no_part_of_the_request() -> None:
     request = ir.Request("m", (TEXT,))
-    noted = traits.TraitNotes(bits=traits.BLANK_TEXT).noted_on(structs.replace(request), frozenset(), False)  # noqa: FBT003
+    notes = traits.TraitNotes()
+    notes.bits = traits.BLANK_TEXT
+    noted = notes.noted_on(structs.replace(request), frozenset(), 0)
     assert traits_of(noted) is not None
     assert noted == request
     assert msgspec.json.encode(noted) == msgspec.json.encode(request)

@@ -15,7 +15,7 @@ from msgspec import Raw, structs
 
 import dragoman
 from dragoman import ir
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from tests.strategies import ARGUMENTS, BROKEN_TEXTS, NAMES, SIGNATURES, WORDS
 from tests.support import messages_streams as wire
 from tests.support.calls import all_calls

@@ -15,15 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.codecs.framing import (
-    AwsEventStream,
-    Framing,
-    JsonArray,
-    Limits,
-    Lines,
-    ServerSentEvents,
-    SniffedJson,
-)
+from dragoman.codecs.framing import AwsEventStream, Framing, JsonArray, Lines, ServerSentEvents, SniffedJson
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
 from tests.support.promises import promise
 from tests.support.recordings import recordings_dir

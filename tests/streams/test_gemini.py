@@ -26,7 +26,7 @@ from dragoman.codecs.ids import is_invented
 from dragoman.errors import StreamError, TruncatedStream
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import parse_json
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from tests.strategies import ARGUMENTS, BROKEN_TEXTS, NAMES, SIGNATURES, WORDS
 from tests.support.calls import all_calls
 from tests.support.formats import FAMILIES

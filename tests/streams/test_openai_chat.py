@@ -334,7 +334,7 @@ def test_a_ten_megabyte_argument_and_a_hundred_parallel_calls() -> None:
 
 
 def test_limits_on_events_and_streams_are_typed_failures() -> None:
-    from dragoman.codecs.framing import Limits  # noqa: PLC0415
+    from dragoman.codecs.stream_limits import Limits  # noqa: PLC0415
 
     for limits in (Limits(event_bytes=200), Limits(stream_bytes=300)):
         decoder = dragoman.StreamDecoder(FORMAT, limits=limits)

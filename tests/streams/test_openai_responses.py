@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.codecs.framing import Limits
+from dragoman.codecs.stream_limits import Limits
 from dragoman.ir import (
     AnyEvent,
     AnyPart,

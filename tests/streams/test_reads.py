@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman.codecs.framing import Limits
+from dragoman.codecs.stream_limits import Limits
 from dragoman.ir import AnyEvent, PartDelta, StreamFailed
 from tests.support.cases import each
 

@@ -11,6 +11,7 @@ import msgspec
 import dragoman
 from benchmarks.corpus import Kind, Sample, with_new_tools
 from dragoman.codecs import reading
+from dragoman.codecs.wire_values import EXTRA, UNKNOWN
 from dragoman.errors import DragomanError
 from dragoman.ir.notes import RENAMED, SINGLE
 
@@ -48,9 +49,9 @@ def _names(data: bytes, lifted: bytes, plan: Any) -> Iterator[str]:
     entries = msgspec.json.decode(lifted)
     whole = msgspec.json.decode(data)
     name = plan.structs.__name__ if plan.structs is not None and not plan.tagged else str(whole.get(plan.tag_field))
-    if entries.get(plan.tag_field) == reading.UNKNOWN:
+    if entries.get(plan.tag_field) == UNKNOWN:
         yield f"{name} (unknown type)"
-    for key in entries.get(reading.EXTRA, ()):
+    for key in entries.get(EXTRA, ()):
         if key.startswith(RENAMED):
             yield f"{name}.{key.removeprefix(RENAMED)} (other spelling)"
         elif key.startswith(SINGLE):

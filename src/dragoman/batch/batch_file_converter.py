@@ -15,7 +15,7 @@ from dragoman.detection import Detected
 from dragoman.errors import DecodeError
 from dragoman.ir import Request
 from dragoman.ir.values import encode_json, parse_json
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 _KINDS = {"request": "request", "succeeded": "response", "errored": "error"}
 _NOT_STREAMED = "a batch has no streams"

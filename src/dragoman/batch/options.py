@@ -10,7 +10,7 @@ from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.codecs.registry import codec, formats
 from dragoman.detection import Kind
 from dragoman.errors import InvalidValue
-from dragoman.losses import SEVERITIES, Severity
+from dragoman.loss import SEVERITIES, Severity
 
 KindOption: TypeAlias = Kind | Literal["auto"]
 

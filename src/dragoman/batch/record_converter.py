@@ -20,7 +20,7 @@ from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir import Completion, Opaque, Request
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, parse_json, single_line
-from dragoman.losses import SEVERITIES, Loss
+from dragoman.loss import SEVERITIES, Loss
 from dragoman.translate import encode_request_for, encode_response_for, translate_error
 
 SNIFFED = 20

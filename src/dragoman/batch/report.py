@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from dragoman.batch.tally import Tally
-from dragoman.losses import SEVERITIES
+from dragoman.loss import SEVERITIES
 
 
 class Report(Struct, frozen=True, kw_only=True):

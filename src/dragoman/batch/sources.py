@@ -25,8 +25,9 @@ from dragoman.batch import tables
 from dragoman.batch.options import JobOptions
 from dragoman.batch.remote_files import is_remote, remote_file_system
 from dragoman.codecs.datasets.catalogue import is_session, session_of
-from dragoman.codecs.framing import BOM, JsonArray, Limits
+from dragoman.codecs.framing import BOM, JsonArray
 from dragoman.codecs.reading import MAX_BODY_BYTES
+from dragoman.codecs.stream_limits import Limits
 from dragoman.detection import detect
 from dragoman.errors import DragomanError, NotConfigured
 from dragoman.ir.values import encode_json, exact_json, parse_json

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
-from dragoman.losses import SEVERITIES, Loss, Severity
+from dragoman.loss import SEVERITIES, Loss, Severity
 
 EXAMPLES = 3
 """Records named per kind of loss and per reason of rejection."""

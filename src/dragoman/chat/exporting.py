@@ -11,7 +11,7 @@ from dragoman.chat.entries import OTHERS, Conversation, Entry, Part, stored
 from dragoman.chat.payloads import as_text, call_of
 from dragoman.chat.views import request_of, visible
 from dragoman.codecs.registry import formats
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from dragoman.translate import encode_request
 
 

@@ -12,8 +12,9 @@ from dragoman.cli.names import ALL, source_format, target_formats
 from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.report import Crossing, Style, report_for
-from dragoman.codecs.framing import AwsEventStream, Limits
+from dragoman.codecs.framing import AwsEventStream
 from dragoman.codecs.registry import folder_of, formats
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DragomanError, UnsupportedFormat
 from dragoman.inspection.recordings import Recording, read_recording, refuse_if_none, told
 from dragoman.streams import StreamTranslator

@@ -18,7 +18,7 @@ from dragoman.inspection.bodies import describe_request
 from dragoman.inspection.tree import render
 from dragoman.ir import Audio, Document, Image, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import parse_json
-from dragoman.losses import SEVERITIES, Loss
+from dragoman.loss import SEVERITIES, Loss
 from dragoman.terminal import Style, Terminal, stdout, terminal_of
 
 SOURCE = "openai-chat"

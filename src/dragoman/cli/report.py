@@ -13,7 +13,7 @@ from msgspec import Struct
 from dragoman.cli.output import pour, spool
 from dragoman.cli.table import aligned
 from dragoman.ir.values import encode_json
-from dragoman.losses import SEVERITIES, Loss, Severity, render_losses
+from dragoman.loss import SEVERITIES, Loss, Severity, render_losses
 
 Style: TypeAlias = Literal["none", "table", "json"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import Struct, field, structs
+from msgspec import structs
 
 from dragoman.codecs.arguments import read_arguments
 from dragoman.codecs.media import joined_base64
@@ -46,12 +46,16 @@ REASONING = Reasoning("")
 REFUSAL = Refusal("")
 
 
-class Assembler(Struct):
+class Assembler:
     """Writes the events of one stream. Each candidate has its own lane of parts; all share one count of indexes."""
 
-    events: list[AnyEvent] = field(default_factory=list)
+    events: list[AnyEvent]
     next_index: int = 0
-    _lanes: dict[int, Lane] = field(default_factory=dict)
+    _lanes: dict[int, Lane]
+
+    def __init__(self) -> None:
+        self.events = []
+        self._lanes = {}
 
     def lane(self, candidate: int = 0) -> Lane:
         lane = self._lanes.get(candidate)
@@ -75,14 +79,19 @@ class Assembler(Struct):
             lane.end_all(incomplete=incomplete)
 
 
-class Lane(Struct):
+class Lane:
     """The parts of one candidate: one running text at a time, any number of open calls (and sounds)."""
 
     book: Assembler
     _candidate: int
     flow_index: int = -1
     flow_kind: type[AnyPart] | None = None
-    _open: dict[int, None] = field(default_factory=dict)
+    _open: dict[int, None]
+
+    def __init__(self, book: Assembler, candidate: int) -> None:
+        self.book = book
+        self._candidate = candidate
+        self._open = {}
 
     def flow(self, prototype: Text | Reasoning | Refusal, text: str) -> None:
         """A fragment of running text; a change of kind ends the part before it."""
@@ -158,15 +167,30 @@ def first_lane() -> Lane:
     return Assembler().lane()
 
 
-class GrowingPart(Struct):
+class GrowingPart:
     """One part while its pieces come in."""
 
     prototype: AnyPart
     candidate: int
-    pieces: list[str] = field(default_factory=list)
-    citations: list[Citation] = field(default_factory=list)
-    data: list[str] = field(default_factory=list)
-    end: PartEnd | None = None
+    pieces: list[str]
+    citations: list[Citation]
+    data: list[str]
+    end: PartEnd | None
+
+    def __init__(
+        self,
+        prototype: AnyPart,
+        candidate: int,
+        pieces: list[str] | None = None,
+        data: list[str] | None = None,
+        end: PartEnd | None = None,
+    ) -> None:
+        self.prototype = prototype
+        self.candidate = candidate
+        self.pieces = [] if pieces is None else pieces
+        self.citations = []
+        self.data = [] if data is None else data
+        self.end = end
 
     def finished(self) -> AnyPart:
         part = self.prototype
@@ -206,17 +230,22 @@ def _arguments(call: ToolCall, text: str) -> Any:
     return {"input": text} if call.custom else read_arguments(text)
 
 
-class Accumulator(Struct):
+class Accumulator:
     """Builds the completion while events pass by."""
 
-    texts: dict[int, list[str]] = field(default_factory=dict)
+    texts: dict[int, list[str]]
     """Of each part, by its index: what its deltas said."""
     failed: StreamFailed | None = None
-    _parts: dict[int, GrowingPart] = field(default_factory=dict)
+    _parts: dict[int, GrowingPart]
     _start: StreamStart = StreamStart()
     _usage: Usage | None = None
     _finished: Finished | None = None
-    _logprobs: dict[int, list[TokenLogprob]] = field(default_factory=dict)
+    _logprobs: dict[int, list[TokenLogprob]]
+
+    def __init__(self) -> None:
+        self.texts = {}
+        self._parts = {}
+        self._logprobs = {}
 
     def add(self, events: Iterable[Any]) -> None:
         for event in events:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
-from msgspec import Struct
-
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.search_results import SearchResult, search_result_of
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted
@@ -53,7 +51,7 @@ class Carriers(Protocol):
     def stands_behind(self, part: Text | ToolCall, /) -> bool: ...
 
 
-class BlockEncoder(Struct, eq=False, gc=False):
+class BlockEncoder:
     """Encodes the parts of one body: of `request`, or of an answer to a client.
 
     What cannot be said here is logged, and gives no block.
@@ -64,9 +62,14 @@ class BlockEncoder(Struct, eq=False, gc=False):
     hosted: ClassVar[SharedTools]
 
     _log: LossLog
-    _request: Request | None = None
-    _native: bool = False
+    _request: Request | None
+    _native: bool
     """The body came from this family: all that it says may be said again, exactly as it was."""
+
+    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
+        self._log = log
+        self._request = request
+        self._native = native
 
     @property
     def _to_client(self) -> bool:

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
@@ -56,7 +55,7 @@ class Parts(Protocol):
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]: ...
 
 
-class Outgoing(Struct, eq=False):
+class Outgoing:
     """One part on its way out."""
 
     index: int
@@ -65,12 +64,18 @@ class Outgoing(Struct, eq=False):
     head: bytes = b""
     tail: bytes = b""
     """The bytes around each of its fragments."""
-    pieces: list[str] | None = field(default_factory=list)
+    pieces: list[str] | None
     """Argument text that is not yet known to be an object; None once it is, and flows."""
     odd: bool = False
-    waiting: list[PartDelta] = field(default_factory=list)
+    waiting: list[PartDelta]
     """What came while an earlier part was open."""
     end: PartEnd | None = None
+
+    def __init__(self, index: int, part: Any) -> None:
+        self.index = index
+        self.part = part
+        self.pieces = []
+        self.waiting = []
 
 
 class SequentialEncoder(ABC):
@@ -86,7 +91,8 @@ class SequentialEncoder(ABC):
     _closing = False
     # The part that flows: its next fragment stands between these bytes, without a second look.
     _flowing = -1
-    _head = _tail = b""
+    _head = b""
+    _tail = b""
 
     def __init__(self, log: LossLog) -> None:
         self._log = log

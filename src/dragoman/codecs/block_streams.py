@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
 import msgspec
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dragoman.codecs.signature_tags import SIGNED_AFTER
@@ -38,27 +37,31 @@ def not_an_event(error: Exception, source: str) -> DecodeError:
     return DecodeError(path="$", expected="an event", got=str(error), source=source)
 
 
-class Incoming(Struct):
+class Incoming:
     """One block while its pieces come in."""
 
     part_index: int = -1  # until its part starts
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str]
     cited: bool = False
 
+    def __init__(self) -> None:
+        self.pieces = []
 
-class HeldEnd(Struct, frozen=True, gc=False):
+
+class HeldEnd:
     """The end of a text or a call, until it is known whether it is signed or cut."""
 
-    end: PartEnd
-    may_sign: bool
-    is_call: bool = False
+    def __init__(self, end: PartEnd, *, may_sign: bool, is_call: bool = False) -> None:
+        self.end = end
+        self.may_sign = may_sign
+        self.is_call = is_call
 
 
 Block = TypeVar("Block", bound=Incoming)
 Carrier = TypeVar("Carrier")
 
 
-class BlockDecoder(Struct, Generic[Block, Carrier]):
+class BlockDecoder(Generic[Block, Carrier]):
     """The blocks and parts of one stream; what its events say is the codec's."""
 
     source: ClassVar[str]
@@ -66,18 +69,26 @@ class BlockDecoder(Struct, Generic[Block, Carrier]):
     moves: ClassVar[Mapping[tuple[str, str], str]]
 
     _state: str = ""
-    _events: list[AnyEvent] = field(default_factory=list)
+    _events: list[AnyEvent]
     _next_index: int = 0
-    _late: Extra = field(default_factory=dict)
-    _blocks: dict[int, Block] = field(default_factory=dict)
-    _stopped: set[int] = field(default_factory=set)
-    _calls: list[AnyPart] = field(default_factory=list)
-    _names: dict[str, str] = field(default_factory=dict)
+    _late: Extra
+    _blocks: dict[int, Block]
+    _stopped: set[int]
+    _calls: list[AnyPart]
+    _names: dict[str, str]
     _held: HeldEnd | None = None
     _carrier: Carrier | None = None  # a tagged block with the signature of the part that follows it
     # The block that flows: its next fragment needs no second look.
     _flowing: int | None = None
     _flow_part: int = -1
+
+    def __init__(self) -> None:
+        self._events = []
+        self._late = {}
+        self._blocks = {}
+        self._stopped = set()
+        self._calls = []
+        self._names = {}
 
     # ── how the codec reads it ──
 

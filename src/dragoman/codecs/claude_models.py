@@ -132,7 +132,7 @@ class ThinkingConfig(Struct, omit_defaults=True):
 _THINKS = frozenset({"enabled", "adaptive"})
 
 
-class Settings(Struct, gc=False):
+class Settings:
     """What a request says about thinking and sampling, as it is sent."""
 
     max_tokens: int | None
@@ -141,6 +141,14 @@ class Settings(Struct, gc=False):
     top_k: int | None
     thinking: WireValue = UNSET
     effort: str | UnsetType = UNSET
+
+    def __init__(
+        self, max_tokens: int | None, temperature: float | None, top_p: float | None, top_k: int | None
+    ) -> None:
+        self.max_tokens = max_tokens
+        self.temperature = temperature
+        self.top_p = top_p
+        self.top_k = top_k
 
     @property
     def thinks(self) -> bool:

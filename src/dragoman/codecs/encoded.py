@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from msgspec import Struct
 
 from dragoman.ir.values import Value, parse_plain_json
-from dragoman.losses import JsonPaths, Loss, LossLog
+from dragoman.loss import Loss
+from dragoman.losses import JsonPaths, LossLog
 
 if TYPE_CHECKING:
 

@@ -12,7 +12,8 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
-from dragoman.codecs.reading import Wire, WireReader, check_text, keep, spliced
+from dragoman.codecs.reading import WireReader, check_text, keep, spliced
+from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.notes import Extra, inner_extra

@@ -12,21 +12,13 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from msgspec import Struct, field
-
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import encode_json
 
 # As numbers: looking for one byte is nine times as fast as looking for a string of length one.
 LF, CR = 10, 13
 BOM = b"\xef\xbb\xbf"
-
-
-class Limits(Struct, frozen=True):
-    """Bytes of one event and of a whole stream. The largest recorded event has 212 KiB; a 10 MB argument is legal."""
-
-    event_bytes: int = 64 << 20
-    stream_bytes: int = 1 << 30
 
 
 class Framing(Protocol):
@@ -40,7 +32,7 @@ class Framing(Protocol):
     def close(self) -> list[bytes]: ...
 
 
-class _Bounded(Struct, eq=False):
+class _Bounded:
     """Counts what comes in, keeps the unfinished rest in pieces, and tells a fault only after what came before it.
 
     So the payloads, and the fault behind them, are the same for every cut of the bytes.
@@ -50,9 +42,14 @@ class _Bounded(Struct, eq=False):
     _source: str
     clean: bool = True
     _total: int = 0
-    _pieces: list[bytes] = field(default_factory=list)
+    _pieces: list[bytes]
     _held: int = 0
     _fault: DecodeError | None = None
+
+    def __init__(self, limits: Limits, source: str) -> None:
+        self._limits = limits
+        self._source = source
+        self._pieces = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The payloads that end in this chunk.
@@ -139,11 +136,15 @@ class ServerSentEvents(_Bounded):
     error, even after events: such an object is a payload too, up to the next blank line.
     """
 
-    _data: list[bytes] = field(default_factory=list)
+    _data: list[bytes]
     _data_bytes: int = 0
     _bare: bool = False  # in a JSON object that stands outside of any field
     _after_return: bool = False
     _first: bool = True
+
+    def __init__(self, limits: Limits, source: str) -> None:
+        super().__init__(limits, source)
+        self._data = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One event of one `data:` line, perhaps with its name before it, and its blank line; or several of them."""

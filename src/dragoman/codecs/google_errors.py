@@ -11,7 +11,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
-from dragoman.codecs.reading import Wire, WireReader, keep, spliced
+from dragoman.codecs.reading import WireReader, keep, spliced
+from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.values import compact_text, encode_json, held

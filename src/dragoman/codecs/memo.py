@@ -17,7 +17,8 @@ from dragoman.ir import AnyTool, ProviderTool, ToolDefinition
 from dragoman.ir.requests import definition_held, format_held, parameters_held
 from dragoman.ir.traits import tool_traits
 from dragoman.ir.values import Value, encode_json
-from dragoman.losses import LossLog, Severity
+from dragoman.loss import Severity
+from dragoman.losses import LossLog
 
 K = TypeVar("K")
 V = TypeVar("V")

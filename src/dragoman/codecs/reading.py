@@ -8,60 +8,26 @@ decoded as before. Only then is a body that still does not fit an error, and the
 
 from __future__ import annotations
 
-import os
 import re
 import types
 import typing
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
+from dragoman.codecs.wire_values import EXTRA, UNKNOWN, Unmodelled, Wire
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, Extra
 from dragoman.ir.values import Metadata, encode_json
-
-# These two names live only between lifting and decoding. No body may contain them, so they cannot be guessed.
-_SECRET = os.urandom(8).hex()
-EXTRA = f"~extra-{_SECRET}"
-UNKNOWN = f"~unknown-{_SECRET}"
-"""Tag of the struct that stands for every block type a union does not name."""
-
-if TYPE_CHECKING:
-    MaybeStr: TypeAlias = str | None
-    MaybeInt: TypeAlias = int | None
-    MaybeNumber: TypeAlias = int | float | None
-    MaybeBool: TypeAlias = bool | None
-    MaybeRaw: TypeAlias = Raw | None
-else:
-    # May be absent (then None), may not be null: an explicit null is lifted into `extra` and so survives. With these,
-    # settings pass between wire and intermediate format without a look at each of them.
-    MaybeStr = str
-    MaybeInt = int
-    MaybeNumber = int | float
-    MaybeBool = bool
-    MaybeRaw = Raw
 
 WireValue: TypeAlias = Any
 """Something an encoder puts on the wire: a wire struct, or the exact bytes that stand for one."""
 
 MAX_BODY_BYTES = 256 << 20
 """Anthropic takes 32 MB, Gemini 20 MB inline; a stored conversation of 256 MB is a mistake or an attack."""
-
-
-class Wire(Struct, frozen=True, gc=False, forbid_unknown_fields=True, kw_only=True):
-    """Base of all wire structs. `extra` is what the object said beyond its type; it never has that name on a wire."""
-
-    extra: Extra | UnsetType = field(default=UNSET, name=EXTRA)
-
-
-class Unmodelled(Wire, frozen=True, tag=UNKNOWN):
-    """A tagged object of a kind we do not model, whole."""
-
-    raw: Raw
-
 
 W = TypeVar("W")
 

@@ -22,7 +22,8 @@ from typing import Any, Final, TypeAlias, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, Struct
 
-from dragoman.codecs.reading import Wire, WireValue
+from dragoman.codecs.reading import WireValue
+from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Request
 from dragoman.ir.notes import RENAMED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import Metadata, encode_json, parse_json

@@ -32,7 +32,7 @@ from dragoman.ir import (
     WithheldCall,
 )
 from dragoman.ir import FinishReason as WireReason
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 ErrorsAs: TypeAlias = Literal["raise", "result"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "error"]

@@ -18,7 +18,7 @@ from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.embeddings import Dialect, EmbeddingRequest, EmbeddingResponse, Purpose, Truncation, dialect, merge, split
 from dragoman.errors import DecodeError, NotConfigured
 from dragoman.ir import Failure, Request, Usage
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 AT_A_TIME = 8
 """Requests of one call at the same time, where the provider takes few texts in each."""

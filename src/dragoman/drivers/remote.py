@@ -14,8 +14,8 @@ from msgspec import Raw, Struct, structs
 import dragoman
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status
-from dragoman.codecs.framing import Limits
 from dragoman.codecs.registry import Codec
+from dragoman.codecs.stream_limits import Limits
 from dragoman.drivers.base import (
     CallMetadata,
     Choice,

@@ -22,7 +22,7 @@ from dragoman.embeddings.values import (
     texts_of,
 )
 from dragoman.errors import DecodeError
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 NAME = "cohere"
 TAKEN = frozenset({"dimensions", "purpose", "truncation"})

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 Purpose: TypeAlias = Literal[
     "query", "document", "similarity", "classification", "clustering", "question", "fact_check", "code_query"

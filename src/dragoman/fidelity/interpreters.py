@@ -10,7 +10,7 @@ import dragoman
 from dragoman.errors import DragomanError
 from dragoman.fidelity.cases import Kind
 from dragoman.ir import Request
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 
 class Refused(Exception):

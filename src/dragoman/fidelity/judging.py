@@ -23,7 +23,7 @@ from dragoman.fidelity.catalogue import PLAIN
 from dragoman.fidelity.echo import next_request
 from dragoman.fidelity.interpreters import Crossing, Dragoman, Interpreter, Refused, Translation
 from dragoman.ir import Failure, StreamFailed
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 Verdict: TypeAlias = Literal["exact", "carried", "degraded", "refused", "silent"]
 VERDICTS: tuple[Verdict, ...] = ("exact", "carried", "degraded", "refused", "silent")

@@ -9,13 +9,13 @@ from typing import Any
 from msgspec import structs
 
 import dragoman
-from dragoman.codecs.framing import Limits
 from dragoman.codecs.registry import folder_of
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, DragomanError, StreamError
 from dragoman.fidelity.cases import Case, Example, Heard, Kind
 from dragoman.ir import AnyEvent, Completion, Request
 from dragoman.ir.values import exact_json, parse_json
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 
 def write(example: Example | None, case: Case, format: str) -> tuple[bytes, tuple[Loss, ...]]:

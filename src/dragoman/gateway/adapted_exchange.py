@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.codecs.bedrock_converse.frames import event_headers, exception_headers, frame_writer
-from dragoman.codecs.framing import Framing, Limits, Lines, ServerSentEvents
+from dragoman.codecs.framing import Framing, Lines, ServerSentEvents
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError
 from dragoman.gateway.exchange import Exchange, Tunnel
 

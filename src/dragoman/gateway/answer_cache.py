@@ -41,7 +41,7 @@ from dragoman.ir import (
     Text,
     UsageUpdate,
 )
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from dragoman.passes.answers import HiddenReasoning, hides_reasoning
 from dragoman.streams import StreamEncoder
 

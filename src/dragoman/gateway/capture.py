@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.http_request import Head
     from dragoman.gateway.request_records import Record
     from dragoman.ir import Failure
-    from dragoman.losses import Loss
+    from dragoman.loss import Loss
 
 Phase: TypeAlias = Literal["begun", "answering", "ended"]
 Piece: TypeAlias = tuple[float, bytes, bytes]

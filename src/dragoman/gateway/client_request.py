@@ -36,7 +36,7 @@ from dragoman.ir import (
     StreamStart,
 )
 from dragoman.ir.values import encode_json
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from dragoman.streams import StreamTranslator
 from dragoman.translate import encode_request_for, encode_response
 

@@ -29,7 +29,7 @@ from dragoman.gateway.relay import loss_headers, off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate
 from dragoman.ir import Failure, Usage
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 if TYPE_CHECKING:
     from dragoman.gateway.app import Gateway

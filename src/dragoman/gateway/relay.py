@@ -31,7 +31,7 @@ from dragoman.gateway.routing import Candidate, Plan
 from dragoman.gateway.upstream_http import Sink, UpstreamResponse, stream_to
 from dragoman.gateway.upstreams import FINAL, Upstream, was_processed
 from dragoman.ir import Completion, Failure, StreamFailed
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from dragoman.streams import StreamEncoder, StreamTranslator
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from dragoman.gateway.capture import CapturedRequest
 from dragoman.ir import Usage
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Trace

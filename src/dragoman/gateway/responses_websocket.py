@@ -22,7 +22,8 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.framing import ServerSentEvents
+from dragoman.codecs.stream_limits import Limits
 from dragoman.gateway.exchange import Exchange, Gone, Tunnel
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.local_responses import LocalResponses

@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.framing import ServerSentEvents
+from dragoman.codecs.stream_limits import Limits
 
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.encode

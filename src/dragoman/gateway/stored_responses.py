@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import INVENTED_PREFIX
 from dragoman.codecs.openai_responses.echo import echo_of, with_echo
 from dragoman.codecs.openai_responses.profile import REASONING_MODELS
+from dragoman.codecs.stream_limits import Limits
 from dragoman.gateway.client_request import ClientRequest, Peek
 from dragoman.gateway.compaction_items import expanded, has_own_compaction
 from dragoman.gateway.conversation_items import check_results, conversation_id, identified

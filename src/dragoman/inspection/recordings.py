@@ -15,7 +15,6 @@ from dragoman.codecs.framing import (
     AwsEventStream,
     Framing,
     JsonArray,
-    Limits,
     Lines,
     ServerSentEvents,
     aws_frame,
@@ -23,6 +22,7 @@ from dragoman.codecs.framing import (
     begins_with_frame,
 )
 from dragoman.codecs.registry import folder_of
+from dragoman.codecs.stream_limits import Limits
 from dragoman.detection import detect_stream, first_event, is_event_stream
 from dragoman.errors import DecodeError
 from dragoman.inspection.input_errors import InputProblem, system_reason

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from dragoman.ir.notes import ADDED, SPELLINGS, Spelling, has_note, is_spelling
@@ -64,7 +63,7 @@ def traits_of(request: Request) -> Traits | None:
         return None
 
 
-class TraitNotes(Struct, eq=False, gc=False):
+class TraitNotes:
     """Notes the traits of a conversation, message by message, in the order in which it is read.
 
     `turn` when a message begins that is no tool message, `call` and `result` for each of these; `text` and `metadata`
@@ -77,7 +76,10 @@ class TraitNotes(Struct, eq=False, gc=False):
     _answered: int = 0
     _previous: str = ""
     """The role before; empty while there has been nothing but system text."""
-    call_names: dict[str, str] = {}
+    call_names: dict[str, str]
+
+    def __init__(self) -> None:
+        self.call_names = {}
 
     def turn(self, role: str) -> None:
         if self._answered or self._waiting:

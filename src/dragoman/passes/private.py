@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from msgspec import Raw, Struct, field, structs
+from msgspec import Raw, structs
 
 from dragoman.ir import (
     AnyEvent,
@@ -35,7 +35,8 @@ from dragoman.ir.completions import USAGE_DETAILS
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import SPELLINGS, WITHIN, inner_extra, is_spelling
 from dragoman.ir.values import Value
-from dragoman.losses import LossLog, Severity
+from dragoman.loss import Severity
+from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
 _SAYS_NOTHING = (Raw(b"null"), Raw(b"[]"), Raw(b"{}"))
@@ -127,7 +128,7 @@ _THE_ANSWER = Completion(())
 _MARKED = frozenset({Text, Image, Document, Audio, ToolCall})
 
 
-class PrivateEvents(Struct):
+class PrivateEvents:
     """The same for the events of a stream: of each part as it comes, of the answer when it ends.
 
     Marks of a prompt cache belong to requests: a part that has one loses it here.
@@ -137,8 +138,13 @@ class PrivateEvents(Struct):
     log: LossLog
     _metadata: Metadata | None = None
     _usage: Usage | None = None
-    _parts: dict[int, AnyPart] = field(default_factory=dict)
+    _parts: dict[int, AnyPart]
     _has_logprobs: bool = False
+
+    def __init__(self, profile: Profile, log: LossLog) -> None:
+        self.profile = profile
+        self.log = log
+        self._parts = {}
 
     def report(self, event: Any) -> AnyEvent:
         """Reports what of an event stays behind, and returns it as it can be told."""

@@ -14,7 +14,8 @@ from dragoman.codecs.registry import codec, layout
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import AnyTool, Message, Request, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.ir.values import Value, encode_json
-from dragoman.losses import Loss, PathLookup, Severity
+from dragoman.loss import Loss, Severity
+from dragoman.losses import PathLookup
 from dragoman.single_values.values import EncodedValue
 from dragoman.translate import decode_request, encode_request_for
 

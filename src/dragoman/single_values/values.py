@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct
 
 from dragoman.ir.values import parse_json
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 
 
 class EncodedValue(Struct, frozen=True):

@@ -19,7 +19,7 @@ from dragoman.fidelity.cases import Case, Example, Heard
 from dragoman.fidelity.catalogue import CASES, PLAIN
 from dragoman.ir import Completion, Request, StreamFailed, ToolCall, ToolResult
 from dragoman.ir.values import encode_json, parse_json
-from dragoman.losses import Loss
+from dragoman.loss import Loss
 from dragoman.testing.reports import Finding, Report
 from dragoman.testing.subjects import Bodies, Subject, heard
 

@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 from msgspec import structs
 
 from dragoman.codecs.accumulate import accumulate
-from dragoman.codecs.framing import Limits
 from dragoman.codecs.reading import body_bytes
 from dragoman.codecs.registry import Codec, codec, folder_of, formats
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import StreamError
 from dragoman.fidelity.cases import Heard
 from dragoman.ir import AnyEvent, Completion, Request
-from dragoman.losses import Loss, LossLog, intermediate_paths
+from dragoman.loss import Loss
+from dragoman.losses import LossLog, intermediate_paths
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
 

@@ -9,12 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.codecs.accumulate import Accumulator
-from dragoman.codecs.framing import AwsEventStream, Limits, begins_with_frame
+from dragoman.codecs.framing import AwsEventStream, begins_with_frame
 from dragoman.codecs.registry import codec
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.gateway.capture import Body
 from dragoman.ir import Completion, Failure, Request, StreamFailed
-from dragoman.losses import SEVERITIES, Loss
+from dragoman.loss import SEVERITIES, Loss
 from dragoman.streams import StreamDecoder
 
 Meaning: TypeAlias = Request | Completion | Failure

@@ -20,7 +20,7 @@ from dragoman.chat.terminal.clipboard import copy
 from dragoman.chat.terminal.inputs import is_typed
 from dragoman.chat.terminal.session import Desk, gauge_words
 from dragoman.errors import DragomanError
-from dragoman.losses import render_losses
+from dragoman.loss import render_losses
 
 Ask: TypeAlias = Callable[[], str]
 """Begins a turn; its id."""

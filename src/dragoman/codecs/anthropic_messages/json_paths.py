@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.ir import AnyPart, Completion, Message, Request, Text, ToolCall
@@ -39,11 +39,14 @@ _FIELDS = {
 }
 
 
-class RequestPaths(Struct, eq=False, gc=False):
+class RequestPaths:
     """Where in the wire body the nodes of a request came from."""
 
     _request: Request
     _places: _Places | None = None
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         tail = (_FIELDS.get(field) or _wire_field(self._request, field)) if field else ""
@@ -118,7 +121,7 @@ class _Places:
         if order is not UNSET and start + len(parts) <= len(order):
             wanted = message.role == "tool"
             return [place for place, is_result in enumerate(order) if is_result is wanted]
-        carried = accumulate(_travels_behind_signature(part) for part in parts)
+        carried = accumulate(int(_travels_behind_signature(part)) for part in parts)
         return [start + index + before for index, before in enumerate(carried)]
 
 
@@ -148,7 +151,7 @@ def response_paths(completion: Completion) -> PathLookup:
         path = "$"
         if part_index is not None and type(held) is tuple:
             if len(carried) != len(held):
-                carried[:] = accumulate(_travels_behind_signature(part) for part in held)
+                carried[:] = accumulate(int(_travels_behind_signature(part)) for part in held)
             path = f"$.content[{part_index + carried[part_index]}]"
         return f"{path}.{_OF_AN_ANSWER.get(field, field)}" if field else path
 

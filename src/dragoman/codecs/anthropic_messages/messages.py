@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType, field
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import foreign_signatures
@@ -29,10 +29,11 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_
 from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.claude_tools import TOOLSET, member_name, qualified_name
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import Unmodelled, WireValue, spliced
+from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_errors import states_success
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_blocks import beside_calls
+from dragoman.codecs.wire_values import Unmodelled
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -66,14 +67,19 @@ NOT_SENT = "[This message held nothing that can be shown here.]"
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder(TraitNotes, eq=False, gc=False):
+class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads.
     """
 
-    server_names: dict[str, str] = field(default_factory=dict)
-    messages: list[Message] = field(default_factory=list)
+    server_names: dict[str, str]
+    messages: list[Message]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server_names = {}
+        self.messages = []
 
     def decode_system(self, system: str | list[TextBlock | Unmodelled]) -> None:
         """The `system` field, which comes before all messages."""
@@ -340,7 +346,7 @@ def _decode_odd_call(wire: ToolUseBlock) -> ToolCall:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageEncoder(PartEncoder, eq=False, gc=False):
+class MessageEncoder(PartEncoder):
     """Encodes the messages of one request, or the one message of an answer."""
 
     _noted: tuple[tuple[int, Extra], ...] = ()

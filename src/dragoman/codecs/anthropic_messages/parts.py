@@ -34,9 +34,10 @@ from dragoman.codecs.anthropic_messages.wire import (
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.media import is_refused_image
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.search_results import SearchResult, messages_block
 from dragoman.codecs.shared_tools import SharedTools, goes_back
+from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -252,8 +253,8 @@ _PDF = "application/pdf"
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
 
 
-class PartEncoder(BlockEncoder, eq=False, gc=False):
-    family: ClassVar = FAMILY
+class PartEncoder(BlockEncoder):
+    family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     hosted: ClassVar[SharedTools] = HOSTED
 
@@ -270,7 +271,7 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
         """The blocks of one part: none when it is lost, two when a signature travels before it."""
         if role == "system" and type(part) is not Text and not self._native:
             return self.refuse(part, role)
-        return self._ENCODERS[type(part)](self, part, role)
+        return _ENCODERS[type(part)](self, part, role)
 
     def mark(self, node: Marked) -> WireValue:
         """The cache mark to send on a node. Most requests have none, so nothing is worked out before the first one."""
@@ -446,21 +447,22 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
             return [remarked(held, self.mark(part))]
         return [held]
 
-    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = PartHandlers[
-        Callable[[Any, Any, str], list[WireValue]]
-    ](
-        text=_encode_text,
-        reasoning=_encode_reasoning,
-        refusal=_encode_refusal,
-        image=_encode_image,
-        document=_encode_document,
-        audio=_encode_audio,
-        tool_call=BlockEncoder.refuse,
-        tool_result=BlockEncoder.refuse,
-        server_tool_call=_encode_server_block,
-        server_tool_result=_encode_server_block,
-        opaque=BlockEncoder.encode_opaque,
-    ).by_type()
+
+_ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = PartHandlers[
+    Callable[[Any, Any, str], list[WireValue]]
+](
+    text=PartEncoder._encode_text,  # noqa: SLF001
+    reasoning=PartEncoder._encode_reasoning,  # noqa: SLF001
+    refusal=PartEncoder._encode_refusal,  # noqa: SLF001
+    image=PartEncoder._encode_image,  # noqa: SLF001
+    document=PartEncoder._encode_document,  # noqa: SLF001
+    audio=PartEncoder._encode_audio,  # noqa: SLF001
+    tool_call=BlockEncoder.refuse,
+    tool_result=BlockEncoder.refuse,
+    server_tool_call=PartEncoder._encode_server_block,  # noqa: SLF001
+    server_tool_result=PartEncoder._encode_server_block,  # noqa: SLF001
+    opaque=BlockEncoder.encode_opaque,
+).by_type()
 
 
 def own(metadata: Metadata | None) -> Extra:

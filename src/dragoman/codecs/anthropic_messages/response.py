@@ -291,7 +291,7 @@ def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
     word, matched = encode_finish(finish, FAMILY, log, completion)
     details = {} if finish is None else own(finish.metadata)
     wire = MessageResponse(
-        _encode_content(completion, MessageEncoder(log, _native=True)),
+        _encode_content(completion, MessageEncoder(log, native=True)),
         completion.id,
         _spelled(notes, "~type", "message"),
         _spelled(notes, "~role", "assistant"),

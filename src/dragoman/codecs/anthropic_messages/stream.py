@@ -8,11 +8,11 @@ clean end of this wire.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType, field
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import foreign_signatures
@@ -50,9 +50,10 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_fragment
 from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, HeldEnd, Incoming, not_an_event
-from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.signature_tags import SIGNED
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -112,13 +113,20 @@ MOVES: dict[tuple[str, str], str] = {
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Incoming(Incoming, kw_only=True):
+class _Incoming(Incoming):
     wire: Any
     kind: type[Any]
     payload: bytes
     """The event that started it, or the block alone."""
     signature: Any = None
-    changes: dict[str, list[str] | Raw] = field(default_factory=dict)
+    changes: dict[str, list[str] | Raw]
+
+    def __init__(self, wire: Any, kind: type[Any], payload: bytes) -> None:
+        super().__init__()
+        self.wire = wire
+        self.kind = kind
+        self.payload = payload
+        self.changes = {}
 
     @property
     def raw(self) -> Raw:
@@ -142,9 +150,9 @@ class _Incoming(Incoming, kw_only=True):
 class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     """Payloads of one stream in, events out."""
 
-    source = SOURCE
-    family = FAMILY
-    moves = MOVES
+    source: ClassVar[str] = SOURCE
+    family: ClassVar[str] = FAMILY
+    moves: ClassVar[Mapping[tuple[str, str], str]] = MOVES
 
     _state: str = BEFORE
     _message_id: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from msgspec import UNSET, Struct, field
+from msgspec import UNSET
 
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.request import SETTINGS
@@ -76,11 +76,15 @@ _ANSWER_FIELDS = {
 }
 
 
-class RequestPaths(Struct, eq=False, gc=False):
+class RequestPaths:
     """Where in the wire body the nodes of a request came from. Places are counted once, when one is looked up."""
 
     _request: Request
-    _tables: Tables = field(default_factory=Tables)
+    _tables: Tables
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._tables = Tables()
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         request, tables = self._request, self._tables
@@ -100,11 +104,15 @@ class RequestPaths(Struct, eq=False, gc=False):
         return _joined(f"$.toolConfig.tools[{place}]", _TOOL_FIELDS[head] + dot + rest if head in _TOOL_FIELDS else "")
 
 
-class ResponsePaths(Struct, eq=False, gc=False):
+class ResponsePaths:
     """Where in the wire body the nodes of a completion came from."""
 
     _completion: Completion
-    _tables: Tables = field(default_factory=Tables)
+    _tables: Tables
+
+    def __init__(self, completion: Completion) -> None:
+        self._completion = completion
+        self._tables = Tables()
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:

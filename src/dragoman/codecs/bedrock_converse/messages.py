@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw, field
+from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_unparsed, unwrap_arguments
 from dragoman.codecs.bedrock_converse import foreign_signatures
@@ -74,14 +74,19 @@ _NO_NOTES: Extra = {}
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder(TraitNotes, eq=False, gc=False):
+class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads.
     """
 
-    server_names: dict[str, str] = field(default_factory=dict)
-    messages: list[Message] = field(default_factory=list)
+    server_names: dict[str, str]
+    messages: list[Message]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server_names = {}
+        self.messages = []
 
     def decode_system(self, system: list[Block]) -> None:
         """The `system` field, which comes before all messages."""
@@ -386,7 +391,7 @@ def _decode_content(content: list[Block], notes: Extra) -> tuple[Any, Any, Any]:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageEncoder(PartEncoder, eq=False, gc=False):
+class MessageEncoder(PartEncoder):
     """Encodes the messages of one request, or the one message of an answer."""
 
     hoisted: tuple[Message, ...] = ()

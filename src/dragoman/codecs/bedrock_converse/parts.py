@@ -189,8 +189,8 @@ _DECODE: dict[str, Callable[[Block], AnyPart]] = {
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class PartEncoder(BlockEncoder, eq=False, gc=False):
-    family: ClassVar = FAMILY
+class PartEncoder(BlockEncoder):
+    family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     hosted: ClassVar[SharedTools] = HOSTED
 
@@ -215,7 +215,7 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
         """The blocks of one part: none when it is lost, two when a signature or a cache point travels with it."""
         if role == "system" and type(part) is not Text and not self._native:
             return self._lose(part, "the system field of this API holds text only")
-        blocks = self._ENCODERS[type(part)](self, part, role)
+        blocks = _ENCODERS[type(part)](self, part, role)
         if blocks and getattr(part, "cache", None) is not None and role != "tool result":
             blocks = self.with_point(part, blocks)  # type: ignore[arg-type]
         return blocks
@@ -316,21 +316,22 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
         held = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
         return [held] if goes_back(part, FAMILY, to_client=self._to_client) else self.encode_hosted(part)
 
-    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = PartHandlers[
-        Callable[[Any, Any, str], list[WireValue]]
-    ](
-        text=_encode_text,
-        reasoning=_encode_reasoning,
-        refusal=_encode_refusal,
-        image=_encode_media,
-        document=_encode_media,
-        audio=_encode_audio,
-        tool_call=BlockEncoder.refuse,
-        tool_result=BlockEncoder.refuse,
-        server_tool_call=_encode_server_block,
-        server_tool_result=_encode_server_block,
-        opaque=BlockEncoder.encode_opaque,
-    ).by_type()
+
+_ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = PartHandlers[
+    Callable[[Any, Any, str], list[WireValue]]
+](
+    text=PartEncoder._encode_text,  # noqa: SLF001
+    reasoning=PartEncoder._encode_reasoning,  # noqa: SLF001
+    refusal=PartEncoder._encode_refusal,  # noqa: SLF001
+    image=PartEncoder._encode_media,  # noqa: SLF001
+    document=PartEncoder._encode_media,  # noqa: SLF001
+    audio=PartEncoder._encode_audio,  # noqa: SLF001
+    tool_call=BlockEncoder.refuse,
+    tool_result=BlockEncoder.refuse,
+    server_tool_call=PartEncoder._encode_server_block,  # noqa: SLF001
+    server_tool_result=PartEncoder._encode_server_block,  # noqa: SLF001
+    opaque=BlockEncoder.encode_opaque,
+).by_type()
 
 
 def own(metadata: Metadata | None) -> Extra:

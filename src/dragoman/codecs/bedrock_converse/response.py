@@ -227,7 +227,7 @@ def report_untold(node: Any, log: LossLog) -> None:
 
 
 def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
-    content: Any = _encode_content(completion, MessageEncoder(log, _native=True))
+    content: Any = _encode_content(completion, MessageEncoder(log, native=True))
     if not content and "~content" in notes:
         content = UNSET
     message: Any = MessageWire(parse_json(notes["~role"]) if "~role" in notes else "assistant", content)

@@ -6,10 +6,11 @@ ends with `metadata`, or where there is none with the bytes.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import msgspec
-from msgspec import UNSET, Raw, field
+from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_fragment
 from dragoman.codecs.bedrock_converse import foreign_signatures
@@ -31,10 +32,11 @@ from dragoman.codecs.bedrock_converse.stream_wire import (
 )
 from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, ReasoningText
 from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
-from dragoman.codecs.framing import AwsEventStream, Limits
+from dragoman.codecs.framing import AwsEventStream
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.signature_tags import SIGNED
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -91,21 +93,26 @@ _FAULTS = ("exception", "error", "failure", "fault")
 _WHOLE = "whole"
 
 
-class _Incoming(Incoming, kw_only=True):
+class _Incoming(Incoming):
     kind: str
-    entries: dict[str, Any] = field(default_factory=dict)
+    entries: dict[str, Any]
     """Of a block that is told whole: what stood at its start, and what its deltas added."""
     signature: str = ""
     told: bool = False
     """Whether it has text."""
 
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.entries = {}
+
 
 class PayloadDecoder(BlockDecoder[_Incoming, Block]):
     """Payloads of one stream in, events out."""
 
-    source = SOURCE
-    family = FAMILY
-    moves = MOVES
+    source: ClassVar[str] = SOURCE
+    family: ClassVar[str] = FAMILY
+    moves: ClassVar[Mapping[tuple[str, str], str]] = MOVES
 
     _state: str = BEFORE
     _begun: bool = False

@@ -95,7 +95,7 @@ class EventEncoder(SequentialEncoder):
     # ── the message ──
 
     def _part_encoder(self) -> PartEncoder:
-        return PartEncoder(self._log, None, self._native)
+        return PartEncoder(self._log, native=self._native)
 
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         report_untold(event, self._log)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs import claude_models
 from dragoman.codecs.bedrock_converse.parts import own
@@ -91,7 +91,7 @@ def decode_top_k(fields: Extra, notes: Extra) -> int | None:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class ModelSettings(Struct, gc=False):
+class ModelSettings:
     """What a request says about thinking and sampling, as it is sent."""
 
     max_tokens: int | None
@@ -101,6 +101,11 @@ class ModelSettings(Struct, gc=False):
     fields: dict[str, Any] | None = None
     """Of `additionalModelRequestFields`."""
     thinks: bool = False
+
+    def __init__(self, max_tokens: int | None, temperature: float | None, top_p: float | None) -> None:
+        self.max_tokens = max_tokens
+        self.temperature = temperature
+        self.top_p = top_p
 
 
 def encode_settings(request: Request, log: LossLog) -> ModelSettings:

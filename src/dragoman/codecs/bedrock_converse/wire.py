@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Wire, spliced
+from dragoman.codecs.reading import spliced
+from dragoman.codecs.wire_values import MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Wire
 from dragoman.ir.values import encode_json
 
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -74,7 +74,7 @@ TYPE = "~type"
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder(TraitNotes, eq=False, gc=False):
+class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads. `tagged`: some media came in a turn of their own.

@@ -20,9 +20,10 @@ from dragoman.codecs.cohere_chat.wire import (
 )
 from dragoman.codecs.media import data_url, sniffed_type, split_data_url
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.search_results import search_result_text
 from dragoman.codecs.shared_tools import cross_hosted
+from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
     Audio,

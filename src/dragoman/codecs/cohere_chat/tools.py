@@ -289,6 +289,7 @@ def _with_required(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     changed: dict[str, Any] = {}
+    value: Any
     for key, value in schema.items():
         if key in {"enum", "const", "default", "examples", "required"}:
             changed[key] = value
@@ -298,7 +299,7 @@ def _with_required(schema: Any) -> Any:
             if any(one is None for one in inner.values()):
                 return None
         else:
-            inner = _with_required(value) if value is not None else value
+            inner = None if value is None else _with_required(value)
             if inner is None and value is not None:
                 return None
         changed[key] = inner

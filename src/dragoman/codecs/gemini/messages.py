@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType, field, structs
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.gemini.parts import (
     ABSENT,
@@ -24,7 +24,7 @@ from dragoman.codecs.gemini.parts import (
     notes_of,
     server_call,
 )
-from dragoman.codecs.gemini.profile import FAMILY
+from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.results import (
     ResultEncoder,
     decode_result,
@@ -66,6 +66,7 @@ from dragoman.ir.notes import Extra, Spelling
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import encode_json, note, parse_json
+from dragoman.losses import LossLog
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}
 
@@ -121,7 +122,7 @@ def _decode_body(
     return tuple(PartDecoder(seed, path, marks_ids=marks_ids, makes_calls=makes_calls).decode(wires))
 
 
-class MessageDecoder(TraitNotes, eq=False, gc=False):
+class MessageDecoder(TraitNotes):
     """Decodes the contents of one request, in order: results are paired with the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py).
@@ -131,10 +132,16 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
     _tagged: bool = False
     is_rearranged: bool = False
     """Messages were changed after they had been read: what was noted does not hold."""
-    _messages: list[Message] = field(default_factory=list)
-    _order: dict[str, int] = field(default_factory=dict)
+    _messages: list[Message]
+    _order: dict[str, int]
     """Id of each call -> its place among all calls."""
-    _served: list[ToolCall] = field(default_factory=list)
+    _served: list[ToolCall]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._messages = []
+        self._order = {}
+        self._served = []
 
     def decode(self, contents: Sequence[Content], system: Content | None | UnsetType = UNSET) -> tuple[Message, ...]:
         """The usual content is read in a few lines; `_decode_content` reads one that says more."""
@@ -430,21 +437,38 @@ class _Unanswered:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageEncoder(PartEncoder, eq=False, gc=False):
+class MessageEncoder(PartEncoder):
     """Encodes messages one after the other. Results wait until the last one of their turn is there."""
 
-    _model: str | None = None
-    _calls: dict[str, tuple[int, str, bool]] = field(default_factory=dict)
-    _media: list[WireValue] = field(default_factory=list)
+    _model: str | None
+    _calls: dict[str, tuple[int, str, bool]]
+    _media: list[WireValue]
     """Of results, for older models: it waits for the end of the turn, for a user content of its own."""
     _unsigned_from: int | None = None
     _step: int = -1
     _step_signed: bool = False
     _messages: Sequence[Message] = ()
-    _contents: list[WireValue] = field(default_factory=list)
-    system: list[Message] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
+    _contents: list[WireValue]
+    system: list[Message]
+    places: list[int]
     """In an answer: at which wire part each part of the last encoded turn stands, if it crossed."""
+
+    def __init__(
+        self,
+        log: LossLog,
+        profile: GeminiProfile,
+        *,
+        carries: bool = False,
+        native: bool = False,
+        model: str | None = None,
+    ) -> None:
+        super().__init__(log, profile, carries=carries, native=native)
+        self._model = model
+        self._calls = {}
+        self._media = []
+        self._contents = []
+        self.system = []
+        self.places = []
 
     @property
     def _sends_ids(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from msgspec import UNSET, Raw, Struct, UnsetType, structs
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, read_object, report_unparsed
 from dragoman.codecs.base64_alphabets import read_base64, write_base64
@@ -95,7 +95,7 @@ def _invented_at(place: int, index: int) -> str:
     return invent_id(_seed_text(place), index)
 
 
-class PartDecoder(Struct, eq=False, gc=False):
+class PartDecoder:
     """Decodes the parts of one content, in order.
 
     `seed` names the content's place, for ids the wire does not give; a number is the index of a content of a request.
@@ -103,18 +103,28 @@ class PartDecoder(Struct, eq=False, gc=False):
     """
 
     _seed: str | int
-    _path: str | None = None
-    marks_ids: bool = False
-    makes_calls: bool = True
-    parts: list[AnyPart] = []
+    _path: str | None
+    marks_ids: bool
+    makes_calls: bool
+    parts: list[AnyPart]
     _calls: int = 0
     _server_calls: int = 0
     _reasoning_end: int = 0
     """The parts before this place were put in order by an earlier bundle: each text is moved once at most."""
     _overtaken_end: int = 0
     _seen: int = 0
-    _unserved: dict[tuple[str, str], deque[int]] = {}
+    _unserved: dict[tuple[str, str], deque[int]]
     """Places of the calls among the first `_seen` parts that no response of the server has answered."""
+
+    def __init__(
+        self, seed: str | int, path: str | None = None, *, marks_ids: bool = False, makes_calls: bool = True
+    ) -> None:
+        self._seed = seed
+        self._path = path
+        self.marks_ids = marks_ids
+        self.makes_calls = makes_calls
+        self.parts = []
+        self._unserved = {}
 
     def decode(self, wires: Sequence[Part]) -> list[AnyPart]:
         """The usual text is read in a few lines, and so is the usual call; `add` reads a part that says more."""
@@ -435,7 +445,7 @@ def notes_of(node: Any) -> Extra:
     return {} if metadata is None else metadata.get(FAMILY, {})
 
 
-class PartEncoder(Struct, eq=False, gc=False):
+class PartEncoder:
     """Encodes parts, one after the other.
 
     `carries`: what other families signed rides along in tagged signatures, for a client to echo. To a provider it stays
@@ -444,15 +454,22 @@ class PartEncoder(Struct, eq=False, gc=False):
 
     _log: LossLog
     _profile: GeminiProfile
-    _carries: bool = False
-    _native: bool = False
-    carried: list[Reasoning] = []
+    _carries: bool
+    _native: bool
+    carried: list[Reasoning]
     """Reasoning that waits for a part to ride on."""
     saves: bool = False
     """It waits for a call: the next part is a text, and only texts stand before the call."""
     passed: int = 0
     """Texts that have gone by since."""
     dropped_foreign: bool = False
+
+    def __init__(self, log: LossLog, profile: GeminiProfile, *, carries: bool = False, native: bool = False) -> None:
+        self._log = log
+        self._profile = profile
+        self._carries = carries
+        self._native = native
+        self.carried = []
 
     def encode(self, part: AnyPart) -> WireValue:
         """The wire part, or None when nothing is left of it."""

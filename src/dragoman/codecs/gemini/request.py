@@ -244,7 +244,7 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
         notes = _as_vertex_takes_it(notes, headers, request, profile, log)
     native = request.origin == FAMILY
     # A stored transcript (native, bound for no model) keeps what it carries; a provider never sees it.
-    encoder = MessageEncoder(log, profile, native and request.model is None, native, _model=request.model)
+    encoder = MessageEncoder(log, profile, carries=native and request.model is None, native=native, model=request.model)
     contents = encoder.encode_contents(request.messages)
     if not contents and not native:
         raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)

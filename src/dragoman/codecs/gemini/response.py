@@ -368,7 +368,7 @@ def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
 
 def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
     notes = None if completion.metadata is None else completion.metadata.get(FAMILY)
-    encoder = MessageEncoder(log, profile, _carries=True, _native=notes is not None)
+    encoder = MessageEncoder(log, profile, carries=True, native=notes is not None)
     finishes = completion.finishes
     candidates: Any = []
     blocked = completion.finish is not None and completion.finish.reason == "content_filter"

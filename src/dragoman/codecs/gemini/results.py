@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.gemini.parts import ABSENT, NULL, TRUE, PartEncoder, decode_media, is_only_call, part_notes
@@ -23,6 +23,8 @@ from dragoman.codecs.gemini.wire import (
     ResponsePart,
     ResultOut,
     TextOut,
+    TextWrapper,
+    Wrapper,
     answer_keys,
 )
 from dragoman.codecs.reading import WireValue, spliced
@@ -62,8 +64,8 @@ def decode_result(answer: FunctionResponse, call_id: str, name: str, notes: Extr
     kind, value = read_response(response, bytes(response))
     if answer.parts is not UNSET:
         parts = _decode_parts(answer.parts, response, kind, value, notes)
-        kind, value = "error" if kind == "error" else "multimodal", None
-        return ToolResult(call_id, name, kind, value, parts, None, {FAMILY: notes} if notes else None)
+        kind = "error" if kind == "error" else "multimodal"
+        return ToolResult(call_id, name, kind, None, parts, None, {FAMILY: notes} if notes else None)
     if kind == "data" and has_reference(bytes(response)):
         notes["~ref"] = TRUE
     return ToolResult(call_id, name, kind, value, (), None, {FAMILY: notes} if notes else None)
@@ -84,19 +86,8 @@ def _decode_parts(
     return (Text(compact_text(response), metadata={FAMILY: {DATA_TEXT: TRUE}}), *media)
 
 
-class _Text(Struct, frozen=True, forbid_unknown_fields=True):
-    output: str
-
-
-decode_text_wrapper = msgspec.json.Decoder(_Text).decode
-
-
-class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
-    output: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-
-
-_decode_wrapped = msgspec.json.Decoder(_Wrapped).decode
+decode_text_wrapper = msgspec.json.Decoder(TextWrapper).decode
+_decode_wrapped = msgspec.json.Decoder(Wrapper).decode
 _WRAPPER = re.compile(rb'\{\s*"(?:output|error)"\s*:')
 _TEXT_WRAPPER = re.compile(rb'\{\s*"output"\s*:\s*"')
 _FIRST_LETTERS = (b"o", b"e")
@@ -116,7 +107,7 @@ def read_response(response: Raw, data: bytes) -> tuple[ResultKind, Any]:
         return "data", response
 
 
-def _unwrapped(wrapped: _Wrapped, response: Raw) -> tuple[ResultKind, Any]:
+def _unwrapped(wrapped: Wrapper, response: Raw) -> tuple[ResultKind, Any]:
     output, error = wrapped.output, wrapped.error
     if error is UNSET and isinstance(output, Raw):
         first = bytes(output)[:1]

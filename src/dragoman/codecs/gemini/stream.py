@@ -19,11 +19,11 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.accumulate import TEXT, Assembler, Lane
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
-from dragoman.codecs.framing import Limits, SniffedJson
+from dragoman.codecs.framing import SniffedJson
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import decode_error
 from dragoman.codecs.gemini.foreign_signatures import Bundle
@@ -57,6 +57,7 @@ from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy
 from dragoman.codecs.ids import invent_id, is_invented, seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google
 from dragoman.codecs.reading import WireReader, keep
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -118,12 +119,12 @@ NATIVE = Reasoning("", metadata=NATIVE_THOUGHT)
 WAITS, STREAMS, COMPLETE = "may still get arguments", "gets them piece by piece", "complete"
 
 
-class _Call(Struct, eq=False):
+class _Call:
     """One call from its first piece until it is told."""
 
     number: int
-    place: int = 0  # in the queue
-    payload: int = 0  # which chunk of the stream began it
+    place: int  # in the queue
+    payload: int  # which chunk of the stream began it
     id: str = ""
     name: str = ""
     arguments: str = ""  # as text
@@ -131,10 +132,16 @@ class _Call(Struct, eq=False):
     leaves: PartialArguments | None = None
     signature: Signature | None = None
     signed: bool = False  # its start told the signature
-    notes: Extra = field(default_factory=dict)
+    notes: Extra
     state: str = WAITS
     part_index: int = -1
     digest: int | None = None  # of the arguments that were told
+
+    def __init__(self, number: int, place: int = 0, payload: int = 0) -> None:
+        self.number = number
+        self.place = place
+        self.payload = payload
+        self.notes = {}
 
     def take(self, piece: CallPiece) -> None:
         """Identity is set once; arguments come whole, or leaf by leaf until a piece that does not continue."""
@@ -189,7 +196,7 @@ class _Call(Struct, eq=False):
         )
 
 
-class _Answer(Struct, eq=False):
+class _Answer:
     """One candidate while its parts come in."""
 
     lane: Lane
@@ -197,25 +204,37 @@ class _Answer(Struct, eq=False):
     number: int
     length: int = 0
     """Of the running thought so far: carried reasoning is known by it."""
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str]
     """The running text so far, if no accumulator keeps it: citations count its bytes."""
-    shown: list[tuple[int, int]] = field(default_factory=list)
+    shown: list[tuple[int, int]]
     """Thoughts (part index, length) that ended without a signature, while the next part may still bring it."""
-    queue: list[_Call | AnyPart] = field(default_factory=list)
+    queue: list[_Call | AnyPart]
     """Calls, and the server's answers to some of them, that nothing has followed yet."""
     seen: int = 0
-    unserved: dict[str, deque[_Call]] = field(default_factory=dict)
+    unserved: dict[str, deque[_Call]]
     """Calls among the first `seen` of the queue, by name, that no response of the server has answered."""
-    open: list[_Call] = field(default_factory=list)
+    open: list[_Call]
     """Calls that were told to begin, and not yet to end."""
     streaming: _Call | None = None
-    calls: dict[str, _Call] = field(default_factory=dict)
+    calls: dict[str, _Call]
     count: int = 0
     called: bool = False
     grounding: Raw | None = None
-    extra: Extra = field(default_factory=dict)
+    extra: Extra
     finish: Enum | UnsetType = UNSET
     held_decoder: PartDecoder | None = None
+
+    def __init__(self, lane: Lane, seed: str, number: int) -> None:
+        self.lane = lane
+        self.seed = seed
+        self.number = number
+        self.pieces = []
+        self.shown = []
+        self.queue = []
+        self.unserved = {}
+        self.open = []
+        self.calls = {}
+        self.extra = {}
 
     @property
     def decoder(self) -> PartDecoder:
@@ -225,7 +244,7 @@ class _Answer(Struct, eq=False):
         return self.held_decoder
 
 
-class PayloadDecoder(Struct):
+class PayloadDecoder:
     """Payloads of one stream in, events out."""
 
     texts: Mapping[int, list[str]] | None = None
@@ -234,17 +253,23 @@ class PayloadDecoder(Struct):
     """Whether a call without arguments is the same as a later one of that name which brings them.
 
     Nothing on the wire says so; the chunks of multi-llm-chat are defined that way."""
-    _book: Assembler = field(default_factory=Assembler)
+    _book: Assembler
     _state: str = BEFORE
     _seed: str = ""
-    _read: Callable[[bytes], Chunk[Any]] = _read_plain
-    _answers: dict[int, _Answer] = field(default_factory=dict)
+    _read: Callable[[bytes], Chunk[Any]]
+    _answers: dict[int, _Answer]
     _first: _Answer | None = None
     _usage: Raw | UnsetType = UNSET
     _told_usage: Raw | UnsetType = UNSET
     _blocked: Finish | None = None
-    _late: Extra = field(default_factory=dict)
+    _late: Extra
     _payloads: int = 0
+
+    def __init__(self) -> None:
+        self._book = Assembler()
+        self._read = _read_plain
+        self._answers = {}
+        self._late = {}
 
     @staticmethod
     def framing(limits: Limits) -> SniffedJson:

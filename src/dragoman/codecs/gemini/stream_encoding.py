@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from msgspec import UNSET, Raw, Struct, field, structs
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.accumulate import GrowingPart
 from dragoman.codecs.gemini import foreign_signatures
@@ -76,20 +76,28 @@ class _Run:
         return Text("".join(chain.from_iterable(part.said() for part in self.parts)), tuple(self.citations))
 
 
-class _Answer(Struct):
+class _Answer:
     """One candidate on its way out."""
 
     encoder: PartEncoder
     head: bytes
     tail: bytes
-    queue: deque[_Outgoing] = field(default_factory=deque)
+    queue: deque[_Outgoing]
     """Parts that leave whole, in the order in which they began."""
     last: type[AnyPart] | None = None
     """Text or Reasoning, if such a part was the last to leave, and has no signature."""
-    overtaken: list[Reasoning] = field(default_factory=list)
+    overtaken: list[Reasoning]
     run: _Run | None = None
-    cited: list[_Run] = field(default_factory=list)
+    cited: list[_Run]
     places: int = 0
+
+    def __init__(self, encoder: PartEncoder, head: bytes, tail: bytes) -> None:
+        self.encoder = encoder
+        self.head = head
+        self.tail = tail
+        self.queue = deque()
+        self.overtaken = []
+        self.cited = []
 
     def leave(self, kind: type[AnyPart] | None) -> None:
         """A part has left that does not go on with the running text."""
@@ -100,7 +108,7 @@ class _Answer(Struct):
         self.places += 1
 
 
-class _Outgoing(Struct):
+class _Outgoing:
     """One part on its way out: the bytes around each of its pieces, if it flows."""
 
     answer: _Answer
@@ -113,8 +121,20 @@ class _Outgoing(Struct):
     flows: bool = False
     head: bytes = b""
     tail: bytes = b""
-    citations: list[Citation] = field(default_factory=list)
-    data: list[MediaDelta] = field(default_factory=list)
+    citations: list[Citation]
+    data: list[MediaDelta]
+
+    def __init__(
+        self, answer: _Answer, start: PartStart, place: int, end: PartEnd, *, keeps: bool, pieces: list[str]
+    ) -> None:
+        self.answer = answer
+        self.start = start
+        self.place = place
+        self.end = end
+        self.keeps = keeps
+        self.pieces = pieces
+        self.citations = []
+        self.data = []
 
     def said(self) -> Iterator[str]:
         first = self.start.part
@@ -217,7 +237,7 @@ class EventEncoder:
             self._on_start(StreamStart())
         answer = self._answers.get(number)
         if answer is None:
-            encoder = PartEncoder(self._log, self._profile, _carries=True)
+            encoder = PartEncoder(self._log, self._profile, carries=True)
             head = self._lead + b'{"candidates":[{"content":{"parts":['
             tail = b'],"role":"model"},"index":' + str(number).encode() + b"}]" + self._fields + self._stop
             answer = self._answers[number] = _Answer(encoder, head, tail)
@@ -231,7 +251,7 @@ class EventEncoder:
         keeps = self.texts is None
         pieces = [] if self.texts is None else self.texts[event.index]
         end = PartEnd(event.index, incomplete=True)
-        outgoing = self._parts[event.index] = _Outgoing(answer, event, answer.places, end, keeps, pieces)
+        outgoing = self._parts[event.index] = _Outgoing(answer, event, answer.places, end, keeps=keeps, pieces=pieces)
         outgoing.citations += getattr(part, "citations", ())
         if isinstance(part, Refusal):
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dragoman.codecs.reading import MaybeRaw, MaybeStr, Wire, spliced
+from dragoman.codecs.reading import spliced
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.wire_values import MaybeRaw, MaybeStr, Wire
 from dragoman.ir.notes import MODELLED, RENAMED, Extra
 
 Number: TypeAlias = int | float | str
@@ -512,3 +513,16 @@ def overlaid(wire: Struct, extra: Extra) -> Raw:
     }
     repeated = [key for key in extra if key.removeprefix(MODELLED) in said]
     return spliced(wire, {key: held for key, held in extra.items() if key not in repeated} if repeated else extra)
+
+
+class TextWrapper(Struct, frozen=True, forbid_unknown_fields=True):
+    """A response object that we make of a text."""
+
+    output: str
+
+
+class Wrapper(Struct, frozen=True, forbid_unknown_fields=True):
+    """A response object that we make of any other result."""
+
+    output: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw, field
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.gemini_interactions import foreign_signatures
@@ -44,7 +44,8 @@ from dragoman.codecs.gemini_interactions.wire import (
     UserInputStep,
 )
 from dragoman.codecs.google_signatures import GOOGLE, PLACEHOLDER, is_dummy
-from dragoman.codecs.reading import Unmodelled, WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.wire_values import Unmodelled
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -80,21 +81,29 @@ JOINED = "~joined"
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder(TraitNotes, eq=False, gc=False):
+class MessageDecoder(TraitNotes):
     """Decodes steps one after the other; results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py). `answering`: all steps are the model's.
     """
 
-    seed: str = ""
-    answering: bool = False
-    _messages: list[Message] = field(default_factory=list)
-    _said: list[AnyPart] = field(default_factory=list)
+    seed: str
+    answering: bool
+    _messages: list[Message]
+    _said: list[AnyPart]
     """The model's turn, so far."""
-    _results: list[AnyPart] = field(default_factory=list)
+    _results: list[AnyPart]
     _owed: tuple[Signature | None, Extra] | None = None
     """The signature of the part that comes next, and how it was said."""
     _calls: int = 0
+
+    def __init__(self, seed: str = "", *, answering: bool = False) -> None:
+        super().__init__()
+        self.seed = seed
+        self.answering = answering
+        self._messages = []
+        self._said = []
+        self._results = []
 
     def finished(self) -> tuple[Message, ...]:
         self._end_turn()
@@ -409,7 +418,7 @@ class MessageEncoder:
         self._to_client = to_client
         # A stored transcript (native, bound for no model) keeps what it carries; a provider never sees it.
         self._carries = to_client or native
-        self._parts = PartEncoder(log, None if self._carries else _TO_AN_API, native, profile)
+        self._parts = PartEncoder(log, None if self._carries else _TO_AN_API, native=native, profile=profile)
         self._checks = not self._carries and profile.placeholder_signature_models.search(model or "") is not None
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:

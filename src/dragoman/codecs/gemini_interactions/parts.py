@@ -28,10 +28,11 @@ from dragoman.codecs.gemini_interactions.wire import (
     VideoContent,
 )
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import Unmodelled, WireValue, spliced
+from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.search_results import search_result_text
 from dragoman.codecs.shared_tools import SharedTools
 from dragoman.codecs.text_offsets import TextOffsets
+from dragoman.codecs.wire_values import Unmodelled
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -41,6 +42,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    Request,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -48,6 +50,7 @@ from dragoman.ir import (
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
 
 ANNOTATIONS = MODELLED + "annotations"
 KIND = "~kind"
@@ -133,20 +136,31 @@ def _content_notes(part: Any) -> Extra:
     return {key: held for key, held in own(part.metadata).items() if key not in _OF_THE_STEP}
 
 
-class PartEncoder(BlockEncoder, eq=False, gc=False):
+class PartEncoder(BlockEncoder):
     """Encodes parts: as contents, or in the model's turn as steps."""
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     hosted: ClassVar[SharedTools] = HOSTED
 
-    _profile: InteractionsProfile = PROFILE
+    _profile: InteractionsProfile
+
+    def __init__(
+        self,
+        log: LossLog,
+        request: Request | None = None,
+        *,
+        native: bool = False,
+        profile: InteractionsProfile = PROFILE,
+    ) -> None:
+        super().__init__(log, request, native=native)
+        self._profile = profile
 
     # ── steps ──
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The steps of one part of the model's turn."""
-        return self._STEPS[type(part)](self, part, role)
+        return _STEPS[type(part)](self, part, role)
 
     def _encode_output(self, part: AnyPart, role: str) -> list[WireValue]:
         content = self.encode_content(part, role)
@@ -172,7 +186,7 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
 
     def encode_content(self, part: AnyPart, role: str) -> WireValue:
         """The content of a part, or None when this API cannot hold it there (logged)."""
-        return self._CONTENTS[type(part)](self, part, role)
+        return _CONTENTS[type(part)](self, part, role)
 
     def _content_text(self, part: Text, role: str) -> WireValue:
         self._report_part(part, role)
@@ -248,35 +262,34 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
     def _no_content(self, part: AnyPart, role: str) -> WireValue:
         self.refuse(part, role)
 
-    _CONTENTS: ClassVar[dict[type[AnyPart], Callable[..., WireValue]]] = PartHandlers[Callable[..., WireValue]](
-        text=_content_text,
-        reasoning=_no_content,
-        refusal=_content_refusal,
-        image=_content_image,
-        document=_content_document,
-        audio=_content_audio,
-        tool_call=_no_content,
-        tool_result=_no_content,
-        server_tool_call=_no_content,
-        server_tool_result=_no_content,
-        opaque=_content_opaque,
-    ).by_type()
 
-    _STEPS: ClassVar[dict[type[AnyPart], Callable[..., list[WireValue]]]] = PartHandlers[
-        Callable[..., list[WireValue]]
-    ](
-        text=_encode_output,
-        reasoning=_encode_reasoning,
-        refusal=_encode_output,
-        image=_encode_output,
-        document=_encode_output,
-        audio=_encode_output,
-        tool_call=BlockEncoder.refuse,
-        tool_result=BlockEncoder.refuse,
-        server_tool_call=_encode_server,
-        server_tool_result=_encode_server,
-        opaque=encode_opaque,
-    ).by_type()
+_CONTENTS: dict[type[AnyPart], Callable[..., WireValue]] = PartHandlers[Callable[..., WireValue]](
+    text=PartEncoder._content_text,  # noqa: SLF001
+    reasoning=PartEncoder._no_content,  # noqa: SLF001
+    refusal=PartEncoder._content_refusal,  # noqa: SLF001
+    image=PartEncoder._content_image,  # noqa: SLF001
+    document=PartEncoder._content_document,  # noqa: SLF001
+    audio=PartEncoder._content_audio,  # noqa: SLF001
+    tool_call=PartEncoder._no_content,  # noqa: SLF001
+    tool_result=PartEncoder._no_content,  # noqa: SLF001
+    server_tool_call=PartEncoder._no_content,  # noqa: SLF001
+    server_tool_result=PartEncoder._no_content,  # noqa: SLF001
+    opaque=PartEncoder._content_opaque,  # noqa: SLF001
+).by_type()
+
+_STEPS: dict[type[AnyPart], Callable[..., list[WireValue]]] = PartHandlers[Callable[..., list[WireValue]]](
+    text=PartEncoder._encode_output,  # noqa: SLF001
+    reasoning=PartEncoder._encode_reasoning,  # noqa: SLF001
+    refusal=PartEncoder._encode_output,  # noqa: SLF001
+    image=PartEncoder._encode_output,  # noqa: SLF001
+    document=PartEncoder._encode_output,  # noqa: SLF001
+    audio=PartEncoder._encode_output,  # noqa: SLF001
+    tool_call=BlockEncoder.refuse,
+    tool_result=BlockEncoder.refuse,
+    server_tool_call=PartEncoder._encode_server,  # noqa: SLF001
+    server_tool_result=PartEncoder._encode_server,  # noqa: SLF001
+    opaque=PartEncoder.encode_opaque,
+).by_type()
 
 
 _NAMED: dict[str, type[MediaContent]] = {

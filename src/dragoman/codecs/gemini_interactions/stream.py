@@ -7,16 +7,16 @@ follows. `interaction.completed` ends an answer, whatever its status; some serve
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType, field
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import unwrap_fragment
 from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, HeldEnd, Incoming, not_an_event
-from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.messages import MessageDecoder
 from dragoman.codecs.gemini_interactions.parts import decode_part
@@ -46,10 +46,12 @@ from dragoman.codecs.gemini_interactions.stream_wire import (
 from dragoman.codecs.gemini_interactions.wire import Content, FunctionCallStep, Step, TextContent
 from dragoman.codecs.google_errors import decode_event_error
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_dummy
-from dragoman.codecs.reading import Unmodelled, WireReader
+from dragoman.codecs.reading import WireReader
 from dragoman.codecs.signature_tags import SIGNED
+from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.codecs.timestamps import read_time
+from dragoman.codecs.wire_values import Unmodelled
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -103,28 +105,38 @@ MOVES: dict[tuple[str, str], str] = {
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Incoming(Incoming, kw_only=True):
+class _Incoming(Incoming):
     kind: str
     raw: Raw
-    changes: dict[str, Raw] = field(default_factory=dict)
+    changes: dict[str, Raw]
     signature: Any = ""
     has_spoken: bool = False
     offsets: TextOffsets | None = None
+
+    def __init__(self, kind: str, raw: Raw) -> None:
+        super().__init__()
+        self.kind = kind
+        self.raw = raw
+        self.changes = {}
 
 
 class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
     """Payloads of one stream in, events out."""
 
-    source = SOURCE
-    family = FAMILY
-    moves = MOVES
+    source: ClassVar[str] = SOURCE
+    family: ClassVar[str] = FAMILY
+    moves: ClassVar[Mapping[tuple[str, str], str]] = MOVES
 
     _state: str = BEFORE
     _id: str = ""
     _status: str | None = None
     _errors: Raw | UnsetType = UNSET
-    _seen: list[AnyPart] = field(default_factory=list)
+    _seen: list[AnyPart]
     _flow_kind: type[Any] = StepStop
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen = []
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:

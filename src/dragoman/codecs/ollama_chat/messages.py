@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import (
     EMPTY_OBJECT,
@@ -133,7 +133,7 @@ class _Unanswered:
 _NO_CALLS = _Unanswered([])
 
 
-class MessageDecoder(TraitNotes, eq=False, gc=False):
+class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results are paired with the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py).
@@ -414,15 +414,20 @@ def _arguments(given: Raw | UnsetType, extra: Extra, seed: object, index: int) -
 _ORDER = {Reasoning: 0, ToolCall: 2}
 
 
-class MessageEncoder(Struct, eq=False, gc=False):
+class MessageEncoder:
     """Encodes messages one after the other.
 
     `to_client`: an answer, which also carries what others signed. `native`: a server of this format gave it.
     """
 
     _log: LossLog
-    _to_client: bool = False
-    _native: bool = False
+    _to_client: bool
+    _native: bool
+
+    def __init__(self, log: LossLog, *, to_client: bool = False, native: bool = False) -> None:
+        self._log = log
+        self._to_client = to_client
+        self._native = native
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         wires: list[WireValue] = []

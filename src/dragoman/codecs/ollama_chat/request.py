@@ -145,7 +145,7 @@ def _decode_stop(stop: list[str] | str, said: Extra) -> tuple[str, ...]:
 def encode_request(request: Request, log: LossLog) -> Encoded:
     notes: Extra = SETTINGS.add_keys(request, log, (request.metadata or {}).get(FAMILY, {}))
     native = request.origin == FAMILY
-    messages: Any = MessageEncoder(log, _native=native).encode(request.messages)
+    messages: Any = MessageEncoder(log, native=native).encode(request.messages)
     if not messages and not native:
         # An empty list would load the model and answer nothing.
         raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target="ollama-chat")

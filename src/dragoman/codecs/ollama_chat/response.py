@@ -193,7 +193,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         UNSET if native else Raw(encode_json(write_time(completion.created))),
         UNSET
         if notes is not None and "~message" in notes
-        else MessageEncoder(log, _to_client=True, _native=native).encode_assistant(message),
+        else MessageEncoder(log, to_client=True, native=native).encode_assistant(message),
         done,
         encode_finish(completion.finish, log, completion, native=native),
         prompt,

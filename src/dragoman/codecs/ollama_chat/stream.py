@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.accumulate import TEXT, Assembler, Lane, first_lane
 from dragoman.codecs.arguments import unwrap_arguments
 from dragoman.codecs.carried_signatures import signature_in
-from dragoman.codecs.framing import Limits, Lines
+from dragoman.codecs.framing import Lines
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
 from dragoman.codecs.ollama_chat import foreign_signatures
@@ -38,6 +38,7 @@ from dragoman.codecs.ollama_chat.stream_wire import (
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS
 from dragoman.codecs.reading import check_text
+from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.timestamps import read_time
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -84,13 +85,16 @@ _THINKING = Reasoning("", metadata=foreign_signatures.THINKING)
 _A_CALL = Message("assistant", (ToolCall("", ""),))
 
 
-class PayloadDecoder(Struct):
+class PayloadDecoder:
     """Lines of one stream in, events out."""
 
     _state: str = BEFORE
     _seed: str = ""
     _calls: int = 0
-    _lane: Lane = field(default_factory=first_lane)
+    _lane: Lane
+
+    def __init__(self) -> None:
+        self._lane = first_lane()
 
     @property
     def _book(self) -> Assembler:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import accumulate
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from dragoman.codecs.openai_chat.foreign_signatures import TAGGED
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
@@ -48,12 +48,16 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 }
 
 
-class RequestPaths(Struct, eq=False, gc=False):
+class RequestPaths:
     """Where in the wire body the nodes of a request came from."""
 
     _request: Request
     _turns: list[int] | None = None
-    _calls: dict[int, list[int]] = {}
+    _calls: dict[int, list[int]]
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._calls = {}
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
@@ -79,7 +83,7 @@ request_paths = RequestPaths
 
 def calls_before(message: Message) -> list[int]:
     """For each part, how many calls come before it."""
-    return list(accumulate((type(part) is ToolCall for part in message.parts), initial=0))
+    return list(accumulate((int(type(part) is ToolCall) for part in message.parts), initial=0))
 
 
 def _media_turns(messages: tuple[Message, ...]) -> list[int]:
@@ -177,11 +181,15 @@ _USAGE = {
 }
 
 
-class ResponsePaths(Struct, eq=False, gc=False):
+class ResponsePaths:
     """Where in the wire body the nodes of a completion came from."""
 
     _completion: Completion
-    _calls: dict[int, list[int]] = {}
+    _calls: dict[int, list[int]]
+
+    def __init__(self, completion: Completion) -> None:
+        self._completion = completion
+        self._calls = {}
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
@@ -43,12 +43,13 @@ from dragoman.codecs.openai_chat.wire import (
     UnknownMessage,
     UserMessage,
 )
-from dragoman.codecs.reading import Wire, WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
 from dragoman.codecs.search_results import NOT_SENT
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import cross_hosted
+from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -96,7 +97,7 @@ _LEGACY = WireReader(Function, "openai-chat", path="$..function_call")
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder(TraitNotes, eq=False, gc=False):
+class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads. `tagged`: some media came in a turn of their own.
@@ -486,15 +487,30 @@ _SOUNDS = frozenset({"wav", "mp3"})
 _NO_FILES = ("audio/", "video/")
 
 
-class MessageEncoder(Struct, eq=False, gc=False):
+class MessageEncoder:
     """Encodes messages one after the other; images of results wait until the last result of the turn is out."""
 
     _log: LossLog
-    _profile: ChatProfile = PROFILE
-    _model: str = ""
-    _native: bool = False
-    _to_client: bool = False
+    _profile: ChatProfile
+    _model: str
+    _native: bool
+    _to_client: bool
     _waiting_media: list[WireValue] | None = None
+
+    def __init__(
+        self,
+        log: LossLog,
+        profile: ChatProfile = PROFILE,
+        model: str = "",
+        *,
+        native: bool = False,
+        to_client: bool = False,
+    ) -> None:
+        self._log = log
+        self._profile = profile
+        self._model = model
+        self._native = native
+        self._to_client = to_client
 
     @property
     def _family(self) -> str | None:

@@ -22,8 +22,9 @@ from dragoman.codecs.openai_chat.wire import (
     ThinkingPart,
 )
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.search_results import search_result_text
+from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
     Audio,

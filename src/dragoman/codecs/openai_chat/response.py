@@ -308,7 +308,7 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
     if failure is not None:
         return encode_error(failure)
     extra = (completion.metadata or {}).get(FAMILY)
-    encoder = MessageEncoder(log, profile, _to_client=True)
+    encoder = MessageEncoder(log, profile, to_client=True)
     # A prompt that was blocked has no answer; this API says so in a choice that says nothing.
     messages = completion.messages if completion.messages or native else (Message("assistant", ()),)
     words = _encode_finishes(completion, len(messages), log, native=native)

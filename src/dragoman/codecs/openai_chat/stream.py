@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, field
+from msgspec import UNSET, Raw
 
 from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, Assembler, Lane, first_lane
-from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
 from dragoman.codecs.openai_chat import audio, foreign_signatures
@@ -30,6 +30,7 @@ from dragoman.codecs.openai_chat.stream_wire import (
     SoundFragment,
     VendorDelta,
 )
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -83,18 +84,21 @@ MOVES: dict[tuple[str, str], str] = {
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Call(Struct):
+class _Call:
     """One call while its fragments come in. Its part starts when id and name are both known."""
 
     id: str = ""
     name: str = ""
     custom: bool = False
     part_index: int = -1
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str]
     signature: Signature | None = None
 
+    def __init__(self) -> None:
+        self.pieces = []
 
-class PayloadDecoder(Struct):
+
+class PayloadDecoder:
     """Payloads of one stream in, events out."""
 
     texts: Mapping[int, list[str]] | None = None
@@ -102,15 +106,24 @@ class PayloadDecoder(Struct):
     _reader: msgspec.json.Decoder[Chunk[Any]] = _plain
     _state: str = BEFORE
     _seed: str = ""
-    _calls: dict[int, list[_Call]] = field(default_factory=dict)
-    _by_index: dict[tuple[int, int], _Call] = field(default_factory=dict)
-    _finishes: dict[int, str] = field(default_factory=dict)
-    _refused: set[int] = field(default_factory=set)
-    _sounds: dict[int, tuple[int, dict[str, Raw]]] = field(default_factory=dict)
+    _calls: dict[int, list[_Call]]
+    _by_index: dict[tuple[int, int], _Call]
+    _finishes: dict[int, str]
+    _refused: set[int]
+    _sounds: dict[int, tuple[int, dict[str, Raw]]]
     """Of each candidate: the part that is its sound, and what is said of it beside data and transcript."""
-    _thought: list[str] = field(default_factory=list)
+    _thought: list[str]
     _counted: bool = False
-    _lane: Lane = field(default_factory=first_lane)
+    _lane: Lane
+
+    def __init__(self) -> None:
+        self._calls = {}
+        self._by_index = {}
+        self._finishes = {}
+        self._refused = set()
+        self._sounds = {}
+        self._thought = []
+        self._lane = first_lane()
 
     @property
     def _book(self) -> Assembler:

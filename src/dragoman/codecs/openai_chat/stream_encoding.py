@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.failures import failed_stream, tell_of_kind
 from dragoman.codecs.logprobs import write_choice
@@ -267,19 +265,28 @@ class EventEncoder:
         return [b"data: " + content + b"\n\n"]
 
 
-class _Outgoing(Struct, eq=False):
+class _Outgoing:
     """One part on its way out: the bytes around each of its fragments, none if it does not leave."""
 
     head: bytes
     tail: bytes
-    number: int = -1
+    number: int
     """Of a call."""
-    reasoning: Reasoning | None = None
-    start: int = -1
+    reasoning: Reasoning | None
+    start: int
     """Of a text, among all texts."""
     length: int = 0
     pieces: list[str] | None = None
     signature: Signature | None = None
+
+    def __init__(
+        self, head: bytes, tail: bytes, number: int = -1, reasoning: Reasoning | None = None, start: int = -1
+    ) -> None:
+        self.head = head
+        self.tail = tail
+        self.number = number
+        self.reasoning = reasoning
+        self.start = start
 
 
 _ARGUMENTS_HEAD = b'"tool_calls":[{"index":%d,"function":{"arguments":'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import UNSET, Raw, field
+from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
@@ -29,6 +29,7 @@ from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall,
 from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
+from dragoman.losses import LossLog
 
 # ── notes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -206,17 +207,25 @@ def decode_result(call_id: str, name: str, output: Any, metadata: Metadata | Non
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class ItemEncoder(PartEncoder, eq=False, gc=False):
+class ItemEncoder(PartEncoder):
     """Encodes one item after the other: for the input of a request, or for the output to a client."""
 
-    _to_client: bool = False
-    _seed: str = ""
-    _custom: set[str] = field(default_factory=set)
+    _to_client: bool
+    _seed: str
+    _custom: set[str]
     _client: dict[str, str] | None = None
     """Ids of calls that are items of tools which the client runs -> type of the item."""
     _invented: int = 0
     _ids: str = ""
     """How the ids of items begin that have none of their own."""
+
+    def __init__(
+        self, log: LossLog, *, native: bool = False, marks: bool = False, to_client: bool = False, seed: str = ""
+    ) -> None:
+        super().__init__(log, native=native, marks=marks)
+        self._to_client = to_client
+        self._seed = seed
+        self._custom = set()
 
     def usual_text(self, text: str) -> WireValue:
         """A text of the model that says nothing to this family alone."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from msgspec import Struct
-
 from dragoman.codecs.openai_responses.items import EASY, ID, INSTRUCTIONS, TYPED, spelling_of
 from dragoman.codecs.openai_responses.messages import item_places
 from dragoman.codecs.openai_responses.parts import CONTENT, LOGPROBS, own
@@ -70,12 +68,17 @@ def request_paths(request: Request) -> PathLookup:
     return json_path
 
 
-class _Places(Struct, eq=False, gc=False):
+class _Places:
     """From which item on each message stands: one walk when the first one is looked up."""
 
     _messages: tuple[Message, ...]
-    _starts: list[int] = []
-    _within: dict[int, list[tuple[int, int]]] = {}
+    _starts: list[int]
+    _within: dict[int, list[tuple[int, int]]]
+
+    def __init__(self, messages: tuple[Message, ...]) -> None:
+        self._messages = messages
+        self._starts = []
+        self._within = {}
 
     def start(self, index: int) -> int:
         if not self._starts:

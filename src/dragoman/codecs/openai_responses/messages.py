@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw, field
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.openai_client_items import WHOLE, decode_client_call, decode_client_result
@@ -116,16 +116,16 @@ def decode_answer(items: Sequence[Item | Raw], seed: str) -> tuple[AnyPart, ...]
     return decoder.answer()
 
 
-class MessageDecoder(TraitNotes, eq=False, gc=False):
+class MessageDecoder(TraitNotes):
     """Decodes items one after the other; results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py).
     """
 
-    seed: str = ""
-    answering: bool = False
-    _messages: list[Message] = field(default_factory=list)
-    _said: list[AnyPart] = field(default_factory=list)
+    seed: str
+    answering: bool
+    _messages: list[Message]
+    _said: list[AnyPart]
     """The model's turn, so far."""
     _owed: tuple[Signature, Raw, str] | None = None
     _custom: set[str] | frozenset[str] = frozenset()
@@ -135,6 +135,13 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
     _server_calls: dict[str, str] | None = None
     added: list[tuple[int, Raw]] | tuple[()] = ()
     """Items that give tools: where they stand, and their lists."""
+
+    def __init__(self, seed: str = "", *, answering: bool = False) -> None:
+        super().__init__()
+        self.seed = seed
+        self.answering = answering
+        self._messages = []
+        self._said = []
 
     def finished(self) -> tuple[Message, ...]:
         if self._said or self._owed is not None:
@@ -561,7 +568,7 @@ def _is_said(part: AnyPart | None) -> bool:
     return isinstance(part, Text | Refusal) or (isinstance(part, Opaque) and part.kind.startswith(CONTENT))
 
 
-class MessageEncoder(ItemEncoder, eq=False, gc=False):
+class MessageEncoder(ItemEncoder):
     """Encodes messages one after the other: as the input of a request, or as the output for a client."""
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:

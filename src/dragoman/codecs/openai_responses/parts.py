@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.annotations import AnnotationFormat
@@ -28,8 +28,9 @@ from dragoman.codecs.openai_responses.wire import (
     SummaryText,
 )
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.search_results import search_result_text
+from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -229,20 +230,20 @@ _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "
 _MARKED = frozenset({Text, Image, Document})
 
 
-class PartEncoder(Struct, eq=False, gc=False):
+class PartEncoder:
     """Encodes content parts. What cannot be said here is logged, and gives nothing."""
 
     _log: LossLog
-    _native: bool = False
+    _native: bool
     """The body came from this family: all that it says may be said again, exactly as it was."""
-    _marks: bool = False
+    _marks: bool
     """The model takes cache marks."""
 
     def encode_part(self, part: AnyPart, role: str) -> WireValue:
         """The part on the wire, or None when this API cannot hold it there (logged)."""
         if self._marks and type(part) in _MARKED and role != "assistant" and part.cache is not None:  # type: ignore[union-attr]
             part = with_breakpoint(part, FAMILY, self._log)  # type: ignore[type-var]
-        return self._ENCODERS[type(part)](self, part, role)
+        return _ENCODERS[type(part)](self, part, role)
 
     def _encode_text(self, part: Text, role: str) -> WireValue:
         notes = own(part.metadata)
@@ -359,21 +360,27 @@ class PartEncoder(Struct, eq=False, gc=False):
             self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
         return spliced(wire, notes) if notes else wire
 
-    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], WireValue]]] = PartHandlers[
-        Callable[[Any, Any, str], WireValue]
-    ](
-        text=_encode_text,
-        reasoning=_refuse,
-        refusal=_encode_refusal,
-        image=_encode_image,
-        document=_encode_document,
-        audio=_encode_audio,
-        tool_call=_refuse,
-        tool_result=_refuse,
-        server_tool_call=_refuse,
-        server_tool_result=_refuse,
-        opaque=_encode_opaque,
-    ).by_type()
+    def __init__(self, log: LossLog, *, native: bool = False, marks: bool = False) -> None:
+        self._log = log
+        self._native = native
+        self._marks = marks
+
+
+_ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], WireValue]] = PartHandlers[
+    Callable[[Any, Any, str], WireValue]
+](
+    text=PartEncoder._encode_text,  # noqa: SLF001
+    reasoning=PartEncoder._refuse,  # noqa: SLF001
+    refusal=PartEncoder._encode_refusal,  # noqa: SLF001
+    image=PartEncoder._encode_image,  # noqa: SLF001
+    document=PartEncoder._encode_document,  # noqa: SLF001
+    audio=PartEncoder._encode_audio,  # noqa: SLF001
+    tool_call=PartEncoder._refuse,  # noqa: SLF001
+    tool_result=PartEncoder._refuse,  # noqa: SLF001
+    server_tool_call=PartEncoder._refuse,  # noqa: SLF001
+    server_tool_result=PartEncoder._refuse,  # noqa: SLF001
+    opaque=PartEncoder._encode_opaque,  # noqa: SLF001
+).by_type()
 
 
 _EXTENSIONS = {"application/pdf": "pdf", "text/plain": "txt", "text/csv": "csv", "text/html": "html"}

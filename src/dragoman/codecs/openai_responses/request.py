@@ -227,7 +227,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     extra = SETTINGS.add_keys(request, log, extra)
     instructions, messages = _split_instructions(request, native=native)
     marks = not native and takes_breakpoints(request.model or "")
-    items: Any = MessageEncoder(log, native, marks).encode(messages)
+    items: Any = MessageEncoder(log, native=native, marks=marks).encode(messages)
     if "~input" in extra and native:
         items = messages[0].text if extra["~input"] == STRING and len(messages) == 1 else items
     elif not items:

@@ -326,7 +326,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     for message in completion.messages[1:]:
         log.drop(message, "", "a further candidate", "this API gives one answer")
     seed = completion.id or ""
-    items = MessageEncoder(log, _to_client=True, _seed=seed).encode(completion.messages[:1])
+    items = MessageEncoder(log, to_client=True, seed=seed).encode(completion.messages[:1])
     if completion.logprobs:
         items = _place_logprobs(items, completion, log)
     usage = None if completion.usage is None else encode_usage(completion.usage)
@@ -386,7 +386,7 @@ def _has_logprobs(completion: Completion) -> bool:
 def _encode_native(completion: Completion, extra: Extra, log: LossLog) -> Encoded:
     items: Any = UNSET
     if MODELLED + "output" not in extra and completion.messages:
-        encoder = MessageEncoder(log, _to_client=True, _native=True, _seed=completion.id or "")
+        encoder = MessageEncoder(log, to_client=True, native=True, seed=completion.id or "")
         items = encoder.encode(completion.messages) or UNSET
         if completion.logprobs and items is not UNSET and not _has_logprobs(completion):
             items = _place_logprobs(items, completion, log)

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.logprobs import convert_tokens, read_tokens, with_logprobs_noted
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.errors import decode_failure
@@ -52,6 +52,7 @@ from dragoman.codecs.openai_responses.stream_wire import (
 )
 from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -109,19 +110,24 @@ _Key: TypeAlias = tuple[type[Any], int, int]
 """Kind of event, item, and place in the item."""
 
 
-class _Flow(Struct):
+class _Flow:
     """One part while its pieces come in."""
 
     part_index: int
     kind: type[AnyPart]
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str]
     cited: int = 0
     told_logprobs: bool = False
     section: tuple[type[Any], int] = (SummaryDelta, 0)
     """Reasoning: which list its text comes from, and which entry of it."""
 
+    def __init__(self, part_index: int, kind: type[AnyPart]) -> None:
+        self.part_index = part_index
+        self.kind = kind
+        self.pieces = []
 
-class _Slot(Struct):
+
+class _Slot:
     """One item while its events come in."""
 
     index: int
@@ -130,37 +136,54 @@ class _Slot(Struct):
     """The place of its second part, for items that hold a call and its result."""
     kind: str = ""
     call: ToolCall | None = None
-    flows: dict[int, _Flow] = field(default_factory=dict)
-    waiting: list[str] = field(default_factory=list)
+    flows: dict[int, _Flow]
+    waiting: list[str]
     """Arguments of a call whose name is not known yet."""
     done: bool = False
 
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.flows = {}
+        self.waiting = []
 
-class _HeldEnd(Struct):
+
+class _HeldEnd:
     """The end of a part that the next event may still change."""
 
     end: PartEnd
     part: AnyPart
     call_text: str | None
 
+    def __init__(self, end: PartEnd, part: AnyPart, call_text: str | None) -> None:
+        self.end = end
+        self.part = part
+        self.call_text = call_text
+
 
 def _item_decoder(seed: str = "") -> MessageDecoder:
     return MessageDecoder(seed=seed, answering=True)
 
 
-class PayloadDecoder(Struct):
+class PayloadDecoder:
     """Payloads of one stream in, events out."""
 
-    _events: list[AnyEvent] = field(default_factory=list)
+    _events: list[AnyEvent]
     _next_index: int = 0
     _state: str = BEFORE
     _seed: str = ""
-    _items: MessageDecoder = field(default_factory=_item_decoder)
-    _slots: dict[int, _Slot] = field(default_factory=dict)
-    _said: list[AnyPart] = field(default_factory=list)
+    _items: MessageDecoder
+    _slots: dict[int, _Slot]
+    _said: list[AnyPart]
     _held: _HeldEnd | None = None
-    _flows: dict[_Key, _Flow] = field(default_factory=dict)
+    _flows: dict[_Key, _Flow]
     """The parts that flow: their next fragments need no second look, until an event comes that is none."""
+
+    def __init__(self) -> None:
+        self._events = []
+        self._items = _item_decoder()
+        self._slots = {}
+        self._said = []
+        self._flows = {}
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from msgspec import Raw, Struct, field
+from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text
@@ -70,7 +70,7 @@ _TEXT_TAIL = b',"logprobs":[],"sequence_number":'
 _TAIL = b',"sequence_number":'
 
 
-class _Item(Struct):
+class _Item:
     """One item on its way out."""
 
     index: int
@@ -81,8 +81,13 @@ class _Item(Struct):
     whole: bytes = b""
     """Its JSON once it is done."""
 
+    def __init__(self, index: int, body: dict[str, Any], place: bytes) -> None:
+        self.index = index
+        self.body = body
+        self.place = place
 
-class _Outgoing(Struct):
+
+class _Outgoing:
     """One part on its way out: its item, its number there, and the bytes around each of its fragments."""
 
     part: Any
@@ -93,9 +98,15 @@ class _Outgoing(Struct):
     head: bytes = b""
     """What stands before the text of a fragment; what stands between it and the event's number."""
     tail: bytes = _TAIL
-    pieces: list[str] = field(default_factory=list)
-    citations: list[WireValue] = field(default_factory=list)
-    logprobs: list[bytes] = field(default_factory=list)
+    pieces: list[str]
+    citations: list[WireValue]
+    logprobs: list[bytes]
+
+    def __init__(self, part: Any) -> None:
+        self.part = part
+        self.pieces = []
+        self.citations = []
+        self.logprobs = []
 
 
 class EventEncoder:
@@ -432,7 +443,7 @@ class EventEncoder:
             return [added]
         if isinstance(part, Opaque | ServerToolResult) and part.origin == FAMILY:
             return self._tell_whole(part.block)
-        encoder = MessageEncoder(self._log, _to_client=True)
+        encoder = MessageEncoder(self._log, to_client=True)
         return [
             piece for wire in encoder.encode_turn(Message("assistant", (part,))) for piece in self._tell_whole(wire)
         ]

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Unmodelled, Wire
+from dragoman.codecs.wire_values import MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Unmodelled, Wire
 
 # ── content parts ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
-from dragoman.codecs.reading import MaybeInt, MaybeStr, Wire, WireReader, keep, spliced
+from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
@@ -26,6 +26,7 @@ from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, place_of
 from dragoman.codecs.records.signatures import bag_of, signature_in
 from dragoman.codecs.records.tools import ToolStyle
+from dragoman.codecs.wire_values import MaybeInt, MaybeStr, Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,

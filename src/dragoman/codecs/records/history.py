@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.reading import MaybeStr, Wire, WireReader, spliced
+from dragoman.codecs.reading import WireReader, spliced
 from dragoman.codecs.records.reading import TRUE, as_json, is_list, read_list, refuse_single
 from dragoman.codecs.records.tools import (
     ChoiceRecord,
@@ -21,6 +21,7 @@ from dragoman.codecs.records.tools import (
     encode_tools,
 )
 from dragoman.codecs.settings import SETTING_NAMES
+from dragoman.codecs.wire_values import MaybeStr, Wire
 from dragoman.ir import Message, Request, ToolChoice
 from dragoman.ir.notes import RENAMED, Extra
 from dragoman.ir.values import encode_json, note, parse_json

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType, field, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
-from dragoman.codecs.reading import MaybeStr, Wire, WireReader, keep, spliced
+from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
@@ -27,6 +27,7 @@ from dragoman.codecs.records.results import report_result, text_of_parts
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, count_records, place_of
 from dragoman.codecs.records.signatures import bag_of, signature_in
 from dragoman.codecs.records.tools import ChoiceRecord, ToolStyle
+from dragoman.codecs.wire_values import MaybeStr, Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     Completion,

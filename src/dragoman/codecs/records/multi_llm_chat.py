@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Envelope, Layout
-from dragoman.codecs.reading import MaybeStr, Unmodelled, Wire, WireReader, keep, spliced
+from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallStyle, read_given, report_call, spelled_arguments
 from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
@@ -29,6 +29,7 @@ from dragoman.codecs.records.results import read_value, report_result, spelled_v
 from dragoman.codecs.records.roles import within_part
 from dragoman.codecs.records.signatures import put_signature, take_signature
 from dragoman.codecs.records.tools import ToolStyle
+from dragoman.codecs.wire_values import MaybeStr, Unmodelled, Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.media import data_url, split_data_url
-from dragoman.codecs.reading import Unmodelled, Wire, keep, spliced
+from dragoman.codecs.reading import keep, spliced
 from dragoman.codecs.records.reading import as_json
 from dragoman.codecs.records.signatures import bag_of, put_signature, take_signature
 from dragoman.codecs.shared_tools import cross_hosted
+from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
     Audio,

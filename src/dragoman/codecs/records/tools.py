@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.reading import Wire, keep, spliced
+from dragoman.codecs.reading import keep, spliced
 from dragoman.codecs.records.reading import TRUE, as_json
+from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool, CustomTool, ProviderTool, Request, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra

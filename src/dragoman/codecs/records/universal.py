@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
-from dragoman.codecs.reading import MaybeStr, Wire, WireReader, spliced
+from dragoman.codecs.reading import WireReader, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
@@ -35,6 +35,7 @@ from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, count_records, place_of
 from dragoman.codecs.records.tools import ToolStyle
 from dragoman.codecs.result_errors import NOT_AN_ERROR
+from dragoman.codecs.wire_values import MaybeStr, Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Completion, Message, Request, Role, Text, ToolResult
 from dragoman.ir.notes import DATA_TEXT, Extra, is_data_text

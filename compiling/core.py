@@ -1,0 +1,94 @@
+"""From the modules of `modules.py` to extension modules: mypyc writes C, the C compiler does the rest."""
+
+import os
+import shutil
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+from compiling.modules import compiled_modules
+
+REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5")
+"""What a build needs beside hatchling. mypyc comes with mypy; the version is the one of requirements.lock."""
+
+_CACHES: Final = Path(__file__).with_name("inline_caches.h")
+_GROUP: Final = "dragoman_core"
+_OPTIMISATION: Final = "1"
+"""-O2 takes twice as long to build and gains nothing that can be measured: the time goes to calls into Python."""
+
+
+def missing_tool() -> str | None:
+    """What this machine lacks to compile, or None."""
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        return f"C compiler ({compiler})"
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        return "C headers of this Python"
+    return None
+
+
+def compile_core(source: Path, work: Path) -> dict[Path, str]:
+    """Compiles the core below `source` into `work`: extension module -> its place in the wheel."""
+    import setuptools  # noqa: F401, PLC0415 - mypyc looks whether it is there
+    from mypyc.build import mypycify  # noqa: PLC0415 - only a build has it
+    from setuptools.dist import Distribution  # noqa: PLC0415
+
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    modules = compiled_modules(source)
+    before = Path.cwd()
+    os.chdir(source)  # mypy names modules by their paths
+    try:
+        extensions = mypycify(
+            ["--config-file", str(_mypy_settings(work)), *modules],
+            only_compile_paths=modules,
+            opt_level=_OPTIMISATION,
+            debug_level="0",
+            multi_file=True,
+            target_dir=str(work / "c"),
+            group_name=_GROUP,
+        )
+        command = _parallel_build()(Distribution({"name": _GROUP, "ext_modules": extensions}))
+        command.build_lib, command.build_temp = str(work / "lib"), str(work / "objects")
+        command.ensure_finalized()
+        command.run()
+    finally:
+        os.chdir(before)
+    built = (work / "lib").rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}")
+    return {path: path.relative_to(work / "lib").as_posix() for path in built}
+
+
+def _mypy_settings(work: Path) -> Path:
+    """Types are checked by `make lint`; here they are only read."""
+    path = work / "mypy.ini"
+    path.write_text(
+        "[mypy]\nstrict = True\nfollow_imports = silent\nwarn_unused_ignores = False\nwarn_unreachable = False\n"
+        "namespace_packages = True\nexplicit_package_bases = True\n"
+    )
+    return path
+
+
+def _parallel_build() -> type[Any]:
+    """`build_ext` that compiles one C file per core at a time, the generated ones with our inline caches."""
+    from setuptools.command.build_ext import build_ext  # noqa: PLC0415 - only a build has it
+
+    class ParallelBuild(build_ext):  # type: ignore[misc]
+        def build_extensions(self) -> None:
+            one_by_one = self.compiler.compile
+
+            def compile_one(path: str, arguments: list[str], options: dict[str, Any]) -> list[str]:
+                caches = ["-include", str(_CACHES)] if Path(path).name.startswith("__native_") else []
+                objects: list[str] = one_by_one([path], extra_postargs=[*arguments, *caches], **options)
+                return objects
+
+            def compile_all(sources: list[str], **options: Any) -> list[str]:
+                arguments = options.pop("extra_postargs", None) or []
+                with ThreadPoolExecutor(os.cpu_count()) as pool:
+                    found = pool.map(lambda path: compile_one(path, arguments, options), sources)
+                    return [name for names in found for name in names]
+
+            self.compiler.compile = compile_all
+            super().build_extensions()
+
+    return ParallelBuild

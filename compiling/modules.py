@@ -1,0 +1,60 @@
+"""Which modules of dragoman a wheel holds compiled: those that do the work for every body.
+
+Modules with structs are never among them: msgspec reads the annotations of a struct, and mypyc leaves none
+(tests/test_compiling.py). The others stay Python because they run rarely, or only when they are imported.
+"""
+
+from pathlib import Path
+from typing import Final
+
+_OF_EACH_CODEC: Final = (
+    "caching.py",
+    "frames.py",
+    "items.py",
+    "json_paths.py",
+    "messages.py",
+    "parts.py",
+    "request.py",
+    "response.py",
+    "results.py",
+    "steps.py",
+    "stream.py",
+    "stream_encoding.py",
+    "thinking.py",
+    "tools.py",
+)
+_SHARED: Final = (
+    "ir/traits.py",
+    "losses.py",
+    "streams.py",
+    "translate.py",
+    "codecs/accumulate.py",
+    "codecs/arguments.py",
+    "codecs/block_encoder.py",
+    "codecs/block_sequencer.py",
+    "codecs/block_streams.py",
+    "codecs/framing.py",
+    "codecs/ids.py",
+    "codecs/memo.py",
+    "codecs/reading.py",
+    "codecs/reasoning_effort.py",
+    "codecs/reasoning_tags.py",
+    "codecs/result_errors.py",
+    "passes/answers.py",
+    "passes/legalise.py",
+    "passes/misplaced.py",
+    "passes/names.py",
+    "passes/pairing.py",
+    "passes/private.py",
+    "passes/survey.py",
+    "passes/turns.py",
+)
+
+
+def compiled_modules(source: Path) -> list[str]:
+    """The files to compile, relative to the folder that holds the package."""
+    package = source / "dragoman"
+    codecs = [path.parent for path in package.glob("codecs/*/wire.py")]
+    found = [package / name for name in _SHARED]
+    found += [folder / name for folder in codecs for name in _OF_EACH_CODEC if (folder / name).exists()]
+    return sorted(path.relative_to(source).as_posix() for path in found)

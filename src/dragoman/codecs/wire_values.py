@@ -1,0 +1,46 @@
+"""The base of all wire structs, and the types of their members.
+
+Structs stand in modules of their own, which are not compiled: msgspec reads their annotations.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from dragoman.ir.notes import Extra
+
+# These two names live only between lifting and decoding. No body may contain them, so they cannot be guessed.
+_SECRET = os.urandom(8).hex()
+EXTRA = f"~extra-{_SECRET}"
+UNKNOWN = f"~unknown-{_SECRET}"
+"""Tag of the struct that stands for every block type a union does not name."""
+
+if TYPE_CHECKING:
+    MaybeStr: TypeAlias = str | None
+    MaybeInt: TypeAlias = int | None
+    MaybeNumber: TypeAlias = int | float | None
+    MaybeBool: TypeAlias = bool | None
+    MaybeRaw: TypeAlias = Raw | None
+else:
+    # May be absent (then None), may not be null: an explicit null is lifted into `extra` and so survives. With these,
+    # settings pass between wire and intermediate format without a look at each of them.
+    MaybeStr = str
+    MaybeInt = int
+    MaybeNumber = int | float
+    MaybeBool = bool
+    MaybeRaw = Raw
+
+
+class Wire(Struct, frozen=True, gc=False, forbid_unknown_fields=True, kw_only=True):
+    """Base of all wire structs. `extra` is what the object said beyond its type; it never has that name on a wire."""
+
+    extra: Extra | UnsetType = field(default=UNSET, name=EXTRA)
+
+
+class Unmodelled(Wire, frozen=True, tag=UNKNOWN):
+    """A tagged object of a kind we do not model, whole."""
+
+    raw: Raw
