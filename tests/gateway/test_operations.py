@@ -16,6 +16,7 @@ import yaml  # type: ignore[import-untyped]
 from msgspec import Struct, structs
 
 from dragoman.cli.main import build_parser
+from dragoman.drivers.providers import PROVIDERS
 from dragoman.gateway import config as configuration
 from dragoman.gateway.access import Access
 from dragoman.gateway.config import Config, read_config
@@ -353,9 +354,51 @@ def test_nginx_takes_the_configuration(tmp_path: Path) -> None:
 
 
 @promise("gateway:operations")
+def test_caddy_and_logrotate_are_well_formed_and_fit_the_gateway() -> None:
+    caddy = "\n".join(line.partition("#")[0] for line in (DEPLOY / "Caddyfile").read_text().splitlines())
+    depth = 0
+    for word in caddy.split():
+        depth += (word == "{") - (word == "}")
+        assert depth >= 0
+    assert depth == 0
+    (address,) = re.findall(r"reverse_proxy (\S+)", caddy)
+    assert address == f"127.0.0.1:{Config().server.port}"
+    assert "flush_interval -1" in caddy
+    rotate = "\n".join(_lines("logrotate.conf"))
+    found = re.fullmatch(r"(\S+) \{\n((?: +[a-z]+(?: \d+)?\n)+)\}", rotate)
+    assert found is not None
+    known = {"daily", "weekly", "rotate", "missingok", "notifempty", "compress", "delaycompress", "nocreate", "dateext"}
+    assert {line.split()[0] for line in found[2].splitlines()} <= known
+
+
+@promise("gateway:operations")
+def test_every_file_of_deploy_is_read_by_a_test() -> None:
+    names = {str(file.relative_to(DEPLOY)) for file in DEPLOY.rglob("*") if file.is_file()}
+    read = {"dragoman.toml", "compose.yaml", "example.env", "kustomization.yaml", "Dockerfile", "dragoman.service"}
+    read |= {"nginx.conf", "Caddyfile", "logrotate.conf", "grafana/gateway.json", "README.md"}
+    assert names == read | {f"kubernetes/{file.name}" for file in (DEPLOY / "kubernetes").glob("*.yaml")}
+    mentioned = (DEPLOY / "README.md").read_text()
+    assert [name for name in ("compose.yaml", "nginx.conf", "Caddyfile", "grafana") if name not in mentioned] == []
+
+
+@promise("gateway:operations")
+def test_the_comparison_of_gateways_is_dated_and_sourced() -> None:
+    page = (ROOT / "docs" / "gateways.md").read_text()
+    assert re.search(r"read on 20\d\d-\d\d-\d\d", page)
+    (heading,) = re.findall(r"^\| +\|(.*)\|$", page, re.MULTILINE)
+    compared = [name.strip() for name in heading.split("|")]
+    sources = page.partition("## Sources")[2]
+    for name in compared:
+        assert re.search(rf"^- {re.escape(name.split()[0])}", sources, re.MULTILINE), name
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    assert {row.count("|") for row in rows} == {len(compared) + 2}
+    assert f"dragoman has {len(PROVIDERS)} " in page
+
+
+@promise("gateway:operations")
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     metrics = Metrics()
-    metrics.add(record(usage=Usage(1, 1), cost=0.1, failure="server", attempts=2, first_byte=0.1))
+    metrics.add(record(usage=Usage(1, 1), cost=0.1, cache="hit", failure="server", attempts=2, first_byte=0.1))
     text = metrics.text({"x": "open"}, {("x", "m"): "open"}, {"usage_waiting": 0, "usage_lost": 0, "log_lines_lost": 0})
     served = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     asked: set[str] = set()
