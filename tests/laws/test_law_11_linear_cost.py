@@ -19,7 +19,9 @@ from dragoman.agent.compaction import summary_message
 from dragoman.agent.output_tools import read_lines
 from dragoman.agent.validation import problems_of
 from dragoman.detection import detect_stream, looks_streamed
+from dragoman.embeddings import DIALECTS, EmbeddingRequest, EmbeddingResponse, merge, split
 from dragoman.errors import DragomanError
+from dragoman.gateway.answer_cache import directives
 from dragoman.gateway.body_log import redacted
 from dragoman.gateway.capture import without_keys
 from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
@@ -762,7 +764,57 @@ def redaction_rows() -> Iterator[tuple[str, str, str, Prepare]]:
         yield "redaction", dimension, "log", _prepared(redacted, build, 1, 1 << 30)
 
 
+TEXTS: dict[str, Callable[[int], tuple[str, ...]]] = {
+    "texts": lambda n: tuple(f"text {i}" for i in range(n)),
+    "a long text": lambda n: ("x" * 40 * n,),
+}
+
+
+def embedding_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for name, dialect in DIALECTS.items():
+        model = "cohere.embed-v4" if name == "bedrock" else "text-embedding-005"
+        for dimension, texts in TEXTS.items():
+
+            def asked(n: int, dialect: Any = dialect, texts: Any = texts, model: str = model) -> Work:
+                request = EmbeddingRequest(model=model, inputs=texts(n), dimensions=8)
+                body = dialect.encode_request(request, {}).content
+
+                def work() -> None:
+                    again = dialect.decode_request(body, model)
+                    for part in split(again, dialect):
+                        dialect.encode_request(part, {})
+
+                return work
+
+            yield "embeddings", f"{name}: {dimension}", "embeddings", asked
+        for dimension, shape in {"vectors": (1, 4), "numbers": (4, 1)}.items():
+
+            def answered(n: int, dialect: Any = dialect, shape: Any = shape, model: str = model) -> Work:
+                count, size = (n, 4) if shape[0] == 1 else (1, 4 * n)
+                request = EmbeddingRequest(model=model, inputs=("x",) * count)
+                answer = EmbeddingResponse(vectors=((0.25,) * size,) * count, input_tokens=1)
+                body = dialect.encode_response(answer, request)
+                return lambda: dialect.encode_response(merge([dialect.decode_response(body, {})] * 2), request)
+
+            yield "embeddings", f"{name}: {dimension}", "embeddings", answered
+
+
+CONTROLS: dict[str, Callable[[int], str]] = {
+    "directives": lambda n: "max-age=5," * n,
+    "a long word": lambda n: "a" * 20 * n + " !",
+    "blanks": lambda n: " " * 20 * n + "x",
+    "digits": lambda n: "max-age=" + "9" * 20 * n,
+}
+
+
+def cache_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for dimension, text in CONTROLS.items():
+        yield "cache", dimension, "cache-control", _prepared(directives, text)
+
+
 ROWS: list[tuple[str, str, str, Prepare]] = [
+    *embedding_rows(),
+    *cache_rows(),
     *request_rows(),
     *answer_rows(),
     *error_rows(),
