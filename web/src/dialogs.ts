@@ -36,6 +36,40 @@ function opened<Answer>(
   });
 }
 
+/** Asks for something that the server may refuse: then the window stays, with the reason. */
+export function form<Answer>(title: string, body: readonly Node[], word: string, submit: () => Promise<Answer>): Promise<Answer | null> {
+  const dialog = byId<HTMLDialogElement>("dialog");
+  return new Promise((done) => {
+    let answer: Answer | null = null;
+    const problem = element("p", { class: "problem", role: "alert", hidden: true });
+    const send = element("button", { class: "primary" }, word);
+    const cancel = element("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
+    const attempted = async (event: Event): Promise<void> => {
+      event.preventDefault();
+      send.disabled = true;
+      try {
+        answer = await submit();
+        dialog.close();
+      } catch (error) {
+        problem.hidden = false;
+        problem.textContent = error instanceof Error ? error.message : String(error);
+      } finally {
+        send.disabled = false;
+      }
+    };
+    const inner = element("form", { onsubmit: attempted }, ...body, problem, element("div", { class: "row end" }, cancel, send));
+    dialog.replaceChildren(element("h2", { id: "dialog-title" }, title), inner);
+    const closed = (): void => {
+      if (dialog.open) return;
+      dialog.removeEventListener("close", closed);
+      done(answer);
+    };
+    dialog.addEventListener("close", closed);
+    dialog.showModal();
+    dialog.querySelector<HTMLElement>("input")?.focus();
+  });
+}
+
 export const isOpen = (): boolean => byId<HTMLDialogElement>("dialog").open;
 
 export async function show(title: string, ...body: Node[]): Promise<void> {

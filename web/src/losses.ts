@@ -13,8 +13,10 @@ const WORDS: Record<Loss["severity"], string> = {
 /** How many there are, without what is mere bookkeeping. */
 export const lossCount = (losses: readonly Loss[]): number => losses.filter((loss) => loss.severity !== "noted").length;
 
-/** `choose` shows the place; whether it is exactly there. */
-export function lossList(losses: readonly Loss[], choose: (loss: Loss) => boolean): HTMLElement {
+/** `choose` shows the place; whether it is exactly there. `failure` stands where there is no answer that could have lost anything. */
+export function lossList(losses: readonly Loss[], choose: (loss: Loss) => boolean, failure = ""): HTMLElement {
+  // A request that failed has lost everything, whatever the translation of it dropped.
+  if (losses.length === 0 && failure !== "") return element("p", { class: "lost-all" }, failure);
   if (losses.length === 0) return element("p", { class: "nothing-lost" }, "Nothing was lost.");
   const list = element("ul", { class: "loss-list" });
   for (const loss of losses) {

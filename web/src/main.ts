@@ -5,13 +5,15 @@ import { call } from "./api.ts";
 import { chat } from "./chat/index.ts";
 import { isOpen, show } from "./dialogs.ts";
 import { button, byId, element, isTyping } from "./dom.ts";
+import { keys } from "./keys/index.ts";
 import { live } from "./live/index.ts";
 import { attempt } from "./notices.ts";
 import { playground } from "./playground/index.ts";
 import { type Place, Router, address, parse } from "./router.ts";
 import { restore, toggle } from "./theme.ts";
+import { usage } from "./usage/index.ts";
 
-const EVERY: readonly Place[] = [live, chat, playground];
+const EVERY: readonly Place[] = [live, chat, playground, usage, keys];
 const CHORD = 1200; // milliseconds between g and the letter of a place
 
 interface About {

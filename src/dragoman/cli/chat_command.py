@@ -164,7 +164,7 @@ def _web(arguments: argparse.Namespace, models: list[Participant]) -> int:
 
 def _password(path: Path | None) -> str | None:
     if path is None:
-        return os.environ.get("DRAGOMAN_CHAT_PASSWORD")
+        return os.environ.get("DRAGOMAN_CHAT_PASSWORD") or None
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -50,7 +50,7 @@ def _json(value: object) -> str:
 # ── keys ──
 
 
-def _new_key() -> str:
+def new_key() -> str:
     return f"dgm-{secrets.token_urlsafe(32)}"
 
 
@@ -59,7 +59,7 @@ def _shown_once(arguments: argparse.Namespace, key: str) -> Iterable[str]:
 
 
 async def _create(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
-    key = _new_key()
+    key = new_key()
     grant = Grant(
         name=arguments.name,
         id=f"key:{secrets.token_hex(16)}",
@@ -110,7 +110,7 @@ async def _revoke(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
 
 
 async def _rotate(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
-    key = _new_key()
+    key = new_key()
     if not await store.rotate(arguments.name, digest_of(key)):
         raise ConfigError(f"No active key named {arguments.name!r}")
     return _shown_once(arguments, key)

@@ -188,6 +188,10 @@ class Guard:
         self._sessions.pop(_sum(_cookie(head)), None)
 
     @property
+    def has_password(self) -> bool:
+        return self._password is not None
+
+    @property
     def wanted(self) -> str:
         """What one logs in with."""
         return "Password" if self._password is not None else "Key of this gateway"

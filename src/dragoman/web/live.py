@@ -19,7 +19,7 @@ from dragoman.gateway.costs import CURRENCY
 from dragoman.gateway.exchange import Exchange
 from dragoman.web.event_stream import connected
 from dragoman.web.guard import Guard, Person
-from dragoman.web.request_detail import Summary, opened, summary
+from dragoman.web.request_detail import Summary, opened, summary, usage_of
 from dragoman.web.site import API, Place, Route, send_json
 from dragoman.web.streams import Stream, Streams
 
@@ -81,8 +81,11 @@ class _Live:
         groups = [one for one in GROUPS if one in wanted]
         since = time.time() - float(asked.get("days", "30")) * _DAY
         store = self._gateway.responses.store
-        rows = await store.usage(since, groups, None if person.sees_all else person.id)
-        send_json(exchange, {"currency": CURRENCY, "rows": rows})
+        if store.shared:
+            rows = await store.usage(since, groups, None if person.sees_all else person.id)
+        else:  # nothing is written: what is held for the page is all there is
+            rows = usage_of([one for one in self._capture if _may_see(person, one)], groups, since)
+        send_json(exchange, {"currency": CURRENCY, "kept": store.shared, "rows": rows})
 
     async def request(self, exchange: Exchange, names: Mapping[str, str]) -> None:
         person = await self._person(exchange)

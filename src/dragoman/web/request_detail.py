@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from dragoman.codecs.framing import begins_with_frame
 from dragoman.gateway.capture import Attempt, CapturedRequest, Phase, Piece
+from dragoman.gateway.state.base import Group, UsageRow, day_of
 from dragoman.web.live_view import (
     Frames,
     Meant,
@@ -89,6 +90,30 @@ def summary(held: CapturedRequest) -> Summary:
         failure=record.failure,
         error=record.error,
     )
+
+
+def usage_of(requests: Iterable[CapturedRequest], groups: Sequence[Group], since: float) -> list[UsageRow]:
+    """Requests that have ended, added up as the database does it."""
+    sums: dict[tuple[str, str, str, str], UsageRow] = {}
+    for held in requests:
+        record, usage = held.record, held.record.usage
+        if held.phase != "ended" or held.moment < since:
+            continue
+        model = (record.upstream, record.target) if "model" in groups else ("", "")
+        key = (record.key if "key" in groups else "", *model, day_of(held.moment) if "day" in groups else "")
+        old = sums.get(key)
+        sums[key] = UsageRow(
+            key=key[0],
+            upstream=key[1],
+            model=key[2],
+            day=key[3],
+            requests=1 + (old.requests if old else 0),
+            failed=bool(record.failure) + (old.failed if old else 0),
+            input=(usage.input if usage else 0) + (old.input if old else 0),
+            output=(usage.output if usage else 0) + (old.output if old else 0),
+            cost=(record.cost or 0.0) + (old.cost if old else 0.0),
+        )
+    return list(sums.values())
 
 
 class ClientSide(Struct, frozen=True, kw_only=True):

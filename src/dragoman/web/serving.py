@@ -11,6 +11,7 @@ from dragoman.agent import Tool
 from dragoman.agent.mcp import McpServers, ServerAddress
 from dragoman.chat.demo import TOOLS
 from dragoman.chat.stores import FileStore, default_folder, user_from
+from dragoman.drivers.providers import ALIASES
 from dragoman.gateway.access import Denied
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.exchange import Application, ServerLimits
@@ -21,10 +22,11 @@ from dragoman.gateway.state.base import Unavailable
 from dragoman.web.chat import chat
 from dragoman.web.conversation_hub import Furnishing, Rooms
 from dragoman.web.guard import Guard, Keys, Person
+from dragoman.web.key_admin import key_admin
 from dragoman.web.live import live
 from dragoman.web.models import Asking, reachable
-from dragoman.web.playground import playground
-from dragoman.web.site import Site
+from dragoman.web.playground import Trials, playground
+from dragoman.web.site import Place, Site
 from dragoman.web.streams import Streams
 
 _PASSWORD = "DRAGOMAN_PAGE_PASSWORD"  # noqa: S105 - the name of a variable
@@ -38,13 +40,23 @@ _PATIENCE = 1.0
 async def page_before(gateway: Gateway, setting: Setting, url: str) -> AsyncIterator[Application]:
     """For `dragoman serve`: the page at `/`, the gateway everywhere else."""
     streams = Streams()
-    guard = Guard(setting.config.server.host, setting.environment.get(_PASSWORD), _keys_of(gateway))
+    guard = Guard(setting.config.server.host, setting.environment.get(_PASSWORD) or None, _keys_of(gateway))
     houses = _Houses(gateway, setting, url)
 
     async def rooms_of(head: Head) -> Rooms:
         return houses.of(await guard.person(head) or Person())
 
-    places = [live(gateway, guard, streams, setting.environment), chat(rooms_of, streams), playground()]
+    async def asking_of(head: Head) -> Asking:
+        return houses.asking(await guard.person(head) or Person())
+
+    trials = Trials(asking_of, houses.catalogue, houses.is_simulated)
+    places = [
+        live(gateway, guard, streams, setting.environment),
+        chat(rooms_of, streams),
+        playground(trials),
+        Place("usage"),  # asks what the live place answers
+        key_admin(gateway, guard),
+    ]
     try:
         yield Site(guard, places, next=gateway)
     finally:
@@ -67,18 +79,34 @@ class _Houses:
             self._rooms[person] = self._furnished(person)
         return self._rooms[person]
 
+    def asking(self, person: Person) -> Asking:
+        """With the key of whoever asks, who pays for it."""
+        return Asking(self._url, person.key or self._setting.page_key or "none")
+
+    def is_simulated(self, model: str) -> bool:
+        """Whether a simulator on this machine answers for the model."""
+        router = self._gateway.router
+        seen: set[str] = set()
+        while model in router.config.routes and model not in seen:
+            seen.add(model)
+            to = router.config.routes[model].to
+            first = to if isinstance(to, str) else to[0]
+            model = first if isinstance(first, str) else first.model
+        head = model.partition("/")[0]
+        return router.is_simulated(ALIASES.get(head, head))
+
     def _furnished(self, person: Person) -> Rooms:
         setting = self._setting
         # A key may have any name, also that of a user of this machine: it does not get his conversations.
         user = f"gateway key {person.id}" if person.id else user_from(setting.environment)
         store, warning = self._store(user)
-        asking = Asking(self._url, person.key or setting.page_key or "none")
+        asking = self.asking(person)
         models = reachable(self._gateway.router, setting.environment)
         rooms = Rooms(
             [asking.participant(name, model) for name, model in models.items()],
             store,
             store.folder,
-            furnishing=Furnishing(tools=TOOLS if setting.simulated else (), catalogue=self._catalogue, warning=warning),
+            furnishing=Furnishing(tools=TOOLS if setting.simulated else (), catalogue=self.catalogue, warning=warning),
             make=asking.participant,
         )
         rooms.recover()
@@ -94,7 +122,7 @@ class _Houses:
             words = f"conversations cannot be kept in {folder} ({error.strerror}): they end with the gateway"
             return FileStore(self._passing.name, user), words
 
-    async def _catalogue(self) -> list[str]:
+    async def catalogue(self) -> list[str]:
         return [one.id for one in await self._gateway.catalogue.models()]
 
     async def close(self) -> None:

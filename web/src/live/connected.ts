@@ -57,8 +57,10 @@ export class Connections {
     const chips = told.connections.map(chip);
     const words = "no provider is connected: set a key, such as ANTHROPIC_API_KEY";
     const none = chips.length === 0 ? element("span", { class: "soft" }, words) : null;
-    const simulated = told.connections.length > 0 && told.connections.every((one) => one.is_simulated);
-    const note = simulated ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
+    const simulated = told.connections.filter((one) => one.is_simulated).length;
+    const label = simulated === told.connections.length ? "simulated" : `${simulated} simulated`;
+    const why = "No keys of providers were found: simulators on this machine answer. Store one with: dragoman keys set PROVIDER";
+    const note = simulated ? element("span", { class: "simulated", title: why }, label) : null;
     const details = button("Details", () => void this.#details(), { class: "small" });
     const providers = element("span", { class: "chips", tabindex: 0, role: "group", "aria-label": "Providers" }, none, ...chips);
     this.element.replaceChildren(providers, element("span", { class: "row" }, note, details));

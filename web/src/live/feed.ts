@@ -9,6 +9,8 @@ export class Feed {
   #known = new Map<string, Summary>(); // oldest first
   #waiting = new Map<string, Summary>();
   #words: readonly string[] = [];
+  #only: Only = {};
+  #order: Order = NEWEST;
   #isPaused = false;
   #rows: readonly Summary[] | null = null;
 
@@ -51,10 +53,36 @@ export class Feed {
     this.#rows = null;
   }
 
+  /** Those of one model, one key, or one outcome; what is left out does not matter. */
+  only(only: Only): void {
+    this.#only = only;
+    this.#rows = null;
+  }
+
+  sort(order: Order): void {
+    this.#order = order;
+    this.#rows = null;
+  }
+
+  get order(): Order {
+    return this.#order;
+  }
+
   get rows(): readonly Summary[] {
     // Several workers tell of theirs one after the other.
-    this.#rows ??= [...this.#known.values()].filter((one) => fits(one, this.#words)).reverse().sort((one, other) => other.at - one.at);
+    this.#rows ??= sorted([...this.#known.values()].filter((one) => fits(one, this.#words) && isAmong(one, this.#only)), this.#order);
     return this.#rows;
+  }
+
+  /** What there is to choose from. */
+  get choices(): { models: string[]; keys: string[] } {
+    const models = new Set<string>();
+    const keys = new Set<string>();
+    for (const one of this.#known.values()) {
+      if (one.model) models.add(one.model);
+      if (one.key) keys.add(one.key);
+    }
+    return { models: [...models].sort(), keys: [...keys].sort() };
   }
 
   get size(): number {
@@ -74,6 +102,60 @@ export class Feed {
     }
     return { all: this.#known.size, underWay, failed };
   }
+}
+
+export type Outcome = "good" | "failed" | "running" | "lossy";
+
+export interface Only {
+  readonly outcome?: Outcome | undefined;
+  readonly model?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+export type Column = "at" | "status" | "pair" | "model" | "key" | "tokens" | "cost" | "first" | "duration" | "lost";
+
+export interface Order {
+  readonly by: Column;
+  readonly isDescending: boolean;
+}
+
+export const NEWEST: Order = { by: "at", isDescending: true };
+
+const VALUES: Record<Column, (one: Summary) => number | string | undefined> = {
+  at: (one) => one.at,
+  status: (one) => (one.phase === "ended" ? one.status : 0),
+  pair: (one) => `${one.client} ${one.format ?? ""}`,
+  model: (one) => one.model,
+  key: (one) => one.key,
+  tokens: (one) => one.tokens && one.tokens.input + one.tokens.output,
+  cost: (one) => one.cost,
+  first: (one) => one.first_byte,
+  duration: (one) => one.duration,
+  lost: (one) => one.losses ?? 0,
+};
+
+/** What has no value stands at the end, whichever way; equals stand newest first. */
+export function sorted(rows: readonly Summary[], { by, isDescending }: Order): Summary[] {
+  const value = VALUES[by];
+  const sign = isDescending ? -1 : 1;
+  return rows.toSorted((one, other) => {
+    const [left, right] = [value(one), value(other)];
+    if (left === right) return other.at - one.at;
+    if (left === undefined || left === "") return 1;
+    if (right === undefined || right === "") return -1;
+    return left < right ? -sign : sign;
+  });
+}
+
+const OUTCOMES: Record<Outcome, (one: Summary) => boolean> = {
+  good: (one) => one.phase === "ended" && !hasFailed(one),
+  failed: (one) => hasFailed(one),
+  running: (one) => one.phase !== "ended",
+  lossy: (one) => Boolean(one.losses),
+};
+
+export function isAmong(one: Summary, { outcome, model, key }: Only): boolean {
+  return (outcome === undefined || OUTCOMES[outcome](one)) && (model === undefined || one.model === model) && (key === undefined || one.key === key);
 }
 
 export const hasFailed = (one: Summary): boolean => one.failure !== undefined && one.failure !== "";

@@ -7,8 +7,10 @@ import { isOpen } from "../dialogs.ts";
 import { button, element, isTyping } from "../dom.ts";
 import { counted } from "../json/view.ts";
 import { type Place, type Route, address } from "../router.ts";
+import { Charts } from "./charts.ts";
 import { Connections, clients } from "./connected.ts";
 import { Feed } from "./feed.ts";
+import { Filters, Headings } from "./filters.ts";
 import { List } from "./list.ts";
 import { Detail } from "./request.ts";
 import type { Opened, Summary } from "./types.ts";
@@ -34,6 +36,9 @@ class Live implements Place {
   ];
   readonly #feed = new Feed();
   readonly #list = new List((id) => this.#go(id));
+  readonly #charts = new Charts(() => this.#feed.rows);
+  readonly #headings = new Headings(this.#feed, () => this.#draw());
+  readonly #filters = new Filters(this.#feed, () => this.#draw());
   readonly #detail = new Detail(() => this.#go(null));
   readonly #connections = new Connections((told) => this.#clients.replaceChildren(clients(told)));
   readonly #clients = element("div", {});
@@ -57,10 +62,10 @@ class Live implements Place {
       this.#feed.filter(this.#filter.value);
       this.#draw();
     });
-    const tools = element("div", { class: "tools" }, this.#filter, this.#pause, this.#counts);
-    const left = element("section", { class: "feed", "aria-label": "Requests" }, columns(), this.#list.element, this.#empty);
+    const tools = element("div", { class: "tools" }, this.#filter, ...this.#filters.elements, this.#pause, this.#counts);
+    const left = element("section", { class: "feed", "aria-label": "Requests" }, this.#headings.element, this.#list.element, this.#empty);
     const both = element("div", { class: "both" }, left, this.#detail.element);
-    root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, tools, both);
+    root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, this.#charts.element, tools, both);
     document.addEventListener("keydown", (event) => this.#pressed(event));
   }
 
@@ -68,6 +73,7 @@ class Live implements Place {
     this.#isShown = true;
     if (this.#source === null) this.#listen();
     this.#connections.start();
+    this.#charts.start();
     void this.#open(route.rest[0] ?? null);
   }
 
@@ -76,6 +82,7 @@ class Live implements Place {
     this.#source?.close();
     this.#source = null;
     this.#connections.stop();
+    this.#charts.stop();
   }
 
   #listen(): void {
@@ -100,6 +107,10 @@ class Live implements Place {
     const { rows, waiting } = this.#feed;
     const { all, underWay, failed } = this.#feed.counts;
     this.#list.show(rows);
+    this.#filters.offer();
+    this.#headings.show();
+    this.#root?.classList.toggle("keyed", this.#feed.choices.keys.length > 0);
+    this.#root?.classList.toggle("used", all > 0);
     const shown = rows.length === all ? "" : `${rows.length} of `;
     const words = [`${shown}${counted(all, "request")}`, underWay ? `${underWay} under way` : "", failed ? `${failed} failed` : ""];
     this.#counts.textContent = words.filter((word) => word).join(" · ");
@@ -114,12 +125,19 @@ class Live implements Place {
     const shown = all > 0 ? "filtered" : "first";
     if (this.#empty.dataset["shown"] === shown) return;
     this.#empty.dataset["shown"] = shown;
-    if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter."));
+    if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter. "), button("Show all", () => this.#reset()));
     else this.#empty.replaceChildren(
       element("h2", {}, "Nothing has been asked yet"),
       element("p", { class: "soft" }, FIRST_WORDS),
       element("p", {}, "Or ask from here: ", element("a", { href: address("chat") }, "the chat"), " puts one question to several models, through this gateway."),
       this.#clients);
+  }
+
+  #reset(): void {
+    this.#filter.value = "";
+    this.#feed.filter("");
+    this.#filters.reset();
+    this.#draw();
   }
 
   #hold(): void {
@@ -202,14 +220,6 @@ class Live implements Place {
     if (this.#opened === null) this.#list.point(next);
     else this.#go(next);
   }
-}
-
-function columns(): HTMLElement {
-  const names: [string, string][] = [
-    ["time", "Time"], ["status-column", "Status"], ["pair", "Client → upstream"], ["model", "Model"],
-    ["tokens", "Tokens"], ["first", "First byte"], ["duration", "Whole"], ["lost", "Lost"],
-  ];
-  return element("div", { class: "columns", "aria-hidden": "true" }, ...names.map(([name, label]) => element("span", { class: name }, label)));
 }
 
 export const live: Place = new Live();

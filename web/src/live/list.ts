@@ -3,9 +3,11 @@
 import { element } from "../dom.ts";
 import { hasFailed } from "./feed.ts";
 import type { Summary } from "./types.ts";
-import { clock, duration, formatChip } from "./words.ts";
+import { amount, clock, duration, formatChip, money } from "./words.ts";
 
 const ROW = 38; // pixels, as in live.css
+const TALL = 58; // where a row has two lines: on a phone
+const NARROW = 672; // pixels of the list, as in live.css
 const AROUND = 8; // rows beyond the edges
 
 /** One that is in the document, as it is there. */
@@ -25,23 +27,35 @@ export class List {
   #shown = new Map<string, Row>();
   #cursor: string | null = null;
   #isDue = false;
+  #height = ROW;
 
   constructor(open: (id: string) => void) {
     this.#open = open;
     this.element = element("div", { class: "rows", role: "listbox", tabindex: 0, "aria-label": "Requests, newest first" }, this.#inner);
     this.element.addEventListener("scroll", () => this.#soon());
     this.element.addEventListener("click", (event) => this.#clicked(event));
-    new ResizeObserver(() => this.#soon()).observe(this.element);
+    new ResizeObserver(() => this.#resized()).observe(this.element);
   }
 
   show(rows: readonly Summary[]): void {
     const before = this.#rows;
     this.#rows = rows;
     // Whoever has scrolled down keeps looking at the same requests while new ones come above.
-    const first = before[Math.floor(this.element.scrollTop / ROW)];
-    if (this.element.scrollTop >= ROW && first !== undefined) {
+    const first = before[Math.floor(this.element.scrollTop / this.#height)];
+    if (this.element.scrollTop >= this.#height && first !== undefined) {
       const moved = rows.findIndex((one) => one.id === first.id) - before.indexOf(first);
-      if (moved > 0) this.element.scrollTop += moved * ROW;
+      if (moved > 0) this.element.scrollTop += moved * this.#height;
+    }
+    this.#soon();
+  }
+
+  #resized(): void {
+    const height = this.element.clientWidth <= NARROW ? TALL : ROW;
+    if (height !== this.#height) {
+      const first = this.element.scrollTop / this.#height;
+      this.#height = height;
+      for (const row of this.#shown.values()) row.place = -1;
+      this.element.scrollTop = first * height;
     }
     this.#soon();
   }
@@ -54,9 +68,9 @@ export class List {
     this.#cursor = id;
     const place = this.#rows.findIndex((one) => one.id === id);
     if (place >= 0) {
-      const top = place * ROW;
+      const top = place * this.#height;
       if (top < this.element.scrollTop) this.element.scrollTop = top;
-      else if (top + ROW > this.element.scrollTop + this.element.clientHeight) this.element.scrollTop = top + ROW - this.element.clientHeight;
+      else if (top + this.#height > this.element.scrollTop + this.element.clientHeight) this.element.scrollTop = top + this.#height - this.element.clientHeight;
     }
     this.#soon();
   }
@@ -95,7 +109,7 @@ export class List {
   #put(row: Row, place: number): void {
     const [total, isChosen] = [this.#rows.length, row.summary.id === this.#cursor];
     if (row.place !== place) {
-      row.element.style.transform = `translateY(${place * ROW}px)`;
+      row.element.style.transform = `translateY(${place * this.#height}px)`;
       row.element.setAttribute("aria-posinset", String(place + 1));
     }
     if (row.total !== total) row.element.setAttribute("aria-setsize", String(total));
@@ -104,8 +118,8 @@ export class List {
   }
 
   #draw(): void {
-    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - AROUND);
-    const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / ROW) + AROUND);
+    const first = Math.max(0, Math.floor(this.element.scrollTop / this.#height) - AROUND);
+    const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / this.#height) + AROUND);
     const shown = new Map<string, Row>();
     for (let place = first; place < last; place += 1) {
       const summary = this.#rows[place];
@@ -117,7 +131,7 @@ export class List {
     }
     for (const [id, row] of this.#shown) if (!shown.has(id)) row.element.remove();
     this.#shown = shown;
-    this.#inner.style.height = `${this.#rows.length * ROW}px`;
+    this.#inner.style.height = `${this.#rows.length * this.#height}px`;
     if (this.#cursor !== null && shown.has(this.#cursor)) this.element.setAttribute("aria-activedescendant", `row-${this.#cursor}`);
     else this.element.removeAttribute("aria-activedescendant");
   }
@@ -128,16 +142,26 @@ function fill(row: HTMLElement, summary: Summary): void {
   const { tokens } = summary;
   row.dataset["phase"] = summary.phase;
   row.dataset["new"] = String(Date.now() - summary.at < 2000);
+  row.classList.toggle("has-failed", hasFailed(summary));
   row.replaceChildren(
     element("span", { class: "time" }, clock(summary.at)),
     badge(summary),
     element("span", { class: "pair" }, ...pair(summary)),
-    element("span", { class: "model" }, summary.model ?? "", ...marks(summary)),
-    cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"),
+    element("span", { class: "model" }, element("span", { class: "name" }, summary.model ?? ""), ...marks(summary), errorOf(summary)),
+    cell("key", summary.key ?? "", " key"),
+    cell("tokens", tokens ? `${amount(tokens.input)} → ${amount(tokens.output)}` : "", " tokens"),
+    cell("cost", money(summary.cost), " cost"),
     cell("first", duration(summary.first_byte), " to the first byte"),
     cell("duration", duration(summary.duration), " in all"),
     cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"),
   );
+}
+
+/** Why it failed, where one looks first. */
+function errorOf(summary: Summary): HTMLElement | null {
+  if (!hasFailed(summary)) return null;
+  const words = summary.error || summary.failure?.replaceAll("_", " ") || "";
+  return element("span", { class: "error", title: words }, words);
 }
 
 /** What the head of its column tells those who see it stands in the row itself for those who hear it. */
@@ -146,12 +170,12 @@ function cell(name: string, shown: HTMLElement | string, meaning: string): HTMLE
 }
 
 /** What is special about it, behind the model. */
-function marks({ stream, operation, attempts = 0, failure }: Summary): HTMLElement[] {
+function marks({ stream, operation, attempts = 0, cache }: Summary): HTMLElement[] {
   const told: (false | HTMLElement)[] = [
     stream === true && element("span", { class: "streams", title: "streamed" }, "≋"),
     operation === "count" && element("span", { class: "mark" }, "counts tokens"),
     attempts > 1 && element("span", { class: "mark" }, `${attempts} attempts`),
-    Boolean(failure) && element("span", { class: "mark failed" }, failure?.replaceAll("_", " ")),
+    cache === "hit" && element("span", { class: "mark cached" }, "cached"),
   ];
   return told.filter((one) => one !== false);
 }

@@ -47,12 +47,33 @@ export function meantPane(meant: Meant | null | undefined, title = "Intermediate
   return pane({ title, about: "what it means, to every format", none: problem ? "" : "nothing to decode" }, meant?.text ?? null, [note]);
 }
 
-export function lossPane(losses: readonly Loss[], choose: (loss: Loss) => boolean): HTMLElement {
+export function lossPane(losses: readonly Loss[], choose: (loss: Loss) => boolean, failure = ""): HTMLElement {
   const number = lossCount(losses);
   const count = number ? element("span", { class: "tally" }, String(number)) : null;
   const head = element("div", { class: "pane-head" }, element("h3", {}, "Losses"), count);
-  return element("section", { class: "pane losses-pane", "aria-label": "Losses" }, head, lossList(losses, choose));
+  return element("section", { class: "pane losses-pane", "aria-label": "Losses" }, head, lossList(losses, choose, failure));
 }
+
+/** Side by side; where there is no room, one at a time, chosen above. */
+export class Panes {
+  readonly element: HTMLElement;
+  readonly #panes: readonly HTMLElement[];
+  readonly #picks: readonly HTMLButtonElement[];
+
+  constructor(panes: readonly (readonly [label: string, pane: HTMLElement])[]) {
+    this.#panes = panes.map(([, pane]) => pane);
+    this.#picks = panes.map(([label], place) => button(label, () => this.show(place), { "aria-pressed": "false" }));
+    const picks = element("div", { class: "pane-picks", role: "group", "aria-label": "Views" }, ...this.#picks);
+    this.element = element("div", { class: "panes" }, picks, ...this.#panes);
+    this.show(0);
+  }
+
+  show(place: number): void {
+    this.#panes.forEach((pane, index) => pane.classList.toggle("picked", index === place));
+    this.#picks.forEach((pick, index) => pick.setAttribute("aria-pressed", String(index === place)));
+  }
+}
+
 
 function headerTable(headers: Record<string, string> | undefined): HTMLElement | null {
   const entries = Object.entries(headers ?? {});

@@ -6,10 +6,11 @@ import { open as openInPlayground } from "../playground/handing.ts";
 import { curl } from "./curl.ts";
 import { hasFailed } from "./feed.ts";
 import { badge, pair } from "./list.ts";
-import { bodyPane, lossPane, meantPane } from "./panes.ts";
+import { Panes, bodyPane, lossPane, meantPane } from "./panes.ts";
 import { Timeline } from "./timeline.ts";
-import type { Attempt, Opened } from "./types.ts";
-import { clock, duration } from "./words.ts";
+import { lossCount } from "../losses.ts";
+import type { Attempt, Loss, Opened, Summary } from "./types.ts";
+import { clock, duration, money } from "./words.ts";
 
 export type Tab = "request" | "answer" | "stream";
 const SAME = "Client and upstream speak the same format: bytes pass unchanged";
@@ -101,10 +102,11 @@ export class Detail {
       summary.first_byte === undefined ? "" : `first byte ${duration(summary.first_byte)}`,
       summary.duration === undefined ? "" : `whole ${duration(summary.duration)}`,
       summary.tokens ? `${summary.tokens.input} tokens in, ${summary.tokens.output} out` : "",
-      summary.cost === undefined ? "" : `cost ${summary.cost.toFixed(6)}`,
+      summary.cost === undefined ? "" : `cost ${money(summary.cost)}`,
+      summary.cache === undefined ? "" : `cache ${summary.cache}`,
       summary.key ? `key ${summary.key}` : "",
     ];
-    const buttons = element("div", { class: "row actions" },
+    const buttons = element("div", { class: "row detail-actions" },
       button("Copy as curl", () => this.copyCurl()), button("Open in playground", () => this.toPlayground()), this.#closing());
     const error = summary.error ? element("p", { class: "problem" }, `${summary.failure}: ${summary.error}`) : null;
     const told = facts.filter((one) => one).map((one) => element("span", {}, one));
@@ -142,9 +144,16 @@ export class Detail {
     const client = bodyPane({
       title: "Client said", format: opened.summary.client, headers: opened.client.headers, none: "its body was not looked at",
     }, opened.client.body);
-    const losses = lossPane(opened.losses, (loss) => client.view?.reveal(loss.path) ?? false);
-    const panes = element("div", { class: "panes" }, client.element, meantPane(opened.meant).element, upstreamPane(attempt), losses);
-    return element("div", { class: "way" }, this.#attempts(opened), panes);
+    const reveal = (loss: Loss): boolean => {
+      panes.show(0);
+      return client.view?.reveal(loss.path) ?? false;
+    };
+    const losses = lossPane(opened.losses, reveal, failureThere(opened));
+    const panes = new Panes([
+      ["Client", client.element], ["Meaning", meantPane(opened.meant).element], ["Upstream", upstreamPane(attempt)],
+      [lossLabel(opened.losses), losses],
+    ]);
+    return element("div", { class: "way" }, this.#attempts(opened), panes.element);
   }
 
   /** Which of several attempts is shown. One that went well needs no words. */
@@ -174,8 +183,19 @@ function looksSame(before: Opened, now: Opened, tab: Tab): boolean {
   return JSON.stringify(sum[tab](before)) === JSON.stringify(sum[tab](now));
 }
 
+const lossLabel = (losses: readonly Loss[]): string => (lossCount(losses) ? `Losses (${lossCount(losses)})` : "Losses");
+
+const reasonOf = ({ error, failure }: Summary): string => error || failure?.replaceAll("_", " ") || "no reason is known";
+
+/** A request that failed is not praised for what its translation kept. */
+function failureThere({ summary, attempts }: Opened): string {
+  if (!hasFailed(summary)) return "";
+  const where = attempts.length === 0 ? "No upstream was asked" : "The translation dropped nothing, but the request failed";
+  return `${where}: ${reasonOf(summary)}`;
+}
+
 function upstreamPane(attempt: Attempt | undefined): HTMLElement {
-  if (attempt === undefined) return bodyPane({ title: "Upstream was told", none: "nobody was asked" }, null).element;
+  if (attempt === undefined) return bodyPane({ title: "Upstream was told", none: "No upstream was asked." }, null).element;
   const same = attempt.is_same ? element("span", { class: "same", title: SAME }, "same format") : null;
   const about = element("span", {}, same, ` ${attempt.method} ${attempt.url}`);
   const told = { title: "Upstream was told", format: attempt.format, about, headers: attempt.headers, none: "no body" };
@@ -191,6 +211,14 @@ function back(opened: Opened): HTMLElement {
   const received = bodyPane({ title: "Upstream answered", format: last?.format, none }, answer.received);
   const meant = meantPane(answer.meant);
   const sent = bodyPane({ title: "Client got", format: summary.client, none: "nothing yet" }, answer.sent);
-  const losses = lossPane(opened.losses_back, (loss) => meant.view?.reveal(loss.path) ?? false);
-  return element("div", { class: "way" }, element("div", { class: "panes" }, received.element, meant.element, sent.element, losses));
+  const reveal = (loss: Loss): boolean => {
+    panes.show(1);
+    return meant.view?.reveal(loss.path) ?? false;
+  };
+  const failure = hasFailed(summary) ? `The request failed, so there is no answer: ${reasonOf(summary)}` : "";
+  const losses = lossPane(opened.losses_back, reveal, failure);
+  const panes = new Panes([
+    ["Upstream", received.element], ["Meaning", meant.element], ["Client", sent.element], [lossLabel(opened.losses_back), losses],
+  ]);
+  return element("div", { class: "way" }, panes.element);
 }

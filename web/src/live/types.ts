@@ -21,6 +21,8 @@ export interface Summary {
   readonly duration?: number;
   readonly tokens?: { readonly input: number; readonly output: number; readonly cached?: number };
   readonly cost?: number;
+  /** Whether the answer came from the cache, where there is one. */
+  readonly cache?: "hit" | "miss";
   readonly losses?: number;
   readonly failure?: string;
   readonly error?: string;

@@ -36,3 +36,25 @@ export function bytes(size: number): string {
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 export const clock = (at: number): string => CLOCK.format(at);
+
+const CENT = 0.01;
+
+/** In dollars, with as many digits as the amount needs. */
+export function money(amount: number | undefined): string {
+  if (amount === undefined) return "";
+  if (amount === 0) return "$0";
+  if (Math.abs(amount) >= CENT) return `$${amount.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+  return Math.abs(amount) < 1e-6 ? "<$0.000001" : `$${Number(amount.toPrecision(2)).toFixed(6).replace(/0+$/, "")}`;
+}
+
+export function percent(part: number, whole: number): string {
+  if (whole === 0) return "–";
+  const share = (100 * part) / whole;
+  return `${share !== 0 && share < 10 ? share.toFixed(1) : Math.round(share)} %`;
+}
+
+/** 12,345 or 1.2 M: short enough for a column. */
+export function amount(number: number): string {
+  if (number < 100_000) return number.toLocaleString("en");
+  return number < 1_000_000 ? `${Math.round(number / 1000)} k` : `${(number / 1_000_000).toFixed(1)} M`;
+}

@@ -2,6 +2,8 @@
 
 export interface Example {
   readonly label: string;
+  /** What it shows. */
+  readonly about: string;
   readonly text: string;
 }
 
@@ -124,11 +126,11 @@ const HISTORY = [
 ];
 
 export const EXAMPLES: readonly Example[] = [
-  { label: "Tool calls (OpenAI Chat)", text: pretty(TOOL_CALL) },
-  { label: "Pictures (Anthropic Messages)", text: pretty(PICTURE) },
-  { label: "Reasoning with a signature (Gemini)", text: pretty(REASONING) },
-  { label: "A stream (OpenAI Chat)", text: STREAM },
-  { label: "An answer (Anthropic Messages)", text: pretty(ANSWER) },
-  { label: "An error (Anthropic Messages)", text: pretty(REFUSAL) },
-  { label: "A stored history (multi-llm-chat)", text: pretty(HISTORY) },
+  { label: "Tool calls (OpenAI Chat)", about: "Two parallel calls, one of which failed, and settings that others lack", text: pretty(TOOL_CALL) },
+  { label: "Pictures (Anthropic Messages)", about: "One inline, one by address, and a cache mark", text: pretty(PICTURE) },
+  { label: "Reasoning with a signature (Gemini)", about: "A thought, a signed call and its result", text: pretty(REASONING) },
+  { label: "A stream (OpenAI Chat)", about: "Recorded events become those of another API", text: STREAM },
+  { label: "An answer (Anthropic Messages)", about: "Thinking, text, and how tokens are counted", text: pretty(ANSWER) },
+  { label: "An error (Anthropic Messages)", about: "A rate limit in the words of every API", text: pretty(REFUSAL) },
+  { label: "A stored history (multi-llm-chat)", about: "A conversation of a chat program becomes a request", text: pretty(HISTORY) },
 ];

@@ -1,4 +1,4 @@
-// A body, in every format. Nothing is sent to anybody: the gateway itself converts it.
+// A body, in every format. The gateway itself converts it; only Run sends it to a model.
 
 import "./playground.css";
 import { Problem, call } from "../api.ts";
@@ -14,12 +14,14 @@ import { described } from "./description.ts";
 import { Editor, type Formats } from "./editor.ts";
 import { EXAMPLES } from "./examples.ts";
 import { taken } from "./handing.ts";
+import { Trial, type Tried, answered } from "./trial.ts";
 import type { Crossed, Group, Refused, Understood } from "./types.ts";
 
 const PAUSE = 250; // milliseconds after the last letter
 const GROUPS: readonly (readonly [Group, string])[] = [["wire", "APIs"], ["record", "Stored histories"], ["compatible", "Compatible servers"]];
 const WORDS = "in words";
 const MEANT = "intermediate format";
+const ANSWER = "answer";
 
 class Playground implements Place {
   readonly name = "playground";
@@ -28,12 +30,24 @@ class Playground implements Place {
     ["j k", "Next, previous format"],
     ["e", "Write in the editor"],
     ["Esc", "Leave the editor"],
-    ["Ctrl Enter", "Convert now"],
+    ["Ctrl Enter", "Run it with the model"],
   ];
   readonly #editor = new Editor((isNow) => this.#soon(isNow ? 0 : PAUSE));
   readonly #told = element("p", { class: "told", role: "status" });
   readonly #choices = element("div", { class: "choices", role: "tablist", "aria-label": "Formats", "aria-orientation": "vertical" });
   readonly #panel = element("div", { class: "result", role: "tabpanel" });
+  readonly #stale = element("p", { class: "stale", role: "status", hidden: true });
+  readonly #samples = element("div", { class: "samples", hidden: true });
+  readonly #right = element("section", { class: "right", "aria-label": "In every format" }, this.#choices, this.#panel, this.#stale, this.#samples);
+  readonly #trial = new Trial({
+    given: () => this.#editor.given,
+    ended: (tried) => {
+      this.#tried = tried;
+      this.#chosen = ANSWER;
+      this.#draw();
+    },
+  });
+  #tried: Tried | string | null = null;
   #understood: Understood | null = null;
   #chosen = "anthropic-messages";
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -41,9 +55,11 @@ class Playground implements Place {
   #isShown = false;
 
   async mount(root: HTMLElement): Promise<void> {
-    const left = element("section", { class: "left", "aria-label": "What is given" }, this.#editor.element, this.#told);
-    const right = element("section", { class: "right", "aria-label": "In every format" }, this.#choices, this.#panel);
-    root.append(element("h1", { class: "sr" }, "Playground"), left, right);
+    const left = element("section", { class: "left", "aria-label": "What is given" }, this.#editor.element, this.#told, this.#trial.element);
+    this.#samples.append(...samples((text) => this.#editor.give(text)));
+    root.append(element("h1", { class: "sr" }, "Playground"), left, this.#right);
+    this.#empty();
+    void this.#trial.offer();
     document.addEventListener("keydown", (event) => this.#pressed(event));
     await attempt(async () => this.#editor.offer(await call<Formats>("GET", "/playground/formats")))();
   }
@@ -52,7 +68,6 @@ class Playground implements Place {
     this.#isShown = true;
     const handed = taken();
     if (handed !== null) this.#editor.give(handed.text, handed.format, handed.kind);
-    else if (this.#editor.area.value === "" && this.#understood === null) this.#editor.give(EXAMPLES[0]?.text ?? "");
   }
 
   leave(): void {
@@ -69,6 +84,10 @@ class Playground implements Place {
   async #convert(): Promise<void> {
     this.#asked += 1;
     const number = this.#asked;
+    if (this.#editor.given.text.trim() === "") {
+      this.#empty();
+      return;
+    }
     try {
       const understood = await call<Understood>("POST", "/playground/crossings", this.#editor.given);
       if (number === this.#asked) this.#show(understood);
@@ -77,8 +96,29 @@ class Playground implements Place {
     }
   }
 
+  /** Nothing to convert: samples to begin with. */
+  #empty(): void {
+    this.#understood = null;
+    this.#tried = null;
+    this.#trial.allow(false);
+    this.#told.className = "told";
+    this.#told.replaceChildren("Paste something, or take a sample.");
+    this.#mark("empty");
+  }
+
+  /** What the right side is about: the input, an earlier input, or nothing yet. */
+  #mark(state: "empty" | "stale" | "fresh"): void {
+    this.#samples.hidden = state !== "empty";
+    this.#choices.hidden = this.#panel.hidden = state === "empty";
+    this.#stale.hidden = state !== "stale";
+    this.#right.classList.toggle("is-stale", state === "stale");
+    this.#stale.textContent = "The input cannot be read right now. This is the result of the last one that could.";
+  }
+
   #show(understood: Understood): void {
     this.#understood = understood;
+    this.#trial.allow(understood.kind === "request");
+    this.#mark("fresh");
     const how = understood.is_detected ? "found by looking" : "as you said";
     this.#told.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
     this.#told.className = "told";
@@ -86,9 +126,8 @@ class Playground implements Place {
   }
 
   #refuse(problem: unknown): void {
-    this.#understood = null;
-    this.#choices.replaceChildren();
-    this.#panel.replaceChildren();
+    this.#trial.allow(false);
+    this.#mark(this.#understood === null ? "empty" : "stale");
     const words = problem instanceof Error ? problem.message : String(problem);
     const refused = problem instanceof Problem ? (problem.told as Partial<Refused> | null) : null;
     const place = refused?.place ?? null;
@@ -111,10 +150,11 @@ class Playground implements Place {
   #draw(): void {
     const understood = this.#understood;
     if (understood === null) return;
-    const known = [WORDS, MEANT, ...understood.crossed.map((one) => one.format)];
-    if (!known.includes(this.#chosen)) this.#chosen = known[2] ?? WORDS;
+    const known = [...(this.#tried === null ? [] : [ANSWER]), WORDS, MEANT, ...understood.crossed.map((one) => one.format)];
+    if (!known.includes(this.#chosen)) this.#chosen = known.find((one) => one === "anthropic-messages") ?? known[2] ?? WORDS;
     const groups = GROUPS.map(([group, label]) => [label, understood.crossed.filter((one) => one.group === group)] as const);
     this.#choices.replaceChildren(
+      ...(this.#tried === null ? [] : [this.#choice(ANSWER, "Answer", null)]),
       this.#choice(WORDS, "In words", null), this.#choice(MEANT, "Intermediate format", null),
       ...groups.flatMap(([label, crossed]) => crossed.length === 0 ? [] : [
         element("p", { class: "group", role: "presentation" }, label),
@@ -143,6 +183,7 @@ class Playground implements Place {
   }
 
   #result(understood: Understood): Node[] {
+    if (this.#chosen === ANSWER) return this.#tried === null ? [] : answered(this.#tried, (loss) => this.#editor.reveal(loss.path));
     if (this.#chosen === WORDS) return [described(understood.description)];
     if (this.#chosen === MEANT) {
       const { text, problem } = understood.meant;
@@ -167,7 +208,7 @@ class Playground implements Place {
 
   #pressed(event: KeyboardEvent): void {
     if (!this.#isShown || isOpen()) return;
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#soon(0);
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void this.#trial.run();
     if (event.key === "Escape" && event.target === this.#editor.area) this.#choices.querySelector<HTMLElement>("[aria-selected=true]")?.focus();
     if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
     const onTabs = event.target instanceof Node && this.#choices.contains(event.target);
@@ -184,6 +225,17 @@ class Playground implements Place {
     const next = names[names.indexOf(this.#chosen) + step];
     if (next !== undefined) this.#choose(next);
   }
+}
+
+/** Something to begin with, each with what it shows. */
+function samples(take: (text: string) => void): HTMLElement[] {
+  const cards = EXAMPLES.map((example) => element("button", { type: "button", class: "sample", onclick: () => take(example.text) },
+    element("b", {}, example.label), element("span", { class: "soft" }, example.about)));
+  return [
+    element("h2", {}, "See what any API would make of it"),
+    element("p", { class: "soft" }, "A request, an answer, an error, a stream or a stored conversation is shown in every format, with what would be lost. A request can be sent to any model."),
+    element("div", { class: "sample-grid" }, ...cards),
+  ];
 }
 
 /** How much is lost, at a glance. */

@@ -131,6 +131,46 @@ function opened(title, body, choices) {
 		(dialog.querySelector("textarea, input, select") ?? row[0])?.focus();
 	});
 }
+/** Asks for something that the server may refuse: then the window stays, with the reason. */
+function form(title, body, word, submit) {
+	const dialog = byId("dialog");
+	return new Promise((done) => {
+		let answer = null;
+		const problem = element("p", {
+			class: "problem",
+			role: "alert",
+			hidden: true
+		});
+		const send = element("button", { class: "primary" }, word);
+		const cancel = element("button", {
+			type: "button",
+			onclick: () => dialog.close()
+		}, "Cancel");
+		const attempted = async (event) => {
+			event.preventDefault();
+			send.disabled = true;
+			try {
+				answer = await submit();
+				dialog.close();
+			} catch (error) {
+				problem.hidden = false;
+				problem.textContent = error instanceof Error ? error.message : String(error);
+			} finally {
+				send.disabled = false;
+			}
+		};
+		const inner = element("form", { onsubmit: attempted }, ...body, problem, element("div", { class: "row end" }, cancel, send));
+		dialog.replaceChildren(element("h2", { id: "dialog-title" }, title), inner);
+		const closed = () => {
+			if (dialog.open) return;
+			dialog.removeEventListener("close", closed);
+			done(answer);
+		};
+		dialog.addEventListener("close", closed);
+		dialog.showModal();
+		dialog.querySelector("input")?.focus();
+	});
+}
 var isOpen = () => byId("dialog").open;
 async function show(title, ...body) {
 	await opened(title, body, [[
@@ -921,7 +961,7 @@ function quote(lines, at) {
 	for (let found; found = QUOTE$1.exec(lines[at] ?? ""); at += 1) inner.push(found[1] ?? "");
 	return inner.length ? [element("blockquote", {}, ...blocks(inner)), at] : null;
 }
-function table$1(lines, at) {
+function table$2(lines, at) {
 	const first = lines[at] ?? "";
 	if (!ROW$1.test(first) || !DELIMITERS.test(lines[at + 1] ?? "")) return null;
 	const rows = [];
@@ -965,7 +1005,7 @@ var BLOCKS = [
 	heading,
 	rule,
 	quote,
-	table$1,
+	table$2,
 	list
 ];
 function block(lines, at) {
@@ -1740,6 +1780,248 @@ function base64(text) {
 }
 var chat = new Chat();
 //#endregion
+//#region src/live/words.ts
+var FORMATS = {
+	"openai-chat": "OpenAI Chat",
+	"openai-responses": "OpenAI Responses",
+	"anthropic-messages": "Anthropic Messages",
+	gemini: "Gemini",
+	vertex: "Vertex AI",
+	"ollama-chat": "Ollama",
+	"cohere-chat": "Cohere",
+	"bedrock-converse": "Bedrock Converse"
+};
+var formatName = (format) => FORMATS[format] ?? format;
+/** The name of a format behind a dot in the colour of its family. */
+function formatChip(format) {
+	return element("span", {
+		class: "format",
+		"data-format": format
+	}, formatName(format));
+}
+function duration(milliseconds) {
+	if (milliseconds === void 0) return "";
+	if (milliseconds < 10) return `${milliseconds.toFixed(1)} ms`;
+	if (milliseconds < 1e3) return `${Math.round(milliseconds)} ms`;
+	return milliseconds < 6e4 ? `${(milliseconds / 1e3).toFixed(2)} s` : `${(milliseconds / 6e4).toFixed(1)} min`;
+}
+function bytes(size) {
+	if (size < 1e3) return `${size} B`;
+	return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+}
+var CLOCK = new Intl.DateTimeFormat("en-GB", {
+	hour: "2-digit",
+	minute: "2-digit",
+	second: "2-digit"
+});
+var clock = (at) => CLOCK.format(at);
+var CENT = .01;
+/** In dollars, with as many digits as the amount needs. */
+function money(amount) {
+	if (amount === void 0) return "";
+	if (amount === 0) return "$0";
+	if (Math.abs(amount) >= CENT) return `$${amount.toLocaleString("en", {
+		minimumFractionDigits: 2,
+		maximumFractionDigits: 2
+	})}`;
+	return Math.abs(amount) < 1e-6 ? "<$0.000001" : `$${Number(amount.toPrecision(2)).toFixed(6).replace(/0+$/, "")}`;
+}
+function percent(part, whole) {
+	if (whole === 0) return "–";
+	const share = 100 * part / whole;
+	return `${share !== 0 && share < 10 ? share.toFixed(1) : Math.round(share)} %`;
+}
+/** 12,345 or 1.2 M: short enough for a column. */
+function amount(number) {
+	if (number < 1e5) return number.toLocaleString("en");
+	return number < 1e6 ? `${Math.round(number / 1e3)} k` : `${(number / 1e6).toFixed(1)} M`;
+}
+//#endregion
+//#region src/keys/index.ts
+var FIELDS = [
+	[
+		"name",
+		"Name",
+		"text",
+		"who or what it is for"
+	],
+	[
+		"models",
+		"Models",
+		"text",
+		"all; or patterns, such as anthropic/* openai/gpt-5.6"
+	],
+	[
+		"budget",
+		"Budget in USD",
+		"number",
+		"no limit"
+	],
+	[
+		"token_budget",
+		"Budget in tokens",
+		"number",
+		"no limit"
+	],
+	[
+		"requests_per_minute",
+		"Requests per minute",
+		"number",
+		"no limit"
+	],
+	[
+		"tokens_per_minute",
+		"Tokens per minute",
+		"number",
+		"no limit"
+	],
+	[
+		"concurrent",
+		"Requests at a time",
+		"number",
+		"no limit"
+	],
+	[
+		"days",
+		"Days until it expires",
+		"number",
+		"never"
+	]
+];
+var STATES$1 = {
+	good: "active",
+	revoked: "revoked",
+	expired: "expired"
+};
+var KeysPlace = class {
+	name = "keys";
+	label = "Keys";
+	keys = [["n", "New key"]];
+	#note = element("p", {
+		class: "note",
+		hidden: true
+	});
+	#create = button("New key", attempt(() => this.#new()), { class: "primary" });
+	#list = element("div", {
+		class: "facts-table",
+		tabindex: 0,
+		role: "region",
+		"aria-label": "Keys"
+	});
+	#told = null;
+	#isShown = false;
+	mount(root) {
+		const head = element("div", { class: "row usage-tools" }, element("h1", {}, "Keys"), element("span", { class: "space" }), this.#create);
+		const about = element("p", { class: "soft" }, "Clients show a key to this gateway. Each has its own models, limits and budget, and sees its own requests and usage.");
+		root.append(element("div", { class: "keys-page" }, head, about, this.#note, this.#list));
+		document.addEventListener("keydown", (event) => {
+			if (this.#isShown && event.key === "n" && event.target === document.body && !this.#create.disabled) this.#create.click();
+		});
+	}
+	enter() {
+		this.#isShown = true;
+		this.#load();
+	}
+	leave() {
+		this.#isShown = false;
+	}
+	#load = attempt(async () => {
+		const told = await call("GET", "/keys");
+		this.#told = told;
+		this.#create.disabled = told.refusal !== "";
+		this.#note.hidden = told.refusal === "";
+		this.#note.textContent = told.refusal;
+		const none = element("p", { class: "soft" }, "There are no keys: everybody who reaches this gateway may use it.");
+		this.#list.replaceChildren(...told.keys.length > 0 ? [this.#table(told.keys)] : told.refusal ? [] : [none]);
+	});
+	#table(keys) {
+		const head = element("tr", {}, ...[
+			"Name",
+			"State",
+			"Models",
+			"Limits",
+			"Spent",
+			"Expires",
+			""
+		].map((name) => element("th", { scope: "col" }, name || element("span", { class: "sr" }, "Actions"))));
+		const rank = (one) => one.state === "good" ? 0 : 1;
+		const rows = keys.toSorted((one, other) => rank(one) - rank(other) || one.name.localeCompare(other.name)).map((one) => this.#row(one));
+		return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+	}
+	#row(key) {
+		const actions = key.state !== "good" ? [] : [button("Replace", attempt(() => this.#rotate(key.name)), {
+			class: "small",
+			"aria-label": `Replace the key ${key.name}`
+		}), button("Revoke", attempt(() => this.#revoke(key.name)), {
+			class: "small danger",
+			"aria-label": `Revoke the key ${key.name}`
+		})];
+		return element("tr", { class: `key-${key.state}` }, element("th", { scope: "row" }, key.name), element("td", {}, element("span", { class: `status ${key.state === "good" ? "good" : "bad"}` }, STATES$1[key.state])), element("td", {}, key.models.join(", ") || "all"), element("td", {}, limits(key) || "none"), element("td", {}, spent(key)), element("td", {}, key.expires === null ? "never" : (/* @__PURE__ */ new Date(key.expires * 1e3)).toISOString().slice(0, 10)), element("td", { class: "number" }, ...actions));
+	}
+	async #new() {
+		const warning = this.#told?.locks ? "This is the first key. From now on clients need one, and so does this page; a key sees its own requests only. To stay administrator, restart the gateway with DRAGOMAN_PAGE_PASSWORD set." : "";
+		const inputs = FIELDS.map(([name, label, kind, hint]) => {
+			return [
+				name,
+				kind,
+				element("input", {
+					...kind === "number" ? {
+						type: "number",
+						min: 0,
+						step: "any"
+					} : { type: "text" },
+					name,
+					placeholder: hint,
+					autocomplete: "off"
+				}),
+				label
+			];
+		});
+		const body = inputs.map(([, , input, label]) => element("label", {}, label, input));
+		const made = await form("New key", [...warning ? [element("p", { class: "problem" }, warning)] : [], element("div", { class: "key-form" }, ...body)], "Create", async () => {
+			const wanted = {};
+			for (const [name, kind, input] of inputs) {
+				const value = input.value.trim();
+				if (name === "models") wanted[name] = value.split(/[\s,]+/).filter((one) => one !== "");
+				else if (value !== "") wanted[name] = kind === "number" ? Number(value) : value;
+			}
+			if (wanted["name"] === void 0) throw new Error("A key needs a name.");
+			return call("POST", "/keys", wanted);
+		});
+		if (made === null) return;
+		await this.#once(made);
+		await this.#load();
+	}
+	/** The only time that it is seen: the gateway keeps a digest. */
+	async #once({ name, key }) {
+		const box = element("div", { class: "client" }, element("code", { class: "the-key" }, key), button("Copy", () => void copy(key, "Key"), { class: "small" }));
+		const words = element("p", {}, "Copy it now: it is not shown again. The gateway keeps only a digest of it.");
+		await show(`The key “${name}”`, words, box);
+	}
+	async #rotate(name) {
+		if (!await confirmed(`Replace the key “${name}”?`, "The old one stops working at once. Limits, budget and usage stay.", "Replace")) return;
+		await this.#once(await call("POST", `/keys/${encodeURIComponent(name)}/rotate`));
+		await this.#load();
+	}
+	async #revoke(name) {
+		if (!await confirmed(`Revoke the key “${name}”?`, "Clients that show it are refused at once. It cannot be undone.", "Revoke")) return;
+		await call("POST", `/keys/${encodeURIComponent(name)}/revoke`);
+		await this.#load();
+	}
+};
+function limits(key) {
+	return [
+		[key.requests_per_minute, "requests/min"],
+		[key.tokens_per_minute, "tokens/min"],
+		[key.concurrent, "at a time"]
+	].flatMap(([limit, words]) => limit === null ? [] : [`${amount(limit)} ${words}`]).join(", ");
+}
+function spent(key) {
+	const cost = key.budget === null ? money(key.spent) : `${money(key.spent)} of ${money(key.budget)} (${percent(key.spent, key.budget)})`;
+	return key.token_budget == null ? cost : `${cost}, ${amount(key.spent_tokens ?? 0)} of ${amount(key.token_budget)} tokens`;
+}
+var keys = new KeysPlace();
+//#endregion
 //#region src/json/parse.ts
 /** Why a text is no JSON, and where. */
 var NotJson = class extends Error {
@@ -2109,44 +2391,480 @@ function inline(text) {
 	return pieces;
 }
 //#endregion
-//#region src/live/words.ts
-var FORMATS = {
-	"openai-chat": "OpenAI Chat",
-	"openai-responses": "OpenAI Responses",
-	"anthropic-messages": "Anthropic Messages",
-	gemini: "Gemini",
-	vertex: "Vertex AI",
-	"ollama-chat": "Ollama",
-	"cohere-chat": "Cohere",
-	"bedrock-converse": "Bedrock Converse"
+//#region src/charts.ts
+var SVG$1 = "http://www.w3.org/2000/svg";
+var WIDTH$1 = 100;
+var HEIGHT = 40;
+function shape(name, attributes) {
+	const made = document.createElementNS(SVG$1, name);
+	for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
+	return made;
+}
+var Chart = class {
+	element;
+	#label;
+	#value = element("span", { class: "value" });
+	#about = element("span", { class: "about" });
+	#plot;
+	#tip = element("span", {
+		class: "tip",
+		role: "status"
+	});
+	#cursor = element("span", {
+		class: "cursor",
+		hidden: true
+	});
+	#drawn = null;
+	#place = null;
+	constructor(label, look = "") {
+		this.#label = label;
+		this.#plot = element("div", {
+			class: "plot",
+			tabindex: 0,
+			role: "img"
+		});
+		const head = element("figcaption", {}, element("span", { class: "label" }, label), this.#value, this.#about);
+		this.element = element("figure", { class: `small-chart ${look}` }, head, this.#plot, this.#tip);
+		this.#plot.addEventListener("pointermove", (event) => this.#point(this.#placeAt(event)));
+		this.#plot.addEventListener("pointerleave", () => this.#point(null));
+		this.#plot.addEventListener("blur", () => this.#point(null));
+		this.#plot.addEventListener("keydown", (event) => this.#pressed(event));
+	}
+	get #length() {
+		return Math.max(0, ...(this.#drawn?.series ?? []).map((one) => one.values.length));
+	}
+	#placeAt(event) {
+		const { left, width } = this.#plot.getBoundingClientRect();
+		return Math.max(0, Math.min(this.#length - 1, Math.floor((event.clientX - left) / Math.max(1, width) * this.#length)));
+	}
+	#pressed(event) {
+		const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+		if (step === 0 || this.#length === 0) return;
+		event.preventDefault();
+		event.stopPropagation();
+		this.#point(Math.max(0, Math.min(this.#length - 1, (this.#place ?? this.#length - (step < 0 ? 0 : 1)) + step)));
+	}
+	#point(place) {
+		const drawn = this.#drawn;
+		this.#place = drawn === null || drawn.none !== void 0 || this.#length === 0 ? null : place;
+		this.#cursor.hidden = this.#place === null;
+		this.#tip.textContent = this.#place === null || drawn === null ? "" : drawn.tip(this.#place);
+		if (this.#place === null) return;
+		const share = (this.#place + .5) / this.#length;
+		this.#cursor.style.left = `${share * 100}%`;
+		this.#tip.classList.toggle("right", share > .5);
+	}
+	show(drawn) {
+		this.#drawn = drawn;
+		this.#value.textContent = drawn.value;
+		this.#about.textContent = drawn.about ?? "";
+		this.#plot.setAttribute("aria-label", `${this.#label}: ${drawn.value}${drawn.about ? `, ${drawn.about}` : ""}. Arrow keys read the chart.`);
+		if (drawn.none !== void 0) this.#plot.replaceChildren(element("span", { class: "none" }, drawn.none));
+		else this.#plot.replaceChildren(draw(drawn.series), this.#cursor);
+		this.#point(this.#place);
+	}
 };
-var formatName = (format) => FORMATS[format] ?? format;
-/** The name of a format behind a dot in the colour of its family. */
-function formatChip(format) {
-	return element("span", {
-		class: "format",
-		"data-format": format
-	}, formatName(format));
+function draw(series) {
+	const svg = shape("svg", {
+		viewBox: `0 0 ${WIDTH$1} ${HEIGHT}`,
+		preserveAspectRatio: "none",
+		"aria-hidden": "true"
+	});
+	const stacks = [];
+	for (const one of series) if (one.kind === "bar") one.values.forEach((value, place) => stacks[place] = (stacks[place] ?? 0) + (value ?? 0));
+	const lines = series.filter((one) => one.kind === "line").flatMap((one) => one.values.filter((value) => value !== null));
+	const most = Math.max(...stacks, ...lines, Number.MIN_VALUE);
+	svg.append(shape("line", {
+		class: "base",
+		x1: 0,
+		x2: WIDTH$1,
+		y1: 39.5,
+		y2: 39.5
+	}));
+	const below = stacks.map(() => 0);
+	for (const one of series) if (one.kind === "bar") bars(svg, one, below, most);
+	else line(svg, one, most);
+	return svg;
 }
-function duration(milliseconds) {
-	if (milliseconds === void 0) return "";
-	if (milliseconds < 10) return `${milliseconds.toFixed(1)} ms`;
-	if (milliseconds < 1e3) return `${Math.round(milliseconds)} ms`;
-	return milliseconds < 6e4 ? `${(milliseconds / 1e3).toFixed(2)} s` : `${(milliseconds / 6e4).toFixed(1)} min`;
+function bars(svg, one, below, most) {
+	const width = WIDTH$1 / one.values.length;
+	one.values.forEach((value, place) => {
+		if (!value) return;
+		const height = Math.max(1.5, value / most * 38);
+		const floor = below[place] ?? 0;
+		below[place] = floor + height;
+		svg.append(shape("rect", {
+			class: one.look,
+			x: place * width + width * .12,
+			width: width * .76,
+			y: HEIGHT - floor - height,
+			height,
+			rx: .5
+		}));
+	});
 }
-function bytes(size) {
-	if (size < 1e3) return `${size} B`;
-	return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+/** A point alone is a dash: a line needs two. */
+function line(svg, one, most) {
+	const width = WIDTH$1 / one.values.length;
+	const at = (place, value) => `${((place + .5) * width).toFixed(2)},${(38.5 - value / most * 36).toFixed(2)}`;
+	const known = one.values.flatMap((value, place) => value === null ? [] : [[place, value]]);
+	const [first] = known;
+	if (first === void 0) return;
+	if (known.length > 1) {
+		svg.append(shape("polyline", {
+			class: one.look,
+			points: known.map(([place, value]) => at(place, value)).join(" ")
+		}));
+		return;
+	}
+	const [x, y] = at(...first).split(",").map(Number);
+	svg.append(shape("polyline", {
+		class: one.look,
+		points: `${x - width / 2},${y} ${x + width / 2},${y}`
+	}));
 }
-var CLOCK = new Intl.DateTimeFormat("en-GB", {
-	hour: "2-digit",
-	minute: "2-digit",
-	second: "2-digit"
-});
-var clock = (at) => CLOCK.format(at);
+//#endregion
+//#region src/live/feed.ts
+var MOST$2 = 1e3;
+var Feed = class {
+	#known = /* @__PURE__ */ new Map();
+	#waiting = /* @__PURE__ */ new Map();
+	#words = [];
+	#only = {};
+	#order = NEWEST;
+	#isPaused = false;
+	#rows = null;
+	/** Everything there is, from the server's side: after a break in the connection too. */
+	replace(summaries) {
+		this.#waiting.clear();
+		this.#known = new Map(summaries.toReversed().map((one) => [one.id, one]));
+		this.#rows = null;
+	}
+	change(summaries) {
+		for (const one of summaries) (this.#isPaused && !this.#known.has(one.id) ? this.#waiting : this.#known).set(one.id, one);
+		trim(this.#known);
+		trim(this.#waiting);
+		this.#rows = null;
+	}
+	get isPaused() {
+		return this.#isPaused;
+	}
+	pause(isPaused) {
+		this.#isPaused = isPaused;
+		if (isPaused) return;
+		for (const [id, one] of this.#waiting) this.#known.set(id, one);
+		this.#waiting.clear();
+		trim(this.#known);
+		this.#rows = null;
+	}
+	get waiting() {
+		return this.#waiting.size;
+	}
+	filter(text) {
+		this.#words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
+		this.#rows = null;
+	}
+	/** Those of one model, one key, or one outcome; what is left out does not matter. */
+	only(only) {
+		this.#only = only;
+		this.#rows = null;
+	}
+	sort(order) {
+		this.#order = order;
+		this.#rows = null;
+	}
+	get order() {
+		return this.#order;
+	}
+	get rows() {
+		this.#rows ??= sorted([...this.#known.values()].filter((one) => fits(one, this.#words) && isAmong(one, this.#only)), this.#order);
+		return this.#rows;
+	}
+	/** What there is to choose from. */
+	get choices() {
+		const models = /* @__PURE__ */ new Set();
+		const keys = /* @__PURE__ */ new Set();
+		for (const one of this.#known.values()) {
+			if (one.model) models.add(one.model);
+			if (one.key) keys.add(one.key);
+		}
+		return {
+			models: [...models].sort(),
+			keys: [...keys].sort()
+		};
+	}
+	get size() {
+		return this.#known.size;
+	}
+	find(id) {
+		return this.#known.get(id);
+	}
+	get counts() {
+		let underWay = 0;
+		let failed = 0;
+		for (const one of this.#known.values()) {
+			if (one.phase !== "ended") underWay += 1;
+			if (hasFailed(one)) failed += 1;
+		}
+		return {
+			all: this.#known.size,
+			underWay,
+			failed
+		};
+	}
+};
+var NEWEST = {
+	by: "at",
+	isDescending: true
+};
+var VALUES = {
+	at: (one) => one.at,
+	status: (one) => one.phase === "ended" ? one.status : 0,
+	pair: (one) => `${one.client} ${one.format ?? ""}`,
+	model: (one) => one.model,
+	key: (one) => one.key,
+	tokens: (one) => one.tokens && one.tokens.input + one.tokens.output,
+	cost: (one) => one.cost,
+	first: (one) => one.first_byte,
+	duration: (one) => one.duration,
+	lost: (one) => one.losses ?? 0
+};
+/** What has no value stands at the end, whichever way; equals stand newest first. */
+function sorted(rows, { by, isDescending }) {
+	const value = VALUES[by];
+	const sign = isDescending ? -1 : 1;
+	return rows.toSorted((one, other) => {
+		const [left, right] = [value(one), value(other)];
+		if (left === right) return other.at - one.at;
+		if (left === void 0 || left === "") return 1;
+		if (right === void 0 || right === "") return -1;
+		return left < right ? -sign : sign;
+	});
+}
+var OUTCOMES$1 = {
+	good: (one) => one.phase === "ended" && !hasFailed(one),
+	failed: (one) => hasFailed(one),
+	running: (one) => one.phase !== "ended",
+	lossy: (one) => Boolean(one.losses)
+};
+function isAmong(one, { outcome, model, key }) {
+	return (outcome === void 0 || OUTCOMES$1[outcome](one)) && (model === void 0 || one.model === model) && (key === void 0 || one.key === key);
+}
+var hasFailed = (one) => one.failure !== void 0 && one.failure !== "";
+function trim(known) {
+	for (const id of known.keys()) {
+		if (known.size <= MOST$2) break;
+		known.delete(id);
+	}
+}
+/** All words have to be in it somewhere; `error`, `loss` and `stream` are found where there is one. */
+function fits(one, words) {
+	if (words.length === 0) return true;
+	const text = [
+		one.id,
+		one.client,
+		one.format,
+		formatName(one.client),
+		formatName(one.format ?? ""),
+		one.model,
+		one.target,
+		one.upstream,
+		one.key,
+		one.status,
+		one.failure,
+		one.error,
+		one.operation,
+		hasFailed(one) ? "error failed" : "",
+		one.losses ? "loss losses" : "",
+		one.stream ? "stream" : "",
+		one.phase
+	].join(" ").toLowerCase();
+	return words.every((word) => text.includes(word));
+}
+//#endregion
+//#region src/live/measures.ts
+var STEPS = [
+	1,
+	2,
+	5,
+	10,
+	30,
+	60,
+	120,
+	300,
+	600,
+	1800,
+	3600,
+	7200,
+	21600
+].map((seconds) => seconds * 1e3);
+var MOST$1 = 36;
+/** The value below which this share of the numbers is; they need not be sorted. */
+function percentile(numbers, share) {
+	if (numbers.length === 0) return null;
+	const sorted = numbers.toSorted((one, other) => one - other);
+	return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? null;
+}
+function bucket(at, rows) {
+	const durations = rows.flatMap((one) => one.phase === "ended" && one.duration !== void 0 && !hasFailed(one) ? [one.duration] : []);
+	const looked = rows.filter((one) => one.cache === "hit" || one.cache === "miss");
+	return {
+		at,
+		requests: rows.length,
+		failed: rows.filter(hasFailed).length,
+		p50: percentile(durations, .5),
+		p95: percentile(durations, .95),
+		cost: rows.reduce((sum, one) => sum + (one.cost ?? 0), 0),
+		hits: looked.filter((one) => one.cache === "hit").length,
+		looked: looked.length
+	};
+}
+/** In as many equal steps as a small chart can show, the last of which is now. */
+function measures(rows, now) {
+	const oldest = rows.reduce((least, one) => Math.min(least, one.at), now);
+	const step = STEPS.find((one) => (now - oldest) / one <= 35) ?? Math.ceil((now - oldest) / 35);
+	const last = Math.floor(now / step);
+	const first = Math.max(last - MOST$1 + 1, Math.floor(oldest / step) - 1);
+	const sorted = /* @__PURE__ */ new Map();
+	for (const one of rows) {
+		const place = Math.min(last, Math.floor(one.at / step));
+		const held = sorted.get(place);
+		if (held === void 0) sorted.set(place, [one]);
+		else held.push(one);
+	}
+	return {
+		step,
+		buckets: Array.from({ length: last - first + 1 }, (_, place) => bucket((first + place) * step, sorted.get(first + place) ?? [])),
+		whole: bucket(oldest, rows)
+	};
+}
+//#endregion
+//#region src/live/charts.ts
+var EVERY$3 = 1e3;
+var Charts = class {
+	element;
+	#charts = {
+		requests: new Chart("Requests"),
+		errors: new Chart("Errors"),
+		latency: new Chart("Latency"),
+		cost: new Chart("Cost"),
+		cache: new Chart("Cache hits")
+	};
+	#rows;
+	#timer;
+	constructor(rows) {
+		this.#rows = rows;
+		const all = Object.values(this.#charts).map((one) => one.element);
+		this.element = element("section", {
+			class: "charts",
+			"aria-label": "Charts"
+		}, ...all);
+	}
+	start() {
+		this.stop();
+		this.draw();
+		this.#timer = setInterval(() => this.draw(), EVERY$3);
+	}
+	stop() {
+		clearInterval(this.#timer);
+	}
+	draw() {
+		const rows = this.#rows();
+		this.element.hidden = rows.length === 0;
+		if (rows.length === 0) return;
+		const found = measures(rows, Date.now());
+		this.#charts.requests.show(requests(found));
+		this.#charts.errors.show(errors(found));
+		this.#charts.latency.show(latency(found));
+		this.#charts.cost.show(cost(found));
+		this.#charts.cache.show(cache(found));
+	}
+};
+function tip({ buckets }, words) {
+	return (place) => {
+		const found = buckets[place];
+		return found === void 0 ? "" : `${clock(found.at)}  ${words(found)}`;
+	};
+}
+/** `10 s` for each bar, said once. */
+var each = ({ step }) => `each bar ${step < 6e4 ? `${step / 1e3} s` : step < 36e5 ? `${step / 6e4} min` : `${step / 36e5} h`}`;
+function requests(found) {
+	return {
+		value: found.whole.requests.toLocaleString("en"),
+		about: each(found),
+		series: [{
+			kind: "bar",
+			look: "good",
+			values: found.buckets.map((one) => one.requests - one.failed)
+		}, {
+			kind: "bar",
+			look: "bad",
+			values: found.buckets.map((one) => one.failed)
+		}],
+		tip: tip(found, (one) => `${counted(one.requests, "request")}${one.failed ? `, ${one.failed} failed` : ""}`)
+	};
+}
+function errors(found) {
+	const { failed, requests: all } = found.whole;
+	return {
+		value: percent(failed, all),
+		about: failed ? `${failed} of ${all}` : "none failed",
+		series: [{
+			kind: "bar",
+			look: "bad",
+			values: found.buckets.map((one) => one.requests ? one.failed / one.requests : 0)
+		}],
+		tip: tip(found, (one) => `${percent(one.failed, one.requests)} (${one.failed} of ${one.requests})`)
+	};
+}
+function latency(found) {
+	const { p50, p95 } = found.whole;
+	return {
+		value: p50 === null ? "–" : duration(p50),
+		about: p95 === null ? "" : `median · p95 ${duration(p95)}`,
+		series: [{
+			kind: "line",
+			look: "p95",
+			values: found.buckets.map((one) => one.p95)
+		}, {
+			kind: "line",
+			look: "p50",
+			values: found.buckets.map((one) => one.p50)
+		}],
+		tip: tip(found, (one) => one.p50 === null ? "nothing answered" : `median ${duration(one.p50)}, p95 ${duration(one.p95 ?? 0)}`),
+		none: p50 === null ? "nothing answered yet" : void 0
+	};
+}
+function cost(found) {
+	return {
+		value: money(found.whole.cost),
+		about: found.whole.requests ? `${money(found.whole.cost / found.whole.requests)} each` : "",
+		series: [{
+			kind: "bar",
+			look: "spent",
+			values: found.buckets.map((one) => one.cost)
+		}],
+		tip: tip(found, (one) => money(one.cost)),
+		none: found.whole.cost === 0 ? "no prices known" : void 0
+	};
+}
+function cache(found) {
+	const { hits, looked } = found.whole;
+	return {
+		value: looked ? percent(hits, looked) : "–",
+		about: looked ? `${hits} of ${looked}` : "",
+		series: [{
+			kind: "bar",
+			look: "hit",
+			values: found.buckets.map((one) => one.looked ? one.hits / one.looked : 0)
+		}],
+		tip: tip(found, (one) => `${percent(one.hits, one.looked)} (${one.hits} of ${one.looked})`),
+		none: looked ? void 0 : "the cache is off"
+	};
+}
 //#endregion
 //#region src/live/connected.ts
-var EVERY$1 = 5e3;
+var EVERY$2 = 5e3;
 var SOON = 400;
 var Connections = class {
 	element = element("div", {
@@ -2165,7 +2883,7 @@ var Connections = class {
 	start() {
 		clearInterval(this.#timer);
 		this.#ask();
-		this.#timer = setInterval(() => void this.#ask(), EVERY$1);
+		this.#timer = setInterval(() => void this.#ask(), EVERY$2);
 	}
 	stop() {
 		clearInterval(this.#timer);
@@ -2190,7 +2908,12 @@ var Connections = class {
 	#draw(told) {
 		const chips = told.connections.map(chip);
 		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: set a key, such as ANTHROPIC_API_KEY") : null;
-		const note = told.connections.length > 0 && told.connections.every((one) => one.is_simulated) ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
+		const simulated = told.connections.filter((one) => one.is_simulated).length;
+		const label = simulated === told.connections.length ? "simulated" : `${simulated} simulated`;
+		const note = simulated ? element("span", {
+			class: "simulated",
+			title: "No keys of providers were found: simulators on this machine answer. Store one with: dragoman keys set PROVIDER"
+		}, label) : null;
 		const details = button("Details", () => void this.#details(), { class: "small" });
 		const providers = element("span", {
 			class: "chips",
@@ -2232,7 +2955,7 @@ function chip(connection) {
 	}, element("span", { class: "sr" }, `${STATES[found]}: `), connection.name, busy ? element("span", { class: "busy" }, String(busy)) : null);
 }
 function connectionTable(connections) {
-	return table([
+	return table$1([
 		"Provider",
 		"Speaks",
 		"Key",
@@ -2255,7 +2978,7 @@ function routeTable({ routes }) {
 		(one.fallback ?? []).join(", "),
 		settings(one)
 	]);
-	return [element("h3", {}, "Routes"), table([
+	return [element("h3", {}, "Routes"), table$1([
 		"Route",
 		"To",
 		"Else",
@@ -2263,7 +2986,7 @@ function routeTable({ routes }) {
 	], rows)];
 }
 /** The first cell of a row is its name. */
-function table(columns, rows) {
+function table$1(columns, rows) {
 	const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)));
 	const body = rows.map(([name = "", ...rest]) => element("tr", {}, element("th", { scope: "row" }, name), ...rest.map((cell) => element("td", {}, cell))));
 	return element("div", { class: "facts-table" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
@@ -2288,102 +3011,191 @@ function clients(told) {
 	return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), element("div", { class: "picks" }, ...names), shown);
 }
 //#endregion
-//#region src/live/feed.ts
-var MOST = 1e3;
-var Feed = class {
-	#known = /* @__PURE__ */ new Map();
-	#waiting = /* @__PURE__ */ new Map();
-	#words = [];
-	#isPaused = false;
-	#rows = null;
-	/** Everything there is, from the server's side: after a break in the connection too. */
-	replace(summaries) {
-		this.#waiting.clear();
-		this.#known = new Map(summaries.toReversed().map((one) => [one.id, one]));
-		this.#rows = null;
+//#region src/live/filters.ts
+var COLUMNS = [
+	[
+		"at",
+		"time",
+		"Time"
+	],
+	[
+		"status",
+		"status-column",
+		"Status"
+	],
+	[
+		"pair",
+		"pair",
+		"Client → upstream"
+	],
+	[
+		"model",
+		"model",
+		"Model"
+	],
+	[
+		"key",
+		"key",
+		"Key"
+	],
+	[
+		"tokens",
+		"tokens",
+		"Tokens"
+	],
+	[
+		"cost",
+		"cost",
+		"Cost"
+	],
+	[
+		"first",
+		"first",
+		"First byte"
+	],
+	[
+		"duration",
+		"duration",
+		"Latency"
+	],
+	[
+		"lost",
+		"lost",
+		"Lost"
+	]
+];
+var UPWARDS = /* @__PURE__ */ new Set([
+	"pair",
+	"model",
+	"key"
+]);
+var OUTCOMES = [
+	["good", "Answered"],
+	["failed", "Failed"],
+	["running", "Under way"],
+	["lossy", "With losses"]
+];
+var direction = ({ by, isDescending }) => {
+	if (by === "at") return isDescending ? "newest first" : "oldest first";
+	if (UPWARDS.has(by)) return isDescending ? "from Z to A" : "from A to Z";
+	return isDescending ? "largest first" : "smallest first";
+};
+/** The heads of the columns: pressing one sorts by it, pressing it again the other way. */
+var Headings = class {
+	element = element("div", {
+		class: "columns",
+		role: "group",
+		"aria-label": "Sort by"
+	});
+	#feed;
+	#buttons;
+	constructor(feed, changed) {
+		this.#feed = feed;
+		this.#buttons = COLUMNS.map(([by, name, label]) => {
+			const press = () => {
+				const { order } = feed;
+				feed.sort({
+					by,
+					isDescending: order.by === by ? !order.isDescending : !UPWARDS.has(by)
+				});
+				changed();
+			};
+			return button(label, press, { class: name });
+		});
+		this.element.append(...this.#buttons);
+		this.show();
 	}
-	change(summaries) {
-		for (const one of summaries) (this.#isPaused && !this.#known.has(one.id) ? this.#waiting : this.#known).set(one.id, one);
-		trim(this.#known);
-		trim(this.#waiting);
-		this.#rows = null;
-	}
-	get isPaused() {
-		return this.#isPaused;
-	}
-	pause(isPaused) {
-		this.#isPaused = isPaused;
-		if (isPaused) return;
-		for (const [id, one] of this.#waiting) this.#known.set(id, one);
-		this.#waiting.clear();
-		trim(this.#known);
-		this.#rows = null;
-	}
-	get waiting() {
-		return this.#waiting.size;
-	}
-	filter(text) {
-		this.#words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
-		this.#rows = null;
-	}
-	get rows() {
-		this.#rows ??= [...this.#known.values()].filter((one) => fits(one, this.#words)).reverse().sort((one, other) => other.at - one.at);
-		return this.#rows;
-	}
-	get size() {
-		return this.#known.size;
-	}
-	find(id) {
-		return this.#known.get(id);
-	}
-	get counts() {
-		let underWay = 0;
-		let failed = 0;
-		for (const one of this.#known.values()) {
-			if (one.phase !== "ended") underWay += 1;
-			if (hasFailed(one)) failed += 1;
-		}
-		return {
-			all: this.#known.size,
-			underWay,
-			failed
-		};
+	show() {
+		const { order } = this.#feed;
+		COLUMNS.forEach(([by, , label], place) => {
+			const found = this.#buttons[place];
+			const isIt = order.by === by;
+			found?.setAttribute("aria-pressed", String(isIt));
+			found?.setAttribute("title", isIt ? `Sorted by ${label.toLowerCase()}, ${direction(order)}` : `Sort by ${label.toLowerCase()}`);
+			if (found !== void 0) found.dataset["order"] = isIt ? order.isDescending ? "down" : "up" : "";
+		});
 	}
 };
-var hasFailed = (one) => one.failure !== void 0 && one.failure !== "";
-function trim(known) {
-	for (const id of known.keys()) {
-		if (known.size <= MOST) break;
-		known.delete(id);
+/** Choices beside the words: an outcome, a model, a key; and on a phone, where there are no heads, the order. */
+var Filters = class {
+	elements;
+	#feed;
+	#outcome = choice$1("Outcome", "Any outcome", OUTCOMES);
+	#model = choice$1("Model", "Any model");
+	#key = choice$1("Key", "Any key");
+	#order = choice$1("Order", "", COLUMNS.map(([by, , label]) => [by, `By ${label.toLowerCase()}`]));
+	#offered = "";
+	constructor(feed, changed) {
+		this.#feed = feed;
+		this.elements = [
+			this.#outcome,
+			this.#model,
+			this.#key,
+			this.#order
+		];
+		this.#order.classList.add("order");
+		const apply = () => {
+			feed.only({
+				outcome: this.#outcome.value || void 0,
+				model: this.#model.value || void 0,
+				key: this.#key.value || void 0
+			});
+			changed();
+		};
+		for (const one of [
+			this.#outcome,
+			this.#model,
+			this.#key
+		]) one.addEventListener("change", apply);
+		this.#order.addEventListener("change", () => {
+			const by = this.#order.value;
+			feed.sort({
+				by,
+				isDescending: !UPWARDS.has(by)
+			});
+			changed();
+		});
 	}
+	/** What has been seen can be chosen. */
+	offer() {
+		const { models, keys } = this.#feed.choices;
+		const offered = JSON.stringify([models, keys]);
+		this.#order.value = this.#feed.order.by;
+		if (offered === this.#offered) return;
+		this.#offered = offered;
+		refill(this.#model, models);
+		refill(this.#key, keys);
+		this.#model.hidden = models.length < 2;
+		this.#key.hidden = keys.length === 0;
+	}
+	reset() {
+		for (const one of [
+			this.#outcome,
+			this.#model,
+			this.#key
+		]) one.value = "";
+		this.#feed.only({});
+		this.#feed.sort(NEWEST);
+	}
+};
+function choice$1(label, any, options = []) {
+	const first = any === "" ? [] : [element("option", { value: "" }, any)];
+	return element("select", {
+		class: "choice",
+		"aria-label": label
+	}, ...first, ...options.map(([value, words]) => element("option", { value }, words)));
 }
-/** All words have to be in it somewhere; `error`, `loss` and `stream` are found where there is one. */
-function fits(one, words) {
-	if (words.length === 0) return true;
-	const text = [
-		one.id,
-		one.client,
-		one.format,
-		formatName(one.client),
-		formatName(one.format ?? ""),
-		one.model,
-		one.target,
-		one.upstream,
-		one.key,
-		one.status,
-		one.failure,
-		one.error,
-		one.operation,
-		hasFailed(one) ? "error failed" : "",
-		one.losses ? "loss losses" : "",
-		one.stream ? "stream" : "",
-		one.phase
-	].join(" ").toLowerCase();
-	return words.every((word) => text.includes(word));
+function refill(select, values) {
+	const chosen = select.value;
+	const [first] = select.options;
+	select.replaceChildren(...first === void 0 ? [] : [first], ...values.map((value) => element("option", { value }, value)));
+	select.value = values.includes(chosen) ? chosen : "";
 }
 //#endregion
 //#region src/live/list.ts
 var ROW = 38;
+var TALL = 58;
+var NARROW = 672;
 var AROUND = 8;
 var List = class {
 	element;
@@ -2396,6 +3208,7 @@ var List = class {
 	#shown = /* @__PURE__ */ new Map();
 	#cursor = null;
 	#isDue = false;
+	#height = ROW;
 	constructor(open) {
 		this.#open = open;
 		this.element = element("div", {
@@ -2406,15 +3219,25 @@ var List = class {
 		}, this.#inner);
 		this.element.addEventListener("scroll", () => this.#soon());
 		this.element.addEventListener("click", (event) => this.#clicked(event));
-		new ResizeObserver(() => this.#soon()).observe(this.element);
+		new ResizeObserver(() => this.#resized()).observe(this.element);
 	}
 	show(rows) {
 		const before = this.#rows;
 		this.#rows = rows;
-		const first = before[Math.floor(this.element.scrollTop / ROW)];
-		if (this.element.scrollTop >= ROW && first !== void 0) {
+		const first = before[Math.floor(this.element.scrollTop / this.#height)];
+		if (this.element.scrollTop >= this.#height && first !== void 0) {
 			const moved = rows.findIndex((one) => one.id === first.id) - before.indexOf(first);
-			if (moved > 0) this.element.scrollTop += moved * ROW;
+			if (moved > 0) this.element.scrollTop += moved * this.#height;
+		}
+		this.#soon();
+	}
+	#resized() {
+		const height = this.element.clientWidth <= NARROW ? TALL : ROW;
+		if (height !== this.#height) {
+			const first = this.element.scrollTop / this.#height;
+			this.#height = height;
+			for (const row of this.#shown.values()) row.place = -1;
+			this.element.scrollTop = first * height;
 		}
 		this.#soon();
 	}
@@ -2425,9 +3248,9 @@ var List = class {
 		this.#cursor = id;
 		const place = this.#rows.findIndex((one) => one.id === id);
 		if (place >= 0) {
-			const top = place * ROW;
+			const top = place * this.#height;
 			if (top < this.element.scrollTop) this.element.scrollTop = top;
-			else if (top + ROW > this.element.scrollTop + this.element.clientHeight) this.element.scrollTop = top + ROW - this.element.clientHeight;
+			else if (top + this.#height > this.element.scrollTop + this.element.clientHeight) this.element.scrollTop = top + this.#height - this.element.clientHeight;
 		}
 		this.#soon();
 	}
@@ -2472,7 +3295,7 @@ var List = class {
 	#put(row, place) {
 		const [total, isChosen] = [this.#rows.length, row.summary.id === this.#cursor];
 		if (row.place !== place) {
-			row.element.style.transform = `translateY(${place * ROW}px)`;
+			row.element.style.transform = `translateY(${place * this.#height}px)`;
 			row.element.setAttribute("aria-posinset", String(place + 1));
 		}
 		if (row.total !== total) row.element.setAttribute("aria-setsize", String(total));
@@ -2484,8 +3307,8 @@ var List = class {
 		});
 	}
 	#draw() {
-		const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - AROUND);
-		const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / ROW) + AROUND);
+		const first = Math.max(0, Math.floor(this.element.scrollTop / this.#height) - AROUND);
+		const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / this.#height) + AROUND);
 		const shown = /* @__PURE__ */ new Map();
 		for (let place = first; place < last; place += 1) {
 			const summary = this.#rows[place];
@@ -2497,7 +3320,7 @@ var List = class {
 		}
 		for (const [id, row] of this.#shown) if (!shown.has(id)) row.element.remove();
 		this.#shown = shown;
-		this.#inner.style.height = `${this.#rows.length * ROW}px`;
+		this.#inner.style.height = `${this.#rows.length * this.#height}px`;
 		if (this.#cursor !== null && shown.has(this.#cursor)) this.element.setAttribute("aria-activedescendant", `row-${this.#cursor}`);
 		else this.element.removeAttribute("aria-activedescendant");
 	}
@@ -2507,14 +3330,24 @@ function fill(row, summary) {
 	const { tokens } = summary;
 	row.dataset["phase"] = summary.phase;
 	row.dataset["new"] = String(Date.now() - summary.at < 2e3);
-	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, ...pair(summary)), element("span", { class: "model" }, summary.model ?? "", ...marks(summary)), cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
+	row.classList.toggle("has-failed", hasFailed(summary));
+	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, ...pair(summary)), element("span", { class: "model" }, element("span", { class: "name" }, summary.model ?? ""), ...marks(summary), errorOf(summary)), cell("key", summary.key ?? "", " key"), cell("tokens", tokens ? `${amount(tokens.input)} → ${amount(tokens.output)}` : "", " tokens"), cell("cost", money(summary.cost), " cost"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
+}
+/** Why it failed, where one looks first. */
+function errorOf(summary) {
+	if (!hasFailed(summary)) return null;
+	const words = summary.error || summary.failure?.replaceAll("_", " ") || "";
+	return element("span", {
+		class: "error",
+		title: words
+	}, words);
 }
 /** What the head of its column tells those who see it stands in the row itself for those who hear it. */
 function cell(name, shown, meaning) {
 	return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
 /** What is special about it, behind the model. */
-function marks({ stream, operation, attempts = 0, failure }) {
+function marks({ stream, operation, attempts = 0, cache }) {
 	return [
 		stream === true && element("span", {
 			class: "streams",
@@ -2522,7 +3355,7 @@ function marks({ stream, operation, attempts = 0, failure }) {
 		}, "≋"),
 		operation === "count" && element("span", { class: "mark" }, "counts tokens"),
 		attempts > 1 && element("span", { class: "mark" }, `${attempts} attempts`),
-		Boolean(failure) && element("span", { class: "mark failed" }, failure?.replaceAll("_", " "))
+		cache === "hit" && element("span", { class: "mark cached" }, "cached")
 	].filter((one) => one !== false);
 }
 /** The client's format, and the upstream's where one was asked. */
@@ -2585,8 +3418,9 @@ var WORDS$1 = {
 };
 /** How many there are, without what is mere bookkeeping. */
 var lossCount = (losses) => losses.filter((loss) => loss.severity !== "noted").length;
-/** `choose` shows the place; whether it is exactly there. */
-function lossList(losses, choose) {
+/** `choose` shows the place; whether it is exactly there. `failure` stands where there is no answer that could have lost anything. */
+function lossList(losses, choose, failure = "") {
+	if (losses.length === 0 && failure !== "") return element("p", { class: "lost-all" }, failure);
 	if (losses.length === 0) return element("p", { class: "nothing-lost" }, "Nothing was lost.");
 	const list = element("ul", { class: "loss-list" });
 	for (const loss of losses) {
@@ -2648,14 +3482,35 @@ function meantPane(meant, title = "Intermediate format") {
 		none: problem ? "" : "nothing to decode"
 	}, meant?.text ?? null, [note]);
 }
-function lossPane(losses, choose) {
+function lossPane(losses, choose, failure = "") {
 	const number = lossCount(losses);
 	const count = number ? element("span", { class: "tally" }, String(number)) : null;
 	return element("section", {
 		class: "pane losses-pane",
 		"aria-label": "Losses"
-	}, element("div", { class: "pane-head" }, element("h3", {}, "Losses"), count), lossList(losses, choose));
+	}, element("div", { class: "pane-head" }, element("h3", {}, "Losses"), count), lossList(losses, choose, failure));
 }
+/** Side by side; where there is no room, one at a time, chosen above. */
+var Panes = class {
+	element;
+	#panes;
+	#picks;
+	constructor(panes) {
+		this.#panes = panes.map(([, pane]) => pane);
+		this.#picks = panes.map(([label], place) => button(label, () => this.show(place), { "aria-pressed": "false" }));
+		const picks = element("div", {
+			class: "pane-picks",
+			role: "group",
+			"aria-label": "Views"
+		}, ...this.#picks);
+		this.element = element("div", { class: "panes" }, picks, ...this.#panes);
+		this.show(0);
+	}
+	show(place) {
+		this.#panes.forEach((pane, index) => pane.classList.toggle("picked", index === place));
+		this.#picks.forEach((pick, index) => pick.setAttribute("aria-pressed", String(index === place)));
+	}
+};
 function headerTable(headers) {
 	const entries = Object.entries(headers ?? {});
 	if (entries.length === 0) return null;
@@ -2916,10 +3771,11 @@ var Detail = class {
 			summary.first_byte === void 0 ? "" : `first byte ${duration(summary.first_byte)}`,
 			summary.duration === void 0 ? "" : `whole ${duration(summary.duration)}`,
 			summary.tokens ? `${summary.tokens.input} tokens in, ${summary.tokens.output} out` : "",
-			summary.cost === void 0 ? "" : `cost ${summary.cost.toFixed(6)}`,
+			summary.cost === void 0 ? "" : `cost ${money(summary.cost)}`,
+			summary.cache === void 0 ? "" : `cache ${summary.cache}`,
 			summary.key ? `key ${summary.key}` : ""
 		];
-		const buttons = element("div", { class: "row actions" }, button("Copy as curl", () => this.copyCurl()), button("Open in playground", () => this.toPlayground()), this.#closing());
+		const buttons = element("div", { class: "row detail-actions" }, button("Copy as curl", () => this.copyCurl()), button("Open in playground", () => this.toPlayground()), this.#closing());
 		const error = summary.error ? element("p", { class: "problem" }, `${summary.failure}: ${summary.error}`) : null;
 		return element("div", { class: "detail-head" }, title, buttons, element("p", { class: "facts" }, ...facts.filter((one) => one).map((one) => element("span", {}, one))), error);
 	}
@@ -2971,9 +3827,18 @@ var Detail = class {
 			headers: opened.client.headers,
 			none: "its body was not looked at"
 		}, opened.client.body);
-		const losses = lossPane(opened.losses, (loss) => client.view?.reveal(loss.path) ?? false);
-		const panes = element("div", { class: "panes" }, client.element, meantPane(opened.meant).element, upstreamPane(attempt), losses);
-		return element("div", { class: "way" }, this.#attempts(opened), panes);
+		const reveal = (loss) => {
+			panes.show(0);
+			return client.view?.reveal(loss.path) ?? false;
+		};
+		const losses = lossPane(opened.losses, reveal, failureThere(opened));
+		const panes = new Panes([
+			["Client", client.element],
+			["Meaning", meantPane(opened.meant).element],
+			["Upstream", upstreamPane(attempt)],
+			[lossLabel(opened.losses), losses]
+		]);
+		return element("div", { class: "way" }, this.#attempts(opened), panes.element);
 	}
 	/** Which of several attempts is shown. One that went well needs no words. */
 	#attempts(opened) {
@@ -3013,10 +3878,17 @@ function looksSame(before, now, tab) {
 	};
 	return JSON.stringify(sum[tab](before)) === JSON.stringify(sum[tab](now));
 }
+var lossLabel = (losses) => lossCount(losses) ? `Losses (${lossCount(losses)})` : "Losses";
+var reasonOf = ({ error, failure }) => error || failure?.replaceAll("_", " ") || "no reason is known";
+/** A request that failed is not praised for what its translation kept. */
+function failureThere({ summary, attempts }) {
+	if (!hasFailed(summary)) return "";
+	return `${attempts.length === 0 ? "No upstream was asked" : "The translation dropped nothing, but the request failed"}: ${reasonOf(summary)}`;
+}
 function upstreamPane(attempt) {
 	if (attempt === void 0) return bodyPane({
 		title: "Upstream was told",
-		none: "nobody was asked"
+		none: "No upstream was asked."
 	}, null).element;
 	const about = element("span", {}, attempt.is_same ? element("span", {
 		class: "same",
@@ -3045,8 +3917,19 @@ function back(opened) {
 		format: summary.client,
 		none: "nothing yet"
 	}, answer.sent);
-	const losses = lossPane(opened.losses_back, (loss) => meant.view?.reveal(loss.path) ?? false);
-	return element("div", { class: "way" }, element("div", { class: "panes" }, received.element, meant.element, sent.element, losses));
+	const reveal = (loss) => {
+		panes.show(1);
+		return meant.view?.reveal(loss.path) ?? false;
+	};
+	const failure = hasFailed(summary) ? `The request failed, so there is no answer: ${reasonOf(summary)}` : "";
+	const losses = lossPane(opened.losses_back, reveal, failure);
+	const panes = new Panes([
+		["Upstream", received.element],
+		["Meaning", meant.element],
+		["Client", sent.element],
+		[lossLabel(opened.losses_back), losses]
+	]);
+	return element("div", { class: "way" }, panes.element);
 }
 //#endregion
 //#region src/live/index.ts
@@ -3068,6 +3951,9 @@ var Live = class {
 	];
 	#feed = new Feed();
 	#list = new List((id) => this.#go(id));
+	#charts = new Charts(() => this.#feed.rows);
+	#headings = new Headings(this.#feed, () => this.#draw());
+	#filters = new Filters(this.#feed, () => this.#draw());
 	#detail = new Detail(() => this.#go(null));
 	#connections = new Connections((told) => this.#clients.replaceChildren(clients(told)));
 	#clients = element("div", {});
@@ -3097,18 +3983,19 @@ var Live = class {
 			this.#feed.filter(this.#filter.value);
 			this.#draw();
 		});
-		const tools = element("div", { class: "tools" }, this.#filter, this.#pause, this.#counts);
+		const tools = element("div", { class: "tools" }, this.#filter, ...this.#filters.elements, this.#pause, this.#counts);
 		const both = element("div", { class: "both" }, element("section", {
 			class: "feed",
 			"aria-label": "Requests"
-		}, columns(), this.#list.element, this.#empty), this.#detail.element);
-		root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, tools, both);
+		}, this.#headings.element, this.#list.element, this.#empty), this.#detail.element);
+		root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, this.#charts.element, tools, both);
 		document.addEventListener("keydown", (event) => this.#pressed(event));
 	}
 	enter(route) {
 		this.#isShown = true;
 		if (this.#source === null) this.#listen();
 		this.#connections.start();
+		this.#charts.start();
 		this.#open(route.rest[0] ?? null);
 	}
 	leave() {
@@ -3116,6 +4003,7 @@ var Live = class {
 		this.#source?.close();
 		this.#source = null;
 		this.#connections.stop();
+		this.#charts.stop();
 	}
 	#listen() {
 		this.#source = listen("/live/feed", {
@@ -3137,6 +4025,10 @@ var Live = class {
 		const { rows, waiting } = this.#feed;
 		const { all, underWay, failed } = this.#feed.counts;
 		this.#list.show(rows);
+		this.#filters.offer();
+		this.#headings.show();
+		this.#root?.classList.toggle("keyed", this.#feed.choices.keys.length > 0);
+		this.#root?.classList.toggle("used", all > 0);
 		const words = [
 			`${rows.length === all ? "" : `${rows.length} of `}${counted(all, "request")}`,
 			underWay ? `${underWay} under way` : "",
@@ -3153,8 +4045,14 @@ var Live = class {
 		const shown = all > 0 ? "filtered" : "first";
 		if (this.#empty.dataset["shown"] === shown) return;
 		this.#empty.dataset["shown"] = shown;
-		if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter."));
+		if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter. "), button("Show all", () => this.#reset()));
 		else this.#empty.replaceChildren(element("h2", {}, "Nothing has been asked yet"), element("p", { class: "soft" }, FIRST_WORDS), element("p", {}, "Or ask from here: ", element("a", { href: address("chat") }, "the chat"), " puts one question to several models, through this gateway."), this.#clients);
+	}
+	#reset() {
+		this.#filter.value = "";
+		this.#feed.filter("");
+		this.#filters.reset();
+		this.#draw();
 	}
 	#hold() {
 		this.#feed.pause(!this.#feed.isPaused);
@@ -3229,21 +4127,6 @@ var Live = class {
 		else this.#go(next);
 	}
 };
-function columns() {
-	return element("div", {
-		class: "columns",
-		"aria-hidden": "true"
-	}, ...[
-		["time", "Time"],
-		["status-column", "Status"],
-		["pair", "Client → upstream"],
-		["model", "Model"],
-		["tokens", "Tokens"],
-		["first", "First byte"],
-		["duration", "Whole"],
-		["lost", "Lost"]
-	].map(([name, label]) => element("span", { class: name }, label)));
-}
 var live = new Live();
 //#endregion
 //#region src/playground/description.ts
@@ -3454,22 +4337,27 @@ var STREAM = [
 var EXAMPLES = [
 	{
 		label: "Tool calls (OpenAI Chat)",
+		about: "Two parallel calls, one of which failed, and settings that others lack",
 		text: pretty(TOOL_CALL)
 	},
 	{
 		label: "Pictures (Anthropic Messages)",
+		about: "One inline, one by address, and a cache mark",
 		text: pretty(PICTURE)
 	},
 	{
 		label: "Reasoning with a signature (Gemini)",
+		about: "A thought, a signed call and its result",
 		text: pretty(REASONING)
 	},
 	{
 		label: "A stream (OpenAI Chat)",
+		about: "Recorded events become those of another API",
 		text: STREAM
 	},
 	{
 		label: "An answer (Anthropic Messages)",
+		about: "Thinking, text, and how tokens are counted",
 		text: pretty({
 			id: "msg_1",
 			type: "message",
@@ -3495,6 +4383,7 @@ var EXAMPLES = [
 	},
 	{
 		label: "An error (Anthropic Messages)",
+		about: "A rate limit in the words of every API",
 		text: pretty({
 			type: "error",
 			error: {
@@ -3505,6 +4394,7 @@ var EXAMPLES = [
 	},
 	{
 		label: "A stored history (multi-llm-chat)",
+		about: "A conversation of a chat program becomes a request",
 		text: pretty([{
 			role: "user",
 			content: [{
@@ -3522,7 +4412,7 @@ var EXAMPLES = [
 ];
 //#endregion
 //#region src/playground/editor.ts
-var GROUPS$1 = {
+var GROUPS$2 = {
 	wire: "APIs",
 	record: "Stored histories",
 	compatible: "Compatible servers"
@@ -3557,9 +4447,9 @@ var Editor = class {
 		this.element = element("div", { class: "editor" }, element("div", { class: "row" }, this.#examples, this.#format, this.#kind), this.area);
 	}
 	offer(formats) {
-		for (const group of Object.keys(GROUPS$1)) {
+		for (const group of Object.keys(GROUPS$2)) {
 			const options = formats[group].map((name) => element("option", { value: name }, group === "wire" ? formatName(name) : name));
-			this.#format.append(element("optgroup", { label: GROUPS$1[group] }, ...options));
+			this.#format.append(element("optgroup", { label: GROUPS$2[group] }, ...options));
 		}
 	}
 	get given() {
@@ -3602,15 +4492,119 @@ var Editor = class {
 	}
 };
 //#endregion
+//#region src/playground/trial.ts
+var CHOSEN = "playground-model";
+var Trial = class {
+	element;
+	#actions;
+	#model = element("input", {
+		list: "trial-models",
+		placeholder: "provider/model",
+		"aria-label": "Model to send it to",
+		autocomplete: "off",
+		spellcheck: "false"
+	});
+	#offered = element("datalist", { id: "trial-models" });
+	#run;
+	#canSend = false;
+	constructor(actions) {
+		this.#actions = actions;
+		this.#run = button("Run", () => void this.run(), {
+			class: "primary",
+			title: "Send it to the model (Ctrl+Enter)",
+			disabled: true
+		});
+		this.element = element("div", {
+			class: "trial",
+			hidden: true
+		}, this.#model, this.#offered, this.#run);
+		this.#model.value = localStorage.getItem(CHOSEN) ?? "";
+		this.#model.addEventListener("input", () => this.#show());
+		this.#model.addEventListener("keydown", (event) => {
+			if (event.key === "Enter") this.run();
+		});
+	}
+	async offer() {
+		const names = await call("GET", "/playground/models").catch(() => []);
+		this.element.hidden = names.length === 0;
+		this.#offered.replaceChildren(...names.map((value) => element("option", { value })));
+		if (this.#model.value === "") this.#model.value = names.find((one) => one.startsWith("anthropic/")) ?? names[0] ?? "";
+		this.#show();
+	}
+	/** Only a request can be sent. */
+	allow(canSend) {
+		this.#canSend = canSend;
+		this.#show();
+	}
+	#show() {
+		this.#run.disabled = !this.#canSend || this.#model.value.trim() === "" || this.#run.dataset["busy"] === "true";
+	}
+	async run() {
+		if (this.#run.disabled || this.element.hidden) return;
+		const model = this.#model.value.trim();
+		localStorage.setItem(CHOSEN, model);
+		this.#busy(true);
+		try {
+			const { text, format } = this.#actions.given();
+			this.#actions.ended(await call("POST", "/playground/run", {
+				text,
+				format,
+				model
+			}));
+		} catch (problem) {
+			this.#actions.ended(problem instanceof Problem ? problem.message : "the gateway does not answer");
+		} finally {
+			this.#busy(false);
+		}
+	}
+	#busy(isBusy) {
+		this.#run.dataset["busy"] = String(isBusy);
+		this.#run.textContent = isBusy ? "Running …" : "Run";
+		this.#show();
+	}
+};
+/** The answer of a model: what it says, what it cost, and what did not reach it. */
+function answered(tried, reveal) {
+	if (typeof tried === "string") return [element("p", {
+		class: "problem",
+		role: "alert"
+	}, tried)];
+	const facts = [
+		`${formatName(tried.source)} → ${formatName(tried.format)}`,
+		duration(tried.milliseconds),
+		tried.input === void 0 ? "" : `${tried.input} tokens in, ${tried.output ?? 0} out`,
+		money(tried.cost),
+		tried.finish ? `ended: ${tried.finish.replaceAll("_", " ")}` : ""
+	].filter((one) => one !== "");
+	const badge = tried.is_simulated ? element("span", { class: "simulated" }, "simulated") : null;
+	const link = tried.request ? element("a", { href: address("live", [tried.request]) }, "See the request") : null;
+	const head = element("div", { class: "about answered" }, element("b", {}, tried.model), badge, element("span", {}, facts.join(" · ")), element("span", { class: "space" }), link);
+	if (tried.error) return [head, element("p", {
+		class: "problem",
+		role: "alert"
+	}, tried.error)];
+	return [
+		head,
+		element("div", {
+			class: "said",
+			tabindex: 0,
+			role: "group",
+			"aria-label": "Answer"
+		}, tried.reasoning ? element("details", {}, element("summary", {}, "Reasoning"), element("p", {}, tried.reasoning)) : null, element("p", { class: "words" }, tried.text || (tried.calls?.length ? "" : "The model said nothing.")), ...(tried.calls ?? []).map((one) => element("p", { class: "call" }, element("b", {}, `→ ${one.name}`), " ", element("code", {}, JSON.stringify(one.arguments)))), tried.body ? element("details", {}, element("summary", {}, "As the provider wrote it"), view(tried.body, "Answer").element) : null),
+		element("div", { class: "lost" }, lossList(tried.losses ?? [], reveal))
+	];
+}
+//#endregion
 //#region src/playground/index.ts
 var PAUSE = 250;
-var GROUPS = [
+var GROUPS$1 = [
 	["wire", "APIs"],
 	["record", "Stored histories"],
 	["compatible", "Compatible servers"]
 ];
 var WORDS = "in words";
 var MEANT = "intermediate format";
+var ANSWER = "answer";
 var Playground = class {
 	name = "playground";
 	label = "Playground";
@@ -3618,7 +4612,7 @@ var Playground = class {
 		["j k", "Next, previous format"],
 		["e", "Write in the editor"],
 		["Esc", "Leave the editor"],
-		["Ctrl Enter", "Convert now"]
+		["Ctrl Enter", "Run it with the model"]
 	];
 	#editor = new Editor((isNow) => this.#soon(isNow ? 0 : PAUSE));
 	#told = element("p", {
@@ -3635,6 +4629,28 @@ var Playground = class {
 		class: "result",
 		role: "tabpanel"
 	});
+	#stale = element("p", {
+		class: "stale",
+		role: "status",
+		hidden: true
+	});
+	#samples = element("div", {
+		class: "samples",
+		hidden: true
+	});
+	#right = element("section", {
+		class: "right",
+		"aria-label": "In every format"
+	}, this.#choices, this.#panel, this.#stale, this.#samples);
+	#trial = new Trial({
+		given: () => this.#editor.given,
+		ended: (tried) => {
+			this.#tried = tried;
+			this.#chosen = ANSWER;
+			this.#draw();
+		}
+	});
+	#tried = null;
 	#understood = null;
 	#chosen = "anthropic-messages";
 	#timer;
@@ -3644,12 +4660,11 @@ var Playground = class {
 		const left = element("section", {
 			class: "left",
 			"aria-label": "What is given"
-		}, this.#editor.element, this.#told);
-		const right = element("section", {
-			class: "right",
-			"aria-label": "In every format"
-		}, this.#choices, this.#panel);
-		root.append(element("h1", { class: "sr" }, "Playground"), left, right);
+		}, this.#editor.element, this.#told, this.#trial.element);
+		this.#samples.append(...samples((text) => this.#editor.give(text)));
+		root.append(element("h1", { class: "sr" }, "Playground"), left, this.#right);
+		this.#empty();
+		this.#trial.offer();
 		document.addEventListener("keydown", (event) => this.#pressed(event));
 		await attempt(async () => this.#editor.offer(await call("GET", "/playground/formats")))();
 	}
@@ -3657,7 +4672,6 @@ var Playground = class {
 		this.#isShown = true;
 		const handed = taken();
 		if (handed !== null) this.#editor.give(handed.text, handed.format, handed.kind);
-		else if (this.#editor.area.value === "" && this.#understood === null) this.#editor.give(EXAMPLES[0]?.text ?? "");
 	}
 	leave() {
 		this.#isShown = false;
@@ -3669,6 +4683,10 @@ var Playground = class {
 	async #convert() {
 		this.#asked += 1;
 		const number = this.#asked;
+		if (this.#editor.given.text.trim() === "") {
+			this.#empty();
+			return;
+		}
 		try {
 			const understood = await call("POST", "/playground/crossings", this.#editor.given);
 			if (number === this.#asked) this.#show(understood);
@@ -3676,17 +4694,35 @@ var Playground = class {
 			if (number === this.#asked) this.#refuse(problem);
 		}
 	}
+	/** Nothing to convert: samples to begin with. */
+	#empty() {
+		this.#understood = null;
+		this.#tried = null;
+		this.#trial.allow(false);
+		this.#told.className = "told";
+		this.#told.replaceChildren("Paste something, or take a sample.");
+		this.#mark("empty");
+	}
+	/** What the right side is about: the input, an earlier input, or nothing yet. */
+	#mark(state) {
+		this.#samples.hidden = state !== "empty";
+		this.#choices.hidden = this.#panel.hidden = state === "empty";
+		this.#stale.hidden = state !== "stale";
+		this.#right.classList.toggle("is-stale", state === "stale");
+		this.#stale.textContent = "The input cannot be read right now. This is the result of the last one that could.";
+	}
 	#show(understood) {
 		this.#understood = understood;
+		this.#trial.allow(understood.kind === "request");
+		this.#mark("fresh");
 		const how = understood.is_detected ? "found by looking" : "as you said";
 		this.#told.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
 		this.#told.className = "told";
 		this.#draw();
 	}
 	#refuse(problem) {
-		this.#understood = null;
-		this.#choices.replaceChildren();
-		this.#panel.replaceChildren();
+		this.#trial.allow(false);
+		this.#mark(this.#understood === null ? "empty" : "stale");
 		const words = problem instanceof Error ? problem.message : String(problem);
 		const refused = problem instanceof Problem ? problem.told : null;
 		const place = refused?.place ?? null;
@@ -3703,13 +4739,14 @@ var Playground = class {
 		const understood = this.#understood;
 		if (understood === null) return;
 		const known = [
+			...this.#tried === null ? [] : [ANSWER],
 			WORDS,
 			MEANT,
 			...understood.crossed.map((one) => one.format)
 		];
-		if (!known.includes(this.#chosen)) this.#chosen = known[2] ?? WORDS;
-		const groups = GROUPS.map(([group, label]) => [label, understood.crossed.filter((one) => one.group === group)]);
-		this.#choices.replaceChildren(this.#choice(WORDS, "In words", null), this.#choice(MEANT, "Intermediate format", null), ...groups.flatMap(([label, crossed]) => crossed.length === 0 ? [] : [element("p", {
+		if (!known.includes(this.#chosen)) this.#chosen = known.find((one) => one === "anthropic-messages") ?? known[2] ?? WORDS;
+		const groups = GROUPS$1.map(([group, label]) => [label, understood.crossed.filter((one) => one.group === group)]);
+		this.#choices.replaceChildren(...this.#tried === null ? [] : [this.#choice(ANSWER, "Answer", null)], this.#choice(WORDS, "In words", null), this.#choice(MEANT, "Intermediate format", null), ...groups.flatMap(([label, crossed]) => crossed.length === 0 ? [] : [element("p", {
 			class: "group",
 			role: "presentation"
 		}, label), ...crossed.map((one) => this.#choice(one.format, formatName(one.format), mark(one)))]));
@@ -3737,6 +4774,7 @@ var Playground = class {
 		tab?.scrollIntoView({ block: "nearest" });
 	}
 	#result(understood) {
+		if (this.#chosen === ANSWER) return this.#tried === null ? [] : answered(this.#tried, (loss) => this.#editor.reveal(loss.path));
 		if (this.#chosen === WORDS) return [described(understood.description)];
 		if (this.#chosen === MEANT) {
 			const { text, problem } = understood.meant;
@@ -3761,7 +4799,7 @@ var Playground = class {
 	}
 	#pressed(event) {
 		if (!this.#isShown || isOpen()) return;
-		if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#soon(0);
+		if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#trial.run();
 		if (event.key === "Escape" && event.target === this.#editor.area) this.#choices.querySelector("[aria-selected=true]")?.focus();
 		if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
 		const step = {
@@ -3783,6 +4821,19 @@ var Playground = class {
 		if (next !== void 0) this.#choose(next);
 	}
 };
+/** Something to begin with, each with what it shows. */
+function samples(take) {
+	const cards = EXAMPLES.map((example) => element("button", {
+		type: "button",
+		class: "sample",
+		onclick: () => take(example.text)
+	}, element("b", {}, example.label), element("span", { class: "soft" }, example.about)));
+	return [
+		element("h2", {}, "See what any API would make of it"),
+		element("p", { class: "soft" }, "A request, an answer, an error, a stream or a stored conversation is shown in every format, with what would be lost. A request can be sent to any model."),
+		element("div", { class: "sample-grid" }, ...cards)
+	];
+}
 /** How much is lost, at a glance. */
 function mark(crossed) {
 	if (crossed.problem !== void 0) return element("span", {
@@ -3812,12 +4863,215 @@ function toggle() {
 	root.dataset["theme"] = isDark() ? "light" : "dark";
 	localStorage.setItem(KEPT, root.dataset["theme"]);
 }
+var DAY = 864e5;
+var nameOf = (row, by) => by === "key" ? row.key || "no key" : row.model ? `${row.upstream}/${row.model}` : "not routed";
+var valueOf = (row, measure) => measure === "tokens" ? row.input + row.output : measure === "cost" ? row.cost : row.requests;
+/** Every day of the span, also those without any requests. */
+function days(count, now) {
+	return Array.from({ length: count }, (_, place) => (/* @__PURE__ */ new Date(now - (count - 1 - place) * DAY)).toISOString().slice(0, 10));
+}
+function course(rows, by, measure, span, most) {
+	const sums = /* @__PURE__ */ new Map();
+	for (const row of rows) {
+		const name = nameOf(row, by);
+		const held = sums.get(name) ?? /* @__PURE__ */ new Map();
+		held.set(row.day, (held.get(row.day) ?? 0) + valueOf(row, measure));
+		sums.set(name, held);
+	}
+	const all = [...sums].map(([name, held]) => ({
+		name,
+		values: span.map((day) => held.get(day) ?? 0),
+		total: [...held.values()].reduce((sum, one) => sum + one, 0)
+	}));
+	all.sort((one, other) => other.total - one.total || one.name.localeCompare(other.name));
+	if (all.length <= most) return {
+		days: span,
+		groups: all
+	};
+	const rest = all.slice(most - 1);
+	const others = {
+		name: `${rest.length} others`,
+		values: span.map((_, place) => rest.reduce((sum, one) => sum + (one.values[place] ?? 0), 0)),
+		total: rest.reduce((sum, one) => sum + one.total, 0)
+	};
+	return {
+		days: span,
+		groups: [...all.slice(0, most - 1), others]
+	};
+}
+/** One row for each key and model, the dearest first. */
+function table(rows) {
+	const sums = /* @__PURE__ */ new Map();
+	for (const row of rows) {
+		const name = `${row.key}\n${row.upstream}/${row.model}`;
+		const held = sums.get(name);
+		sums.set(name, held === void 0 ? {
+			...row,
+			day: ""
+		} : {
+			...held,
+			requests: held.requests + row.requests,
+			failed: held.failed + row.failed,
+			input: held.input + row.input,
+			output: held.output + row.output,
+			cost: held.cost + row.cost
+		});
+	}
+	return [...sums.values()].sort((one, other) => other.cost - one.cost || other.requests - one.requests);
+}
+function total(rows) {
+	const sum = (value) => rows.reduce((so, row) => so + value(row), 0);
+	return {
+		requests: sum((row) => row.requests),
+		failed: sum((row) => row.failed),
+		input: sum((row) => row.input),
+		output: sum((row) => row.output),
+		cost: sum((row) => row.cost)
+	};
+}
+//#endregion
+//#region src/usage/index.ts
+var EVERY$1 = 1e4;
+var MOST = 6;
+var SPANS = [
+	["1", "Today"],
+	["7", "7 days"],
+	["30", "30 days"],
+	["90", "90 days"]
+];
+var GROUPS = [["model", "By model"], ["key", "By key"]];
+var MEASURES = [
+	["cost", "Cost"],
+	["requests", "Requests"],
+	["tokens", "Tokens"]
+];
+var SHOWN = {
+	cost: (value) => money(value),
+	requests: (value) => amount(value),
+	tokens: (value) => `${amount(value)} tokens`
+};
+var UsagePlace = class {
+	name = "usage";
+	label = "Usage";
+	keys = [];
+	#span = choice("Time", SPANS, "7");
+	#group = choice("Group", GROUPS, "model");
+	#measure = choice("Measure", MEASURES, "cost");
+	#totals = element("div", { class: "totals" });
+	#chart = new Chart("Over time", "large");
+	#legend = element("ul", { class: "legend" });
+	#table = element("div", {
+		class: "facts-table",
+		tabindex: 0,
+		role: "region",
+		"aria-label": "By key and model"
+	});
+	#note = element("p", {
+		class: "soft note",
+		hidden: true
+	});
+	#usage = null;
+	#timer;
+	mount(root) {
+		const tools = element("div", { class: "row usage-tools" }, element("h1", {}, "Usage"), element("span", { class: "space" }), this.#span, this.#group, this.#measure);
+		root.append(element("div", { class: "usage-page" }, tools, this.#note, this.#totals, this.#chart.element, this.#legend, this.#table));
+		this.#span.addEventListener("change", () => void this.#load());
+		for (const one of [this.#group, this.#measure]) one.addEventListener("change", () => this.#draw());
+	}
+	enter() {
+		clearInterval(this.#timer);
+		this.#load();
+		this.#timer = setInterval(() => void this.#load(), EVERY$1);
+	}
+	leave() {
+		clearInterval(this.#timer);
+	}
+	#load = attempt(async () => {
+		this.#usage = await call("GET", `/live/usage?by=key,model,day&days=${this.#span.value}`);
+		this.#draw();
+	});
+	#draw() {
+		const usage = this.#usage;
+		if (usage === null) return;
+		const measure = this.#measure.value;
+		const found = course(usage.rows, this.#group.value, measure, days(Number(this.#span.value), Date.now()), MOST);
+		this.#note.hidden = usage.kept;
+		this.#note.textContent = "Only the last requests are counted: this gateway has no database. Set database under [server] in dragoman.toml to keep usage.";
+		this.#totals.replaceChildren(...totals(usage.rows));
+		this.#drawChart(found, measure);
+		this.#table.replaceChildren(...usage.rows.length === 0 ? [element("p", { class: "soft" }, "Nothing was used in this time.")] : [tableOf(usage.rows)]);
+	}
+	#drawChart({ days: span, groups }, measure) {
+		const shown = SHOWN[measure];
+		const sum = groups.reduce((so, one) => so + one.total, 0);
+		const named = (place) => groups.flatMap((one) => one.values[place] ? [`${one.name} ${shown(one.values[place] ?? 0)}`] : []).join("\n");
+		this.#chart.show({
+			value: shown(sum),
+			about: span.length === 1 ? span[0] ?? "" : `${span[0]} to ${span.at(-1)}`,
+			series: groups.map((one, place) => ({
+				kind: "bar",
+				look: `series-${place + 1}`,
+				values: one.values
+			})),
+			tip: (place) => `${span[place]}\n${named(place) || "nothing"}`,
+			none: sum === 0 ? measure === "cost" ? "no costs are known" : "nothing yet" : void 0
+		});
+		this.#legend.replaceChildren(...groups.map((one, place) => element("li", {}, element("span", {
+			class: `swatch series-${place + 1}`,
+			"aria-hidden": "true"
+		}), one.name, element("b", {}, shown(one.total)))));
+	}
+};
+function choice(label, options, chosen) {
+	return element("select", {
+		class: "choice",
+		"aria-label": label
+	}, ...options.map(([value, words]) => element("option", {
+		value,
+		selected: value === chosen
+	}, words)));
+}
+function totals(rows) {
+	const sum = total(rows);
+	const tile = (label, value, about = "") => element("div", { class: "total" }, element("span", { class: "label" }, label), element("b", {}, value), element("span", { class: "about" }, about));
+	return [
+		tile("Cost", money(sum.cost), sum.requests ? `${money(sum.cost / sum.requests)} each` : ""),
+		tile("Requests", amount(sum.requests)),
+		tile("Failed", percent(sum.failed, sum.requests), sum.failed ? `${amount(sum.failed)} requests` : ""),
+		tile("Tokens in", amount(sum.input)),
+		tile("Tokens out", amount(sum.output))
+	];
+}
+function tableOf(rows) {
+	const head = element("tr", {}, ...[
+		"Key",
+		"Model",
+		"Requests",
+		"Failed",
+		"Tokens in",
+		"Tokens out",
+		"Cost"
+	].map((name, place) => element("th", {
+		scope: "col",
+		class: place > 1 ? "number" : null
+	}, name)));
+	const body = table(rows).map((row) => element("tr", {}, element("th", { scope: "row" }, nameOf(row, "key")), element("td", {}, nameOf(row, "model")), ...[
+		amount(row.requests),
+		row.failed ? `${amount(row.failed)} (${percent(row.failed, row.requests)})` : "0",
+		amount(row.input),
+		amount(row.output),
+		money(row.cost)
+	].map((cell) => element("td", { class: "number" }, cell))));
+	return element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+}
 //#endregion
 //#region src/main.ts
 var EVERY = [
 	live,
 	chat,
-	playground
+	playground,
+	new UsagePlace(),
+	keys
 ];
 var CHORD = 1200;
 function navigation(places) {
