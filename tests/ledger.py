@@ -460,7 +460,11 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     # The page
     ("page-views", "A request is shown as the client sent it, as it was meant and as the upstream got it; and back."),
     ("page-feed", "Requests appear on the page as they happen, each change told once."),
-    ("page-losses", "A loss on the page leads to its place in the client's body."),
+    (
+        "page-list",
+        "Requests are listed with error, key, tokens, cost and latency; sorted, filtered, and charted.",
+    ),
+    ("page-losses", "A loss on the page leads to its place; a request that failed is never said to have lost nothing."),
     ("page-timeline", "A stream is shown over time, with the bytes that came and left at each moment."),
     ("page-own", "A user with a key sees the requests of that key alone, and not which keys the gateway has."),
     ("page-no-secrets", "Keys are taken out of what the page shows before it is held."),
@@ -469,13 +473,17 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("page-inert", "What models and clients say is shown as text, whatever it says."),
     ("page-keyboard", "Everything on the page can be done with the keyboard."),
     ("playground", "A body of any format is shown in every other, with its losses and in words; mistakes by place."),
+    ("playground-run", "A request in the playground is sent to any model, with answer, cost, time and losses."),
 )
 
 CHAT: tuple[tuple[str, str], ...] = (
     # The service
     ("mention", "A message goes to the models it names at its start, as whole words; `@all` names all."),
     ("mention-kept", "Models read the mention as well, and so know which turns were meant for others."),
-    ("memo", "A message without a mention is stored, sent to nobody and seen later, unless a default model is set."),
+    ("memo", "A memo is stored, sent to no model and seen later; other text goes to the default model."),
+    ("unknown-name", "A message for a name that no model has is not sent, and the nearest name is suggested."),
+    ("simulated", "Answers of simulators say so everywhere, and their conversations are stored apart."),
+    ("foreign-format", "A message can be sent in another API's format; the translation and its losses are shown."),
     ("all", "All models are asked at once, from the same snapshot; answers are stored in the models' order."),
     ("all-failure", "A model that fails or is not configured does not stop the others."),
     ("views", "Each model sees the user's turns and its own."),
@@ -555,9 +563,12 @@ CHAT: tuple[tuple[str, str], ...] = (
 WEB: tuple[tuple[str, str], ...] = (
     ("built", "The page that ships was built from its sources, and needs nothing but itself."),
     ("front", "Browsers find the page at `/`; clients of the gateway do not notice it."),
-    ("places", "One page has three places, reached by mouse and keyboard, and none forgets what was written in it."),
+    ("places", "One page has five places, reached by mouse and keyboard, and none forgets what was written in it."),
     ("accessible", "Nothing that axe-core knows of keeps anybody from using the page, in dark and light, on a phone."),
     ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the user's own key."),
+    ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the key of whoever asks."),
+    ("keys", "The administrator makes, replaces and revokes keys on the page; a key is shown once, others may not."),
+    ("usage", "Usage is shown by key and model over time, each key its own."),
     ("login-throttled", "After a wrong password the next attempts wait before their passwords are looked at."),
     ("login", "Where a gateway has keys, the page asks for one, or for a password, and forgets it with the key."),
 )

@@ -384,7 +384,7 @@ def test_while_answers_are_under_way_nothing_else_is_sent() -> None:
 
     async def run() -> None:
         turn = service.start("@gemini go")
-        with pytest.raises(Busy, match="gemini still answer"):
+        with pytest.raises(Busy, match="gemini is still answering: wait for it"):
             service.start("@gemini more")
         with pytest.raises(Busy):
             service.replace(Conversation())

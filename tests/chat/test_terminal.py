@@ -39,7 +39,7 @@ def ready(program: Program) -> None:
 
 SESSION = """\
 @all What is the weather in Paris?
-this is a memo
+/memo this is a memo
 /system Be brief.
 /model
 /model default claude
@@ -71,7 +71,8 @@ def test_a_whole_session_through_a_pipe(environment: dict[str, str]) -> None:
     assert out.count('-> get_weather {"city":"Paris"}') == 8  # four models, and once more when it is loaded
     assert out.count("<- get_weather Paris: 18 °C, light rain") == 8
     for words in (
-        "(a memo: stored, not sent to a model)",
+        "(a memo: stored, and sent to no model)",
+        "gemini (simulated): get_weather",
         "Be brief.",
         "without a mention: @claude",
         "@helper   local/none.gguf, 8,192 tokens",
@@ -156,7 +157,8 @@ def test_a_database_keeps_conversations_and_drafts_of_users_apart(environment: d
 
 
 MISTAKES = {
-    "@clade hello": "there is no @clade here",
+    "@clade hello": "No model is called @clade: did you mean @claude?",
+    "/memo": "what is to be remembered?",
     "/model default nobody": "no model called nobody",
     "/share maybe": "on or off?",
     "/history rename x": "is not saved",
@@ -205,20 +207,20 @@ def test_an_old_file_is_shown_with_its_tools_in_their_place(environment: dict[st
 
 @promise("chat:terminal", "chat:terminal-columns", "chat:terminal-input")
 def test_answers_stand_side_by_side_in_a_wide_terminal(environment: dict[str, str]) -> None:
-    with terminal(["chat", "--demo"], environment, columns=180) as program:
+    with terminal(["chat", "--demo"], environment, columns=150) as program:
         ready(program)
         program.type("@al\t")  # completed
         program.wait("@all ")
         program.type("weather in \\\nParis?\n")  # two lines
         shown = program.wait("> ")
         program.wait("says: Paris")
-        line = next(line for line in shown.splitlines() if "gemini" in line and "ollama" in line)
+        line = next(line for line in shown.splitlines() if "gemini simulated" in line and "ollama" in line)
         assert line.index("gemini") < line.index("chatgpt") < line.index("claude") < line.index("ollama")
         program.type("/history save wide\n")
         program.wait("saved as 'wide'")
         program.type("/exit\n")
         assert program.ended() == 0
-    entries = FileStore(environment["CHAT_HISTORY_DIR"], "me").load("wide").entries
+    entries = FileStore(environment["CHAT_HISTORY_DIR"], "me (demo)").load("wide").entries
     assert entries[0].text == "@all weather in \nParis?"
 
 

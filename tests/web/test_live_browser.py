@@ -82,7 +82,7 @@ def on_stage(address: str, work: Work, place: str = "live") -> None:
             tab(address) as page,
         ):
             await page.command("Page.navigate", url=f"{running.url}/#/{place}")
-            await page.until(WATCHING if place == "live" else "document.querySelector('.choice')")
+            await page.until(WATCHING if place == "live" else "document.querySelector('.sample')")
             await work(Stage(page, running.url, client, upstream))
             assert [one for one in page.problems if "422" not in one] == []
             assert await page.js("window.harmed === undefined")
@@ -120,7 +120,7 @@ def test_requests_appear_as_they_happen_and_one_opens_as_four_views(address: str
         assert await stage.text(".pane .marked") == '"top_k": 5'
         await stage.click("[role=tab]", "Answer")
         assert await page.js(titles) == ["Upstream answered", "Intermediate format", "Client got", "Losses"]
-        assert "Hello from the upstream." in await stage.text(".panes .pane:nth-child(3)")
+        assert "Hello from the upstream." in await stage.text(".panes .pane:nth-child(4)")
 
     on_stage(address, work)
 
@@ -246,9 +246,55 @@ def test_attempts_can_be_looked_at_one_by_one(address: str) -> None:
         await stage.click(".request")
         await page.until("document.querySelectorAll('.attempts li').length === 2")
         assert "503 overloaded" in await stage.text(".attempts")
-        assert "/v1/chat" in await stage.text(".panes .pane:nth-child(3)")
+        assert "/v1/chat" in await stage.text(".panes .pane:nth-child(4)")
         await stage.click(".attempts button", "broken")
-        assert "/broken/chat" in await stage.text(".panes .pane:nth-child(3)")
+        assert "/broken/chat" in await stage.text(".panes .pane:nth-child(4)")
+
+    on_stage(address, work)
+
+
+@promise("gateway:page-list")
+def test_columns_sort_filters_choose_and_charts_count(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        await stage.post("/v1/messages", MESSAGES)
+        await stage.post("/v1/messages", {**MESSAGES, "model": "nobody/small"})
+        await stage.post(GEMINI_PATH, GEMINI)
+        await page.until(f"{ROWS} === 3 && !document.querySelector('.status.busy')")
+        models = (
+            "[...document.querySelectorAll('.request')].sort((one, other) => one.ariaPosInSet - other.ariaPosInSet)"
+        )
+        models += ".map((one) => one.querySelector('.model .name').textContent)"
+        assert await page.js(models) == ["stub/large", "nobody/small", "stub/large"]
+        await stage.click(".columns button", "Model")
+        await page.until(f"JSON.stringify({models}) === JSON.stringify(['nobody/small', 'stub/large', 'stub/large'])")
+        assert "no provider is called 'nobody'" in await stage.text(".request.has-failed .error")
+        await page.js("document.querySelector('[aria-label=Outcome]').value = 'failed'")
+        await page.js("document.querySelector('[aria-label=Outcome]').dispatchEvent(new Event('change'))")
+        await page.until(f"{ROWS} === 1")
+        await page.js("document.querySelector('[aria-label=Outcome]').value = ''")
+        await page.js("document.querySelector('[aria-label=Outcome]').dispatchEvent(new Event('change'))")
+        await page.until("document.querySelector('.charts .value').textContent === '3'")
+        assert "33 %" in await stage.text(".charts figure:nth-child(2)")
+        await page.js("document.querySelector('.charts .plot').focus()")
+        await stage.key("ArrowLeft")
+        assert "request" in await stage.text(".charts .tip")
+
+    on_stage(address, work)
+
+
+@promise("gateway:page-losses")
+def test_a_request_that_failed_is_not_said_to_have_lost_nothing(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        await stage.post("/v1/messages", {**MESSAGES, "model": "nobody/small"})
+        await stage.click(".request")
+        await page.until("document.querySelectorAll('.panes .pane').length === 4")
+        assert "No upstream was asked" in await stage.text(".losses-pane")
+        await stage.key("2")
+        await page.until("document.querySelector('.tabs [aria-selected=true]').textContent === 'Answer'")
+        assert "there is no answer" in await stage.text(".losses-pane")
+        assert "Nothing was lost" not in await stage.text(".detail")
 
     on_stage(address, work)
 
@@ -292,7 +338,11 @@ def test_clients_of_every_family_are_told_apart(address: str) -> None:
 def test_the_playground_shows_a_body_in_every_format(address: str) -> None:
     async def work(stage: Stage) -> None:
         page = stage.page
-        names = await page.js("[...document.querySelectorAll('.choice')].map((one) => one.dataset.name)")
+        assert await page.js("document.querySelector('.right .choices').hidden")
+        await stage.picture("playground-empty")
+        await stage.click(".sample", "Tool calls")
+        await page.until("document.querySelector('.choices .choice')")
+        names = await page.js("[...document.querySelectorAll('.choices .choice')].map((one) => one.dataset.name)")
         for name in ("in words", "intermediate format", "gemini", "bedrock-converse", "universal", "groq"):
             assert name in names
         await stage.click(".loss", "$.seed")
@@ -322,12 +372,21 @@ def test_mistakes_are_shown_where_they_are(address: str) -> None:
         await page.js("document.querySelector('.given').select()")
         await page.command("Input.insertText", text='{"model": "m", "messages": [{"role": "user"}]}')
         await page.until("document.querySelector('.told.problem')")
+        assert not await page.js("document.querySelector('.samples').hidden")  # nothing was understood so far
         assert (await stage.text(".told code")) == "$.messages[0]"
         await stage.click(".told button")
         assert await page.js("document.querySelector('.given').selectionStart") == 28
         await page.js("document.querySelector('.given').select()")
         await page.command("Input.insertText", text=json.dumps(MESSAGES))
         await page.until("document.querySelector('.told b')?.textContent === 'Anthropic Messages request'")
+        await page.js("const given = document.querySelector('.given'); given.setSelectionRange(9, 9); given.focus()")
+        await page.command("Input.insertText", text='"')  # in the middle of typing
+        await page.until("document.querySelector('.right.is-stale')")
+        assert "last one that could" in await stage.text(".stale")
+        assert "get_weather" not in await stage.text(".result")
+        assert "sea" in await stage.text(".result")  # the last good result stays
+        await page.command("Input.dispatchKeyEvent", type="keyDown", key="Backspace", windowsVirtualKeyCode=8)
+        await page.until("!document.querySelector('.right.is-stale')")
         await stage.key("Escape")
         await stage.key("j")
         await page.until("document.activeElement.matches('.choice[aria-selected=true]')")
@@ -348,7 +407,13 @@ def test_a_request_is_taken_to_the_playground_and_works_on_a_phone(address: str)
         await stage.click(".request")
         await page.until("document.querySelectorAll('.panes .pane').length === 4")
         assert await page.js(fits)
-        await stage.click(".actions button", "Open in playground")
+        shown = "[...document.querySelectorAll('.panes .pane')].map((one) => one.offsetWidth > 300)"
+        assert await page.js(shown) == [True, False, False, False]  # one at a time, and each as wide as the phone
+        await stage.click(".pane-picks button", "Losses")
+        assert await page.js(shown) == [False, False, False, True]
+        await stage.click(".loss", "$.safetySettings")
+        assert await page.js(shown) == [True, False, False, False]  # where the loss is
+        await stage.click(".detail-actions button", "Open in playground")
         await page.until("document.querySelector('.told b')?.textContent === 'Gemini request'")
         assert json.loads(await page.js("document.querySelector('.given').value")) == GEMINI
         assert await page.js(fits)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from dragoman.chat.stores import FileStore
@@ -59,7 +60,7 @@ async def pressed(page: Page, *keys: str) -> None:
 def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_path: Path, address: str) -> None:
     async def work(page: Page, _: str) -> None:
         places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"
-        assert await page.js(places) == ["Live", "Chat", "Playground"]
+        assert await page.js(places) == ["Live", "Chat", "Playground", "Usage", "Keys"]
         assert await page.js("document.querySelector('#places [aria-current]').textContent") == "Live"
         await asyncio.sleep(0.1)
         await pressed(page, "g", "c")
@@ -77,7 +78,7 @@ def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_
         await pressed(page, "g", "p")
         await page.until("location.hash.startsWith('#/playground')")
         await page.size(390, 800, phone=True)
-        for place in ("live", "chat", "playground"):
+        for place in ("live", "chat", "playground", "usage", "keys"):
             await page.js(f"location.hash = '#/{place}'")
             await page.until(f"document.querySelector('.place.{place}:not([hidden])')")
             await asyncio.sleep(0.2)
@@ -145,16 +146,58 @@ def test_axe_finds_nothing_in_any_place(tmp_path: Path, address: str) -> None:
         await page.until("document.querySelectorAll('.panes .pane').length === 4")
         found += await _judged(page, "live, opened")
         await page.js("location.hash = '#/playground'")
-        await page.until("document.querySelector('.choice')")
-        found += await _judged(page, "playground")
+        await page.until("document.querySelector('.sample')")
+        found += await _judged(page, "playground, empty")
+        await page.js("document.querySelector('.sample').click()")
+        await page.until("!document.querySelector('.trial button').disabled")
+        await page.js("document.querySelector('.trial button').click()")
+        await page.until("document.querySelector('.answered')")
+        found += await _judged(page, "playground, answered")
+        await page.js("location.hash = '#/usage'")
+        await page.until("document.querySelector('.usage-page td')")
+        found += await _judged(page, "usage")
+        await page.js("location.hash = '#/keys'")
+        await page.until("document.querySelector('.keys-page .note:not([hidden])')")
+        found += await _judged(page, "keys, without a database")
         await page.size(390, 800, phone=True)
-        for place in ("live", "chat", "playground"):
+        for place in ("live", "chat", "playground", "usage", "keys"):
             await page.js(f"location.hash = '#/{place}'")
             await page.until(f"document.querySelector('.place.{place}:not([hidden])')")
             found += await _judged(page, f"{place} on a phone")
         assert found == [], "\n" + "\n".join(found)
 
     at_the_gateway(address, tmp_path, work)
+
+
+@promise("web:keys", "web:accessible")
+def test_the_administrator_makes_and_revokes_keys(tmp_path: Path, address: str) -> None:
+    config = f'[server]\ndatabase = "{tmp_path / "gateway.db"}"\n'
+
+    async def work(page: Page, url: str) -> None:
+        await page.js("location.hash = '#/keys'")
+        await page.until("document.querySelector('.keys-page .soft')")
+        await page.js("document.querySelector('.keys-page .primary').click()")
+        await page.until("document.querySelector('#dialog[open] [name=name]')")
+        assert "This is the first key" in await page.js("document.getElementById('dialog').textContent")
+        if AXE.is_file():
+            await page.js(AXE.read_text(encoding="utf-8"))
+            assert await _judged(page, "keys, new") == []
+        await page.js("document.querySelector('#dialog form').requestSubmit()")
+        await page.until("document.querySelector('#dialog .problem[role=alert]').textContent.includes('needs a name')")
+        await page.js("document.querySelector('[name=name]').value = 'alice'")
+        await page.js("document.querySelector('[name=budget]').value = '20'")
+        await page.js("document.querySelector('[name=models]').value = 'anthropic/*'")
+        await page.js("document.querySelector('#dialog form').requestSubmit()")
+        await page.until("document.querySelector('.the-key')")
+        key = await page.js("document.querySelector('.the-key').textContent")
+        async with aiohttp.ClientSession() as client:
+            asked = {"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hi"}]}
+            shown = {"authorization": f"Bearer {key}"}
+            async with client.post(f"{url}/v1/chat/completions", json=asked, headers=shown) as answer:
+                assert answer.status == 200
+        assert key not in await page.js("JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
+
+    at_the_gateway(address, tmp_path, work, config)
 
 
 @promise("web:login", "web:accessible")

@@ -1,4 +1,4 @@
-// Short words at the foot of the page, for what happened and for what went wrong.
+// Short words above the page, for what happened and for what went wrong.
 
 import { button, byId, element } from "./dom.ts";
 

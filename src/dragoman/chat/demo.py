@@ -37,6 +37,11 @@ def save_note(text: str) -> str:
 TOOLS: tuple[Tool, ...] = (get_weather, save_note)
 
 
+def demo_user(user: str) -> str:
+    """Under which name conversations with simulated models are stored: apart from real ones."""
+    return f"{user} (demo)"
+
+
 @contextmanager
 def simulated_models() -> Iterator[list[Participant]]:
     """Gemini, ChatGPT, Claude and a model of Ollama's, as `dragoman sim` plays them."""
@@ -48,6 +53,7 @@ def simulated_models() -> Iterator[list[Participant]]:
                 name,
                 model,
                 options={"base_url": simulator.url + _BASES.get(model.partition("/")[0], ""), "api_key": "demo"},
+                is_simulated=True,
             )
             for name, model in DEFAULTS.items()
         ]

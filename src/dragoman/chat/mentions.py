@@ -1,9 +1,10 @@
-"""Who is meant: a message that starts with `@name` goes to that model, `@all` to all, anything else is a memo."""
+"""Who is meant: a message that starts with `@name` goes to that model, `@all` to all, other text to the default."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 from msgspec import Struct
 
@@ -12,6 +13,16 @@ ALL = "all"
 # `@geminiこんにちは`, where no blank is usual, the name is `gemini`.
 _MENTION = re.compile(r"\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 _PUNCTUATION = ".-"
+
+
+class UnknownMention(ValueError):
+    """A message that starts with a name that no model has, most likely a slip."""
+
+    def __init__(self, name: str, models: Sequence[str]) -> None:
+        near = get_close_matches(name, [*models, ALL], 1)
+        names = ", ".join(f"@{one}" for one in (*models, ALL))
+        hint = f"did you mean @{near[0]}?" if near else f"there are {names}."
+        super().__init__(f"No model is called @{name}: {hint} Nothing was sent.")
 
 
 class Addressed(Struct, frozen=True):

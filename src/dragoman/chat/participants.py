@@ -34,6 +34,10 @@ class Participant(Struct, frozen=True, kw_only=True):
     """provider/model."""
     connect: Callable[[], Driver]
     window: int
+    is_simulated: bool = False
+    """A simulator answers, and no model: front ends say so."""
+    format: str = ""
+    """The wire format it is asked in, where that is not the one of its provider."""
 
     def __post_init__(self) -> None:
         if not is_a_name(self.name):
@@ -55,6 +59,7 @@ def participant(
     driver: Driver | None = None,
     window: int | None = None,
     options: Mapping[str, Any] | None = None,
+    is_simulated: bool = False,
 ) -> Participant:
     """A model by its name: through a driver that exists, or `provider/model` with the options of `connect`."""
     known = model or (driver.name if driver is not None else "")
@@ -64,6 +69,7 @@ def participant(
         model=known,
         connect=(lambda: driver) if driver is not None else (lambda: connect(known, **given)),
         window=window or window_of(name, known),
+        is_simulated=is_simulated,
     )
 
 

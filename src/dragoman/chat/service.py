@@ -30,7 +30,7 @@ from dragoman.chat.events import (
     TurnEnded,
 )
 from dragoman.chat.history import text_part
-from dragoman.chat.mentions import addressed
+from dragoman.chat.mentions import UnknownMention, addressed, stranger
 from dragoman.chat.participants import Participant
 from dragoman.chat.tokens import (
     DoesNotFit,
@@ -89,7 +89,7 @@ class ChatService:
         self.keeper = keeper
         self._permissions = Rules() if permissions is None else permissions
         self._always: set[str] = set()
-        self._drivers: dict[str, Driver] = {}
+        self._drivers: dict[tuple[str, str], Driver] = {}
         self._retired: list[Driver] = []
         self._live: dict[str, LiveAnswer] = {}
         self._asked: dict[str, tuple[PermissionAsked, asyncio.Future[bool]]] = {}
@@ -144,8 +144,8 @@ class ChatService:
     def set_participant(self, participant: Participant) -> None:
         """Another model under a name, or a further one; from the next question on."""
         self.participants[participant.name] = participant
-        if participant.name in self._drivers:  # it may be answering still
-            self._retired.append(self._drivers.pop(participant.name))
+        for key in [one for one in self._drivers if one[0] == participant.name]:  # it may be answering still
+            self._retired.append(self._drivers.pop(key))
         self._tell(Changed())
 
     def configure(self, **options: Any) -> None:
@@ -164,30 +164,51 @@ class ChatService:
 
     def _refuse_if_busy(self) -> None:
         if self._live:
-            raise Busy(f"{', '.join(one.name for one in self.running)} still answer; wait for them, or stop them")
+            names = [one.name for one in self.running]
+            verb, them = ("is", "it") if len(names) == 1 else ("are", "them")
+            raise Busy(f"{', '.join(names)} {verb} still answering: wait for {them}, or stop {them}")
 
     # ── talking ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def send(self, text: str, attachments: Sequence[Part] = ()) -> tuple[Entry, ...]:
+    async def send(self, text: str, attachments: Sequence[Part] = (), *, memo: bool = False) -> tuple[Entry, ...]:
         """Store what the user says and wait for all answers; the entries that came of it. Cancelling stops them."""
-        return await self.wait(self.start(text, attachments))
+        return await self.wait(self.start(text, attachments, memo=memo))
 
-    def start(self, text: str, attachments: Sequence[Part] = ()) -> str:
-        """The same without waiting; the id of the turn. Raises `DoesNotFit` when a model could not take it."""
+    def addressed(self, text: str) -> tuple[str, ...]:
+        """The models that a message goes to. Raises `UnknownMention`."""
+        names = tuple(self.participants)
+        if (unknown := stranger(text, names)) is not None:
+            raise UnknownMention(unknown, names)
+        return addressed(text, names, self.options.default).models
+
+    def start(
+        self,
+        text: str,
+        attachments: Sequence[Part] = (),
+        *,
+        memo: bool = False,
+        instead: Mapping[str, Participant] | None = None,
+    ) -> str:
+        """The same without waiting; the id of the turn.
+
+        A memo is stored and sent to no model. `instead` has participants that answer in place of others of the same
+        name, this once. Raises `DoesNotFit` when a model could not take it, and `UnknownMention`.
+        """
         self._refuse_if_busy()
         entry_id = new_id()
         content = [*([text_part(text)] if text else []), *attachments]
         if not content:
             raise ValueError("there is nothing to send")
         entry = Entry(role="user", content=content, id=entry_id, turn=entry_id, time=now())
-        models = addressed(text, tuple(self.participants), self.options.default).models
+        models = () if memo else self.addressed(text)
+        asked = {**self.participants, **(instead or {})}
         snapshot = (*self.conversation.entries, entry)
         if len(models) == 1:  # of several, those that it fits answer, and the others say why they do not
             self.fit(self.participants[models[0]], snapshot)
         self._keep(structs.replace(self.conversation, entries=snapshot, updated=now()))
         self._tell(Said(entry, models))
         for name in models:
-            self._begin(self.participants[name], entry_id, snapshot)
+            self._begin(asked[name], entry_id, snapshot)
         if not models:
             self._tell(TurnEnded(entry_id))
         return entry_id
@@ -276,9 +297,10 @@ class ChatService:
         return live.judged(await driver.last())
 
     def _driver(self, participant: Participant) -> Driver:
-        if participant.name not in self._drivers:
-            self._drivers[participant.name] = participant.connect()
-        return self._drivers[participant.name]
+        key = (participant.name, participant.format)
+        if key not in self._drivers:
+            self._drivers[key] = participant.connect()
+        return self._drivers[key]
 
     def unready(self) -> dict[str, str]:
         """Models that cannot be asked as things stand, such as those without a key, and why."""

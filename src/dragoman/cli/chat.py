@@ -11,7 +11,8 @@ SUMMARY = "talk to several models at once, in the terminal or in the browser"
 DESCRIPTION = """\
 One conversation with several models. A message that starts with @gemini,
 @chatgpt, @claude, @ollama or any name you give goes to that model, @all to all
-of them at once; anything else is a memo that models see later.
+of them at once; other text goes to the default model. `/memo TEXT` stores a note
+that models see later.
 """
 EXAMPLES = """\
 examples:
@@ -20,7 +21,8 @@ examples:
   dragoman chat -m claude -m fast=gemini/gemini-3.8-flash --tools tools.py
   echo "@all Why is the sky blue?" | dragoman chat
 
-Keys come from the environment variables of the providers (see: dragoman doctor);
+Keys are those you stored (dragoman keys set PROVIDER) or come from the
+environment variables of the providers (see: dragoman doctor);
 a model without one says so when it is asked. Conversations are kept under
 CHAT_HISTORY_DIR, or the data directory of XDG.
 """
@@ -31,7 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--model", action="append", default=[], metavar="NAME[=MODEL]", help="a model: name=provider/model"
     )
-    parser.add_argument("--default", action="append", default=[], metavar="NAME", help="who answers without a mention")
+    parser.add_argument(
+        "--default",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="who answers without a mention; none makes it a memo",
+    )
     parser.add_argument("--share", action="store_true", help="models see each other's answers")
     parser.add_argument("--system", metavar="TEXT", help="the system prompt")
     parser.add_argument("--tools", action="append", default=[], metavar="FILE", help="tools: a Python file or module")

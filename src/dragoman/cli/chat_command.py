@@ -15,7 +15,7 @@ from msgspec import structs
 from dragoman.agent import Tool
 from dragoman.agent.mcp import McpServers
 from dragoman.agent.permissions import Hook
-from dragoman.chat.demo import TOOLS, simulated_models
+from dragoman.chat.demo import TOOLS, demo_user, simulated_models
 from dragoman.chat.entries import Conversation, now
 from dragoman.chat.importing import read_file
 from dragoman.chat.mentions import ALL
@@ -31,6 +31,9 @@ from dragoman.cli.targets import Settings, find_target, settings_of
 from dragoman.cli.toolfile import load_tools
 from dragoman.errors import DragomanError
 from dragoman.terminal import stdout
+
+_NO_MODEL = "none"
+"""As `--default`: text without a mention is a memo."""
 
 
 def chat(arguments: argparse.Namespace) -> int:
@@ -81,11 +84,24 @@ def _tools(arguments: argparse.Namespace) -> list[Tool]:
 
 
 def _options(arguments: argparse.Namespace, models: list[Participant]) -> Options:
-    default = tuple(name.lstrip("@") for name in arguments.default)
+    default = tuple(name.lstrip("@") for name in arguments.default) or _first_ready(models)
+    if default == (_NO_MODEL,):
+        default = ()
     known = {ALL, *(one.name for one in models)}
     if not known.issuperset(default):
         raise CommandError(f"--default names a model of this chat: one of {', '.join(sorted(known))}")
     return Options(share=arguments.share, default=default)
+
+
+def _first_ready(models: list[Participant]) -> tuple[str, ...]:
+    """The first model that could be asked as things stand, such as one with a key; else simply the first."""
+    for one in models:
+        try:
+            one.connect()
+        except DragomanError:
+            continue
+        return (one.name,)
+    return tuple(one.name for one in models[:1])
 
 
 def _approval(arguments: argparse.Namespace) -> Hook:
@@ -95,6 +111,8 @@ def _approval(arguments: argparse.Namespace) -> Hook:
 def _store(arguments: argparse.Namespace) -> tuple[ConversationStore, Path]:
     """The store, and the folder for drafts, which are this machine's own."""
     user = arguments.user or user_from()
+    if arguments.demo and not arguments.store:  # what simulators say is not mixed with real conversations
+        user = demo_user(user)
     try:
         store = open_store(arguments.store, user)
         folder = getattr(store, "folder", None) or default_folder() / file_stem(user)

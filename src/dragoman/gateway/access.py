@@ -131,8 +131,12 @@ class Access:
     def required(self) -> bool:
         return bool(self._grants) or (self._ledger is not None and self._ledger.locked)
 
-    async def caller(self, format: str, head: Head, digest: str = "") -> Caller:
-        """Raises `Denied`. `digest` is that of a key that was shown earlier, for a request made for its owner."""
+    async def look(self) -> None:
+        """A first key that was just made counts from now on, and not from the next look of the ledger."""
+        if self._ledger is not None:
+            await self._ledger.look()
+
+    async def caller(self, format: str, head: Head) -> Caller:
         if not self.required:
             return Caller(self, None, format)
         key = presented_key(head)

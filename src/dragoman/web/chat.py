@@ -12,6 +12,7 @@ from dragoman.chat.entries import Part, Unreadable
 from dragoman.chat.events import AnyChatEvent, Changed, TurnEnded
 from dragoman.chat.exporting import export, kinds, show_as
 from dragoman.chat.media import attachment
+from dragoman.chat.participants import Participant
 from dragoman.chat.service import Busy, ChatService
 from dragoman.chat.stores import AlreadyThere, UnknownConversation
 from dragoman.chat.stores import Changed as ChangedElsewhere
@@ -19,6 +20,8 @@ from dragoman.chat.tokens import DoesNotFit
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
 from dragoman.web.conversation_hub import Room, Rooms
+from dragoman.web.message_translation import translated
+from dragoman.web.models import FOREIGN_FORMATS
 from dragoman.web.site import API, Handler, Place, Problems, Route, json_body, send_json
 from dragoman.web.streams import Streams
 
@@ -83,13 +86,18 @@ def chat(rooms_of: Callable[[Head], Awaitable[Rooms]], streams: Streams) -> Plac
 
 async def state(asked: Asked) -> None:
     rooms = asked.rooms
-    models = [{"name": one.name, "model": one.model, "window": one.window} for one in rooms.participants.values()]
+    models = [
+        {"name": one.name, "model": one.model, "window": one.window, "simulated": one.is_simulated}
+        for one in rooms.participants.values()
+    ]
     tools = [
         {"name": tool.name, "description": tool.definition.description or "", "read_only": tool.read_only}
         for tool in rooms.furnishing.tools
     ]
     told = {"share": rooms.options.share, "default": rooms.options.default, "formats": kinds()}
-    asked.tell({"models": models, "tools": tools, "warning": rooms.furnishing.warning, **told})
+    foreign = FOREIGN_FORMATS if rooms.furnishing.in_format is not None else ()
+    warning = rooms.furnishing.warning
+    asked.tell({"models": models, "tools": tools, "warning": warning, "foreign": foreign, **told})
 
 
 async def models(asked: Asked) -> None:
@@ -181,7 +189,24 @@ async def shown(asked: Asked) -> None:
 async def send(asked: Asked) -> None:
     given = asked.body
     attachments = [_attachment(one) for one in given.get("attachments", ())]
-    asked.tell({"turn": asked.service.start(str(given.get("text", "")), attachments)}, 202)
+    text, format = str(given.get("text", "")), str(given.get("format") or "")
+    service, translations = asked.service, []
+    instead = {}
+    if format and not given.get("memo"):
+        instead = _in_format(asked, text, format)
+    turn = service.start(text, attachments, memo=bool(given.get("memo")), instead=instead)
+    if instead:
+        translations = [translated(service, one, turn) for one in instead.values()]
+    asked.tell({"turn": turn, "translations": translations}, 202)
+
+
+def _in_format(asked: Asked, text: str, format: str) -> dict[str, Participant]:
+    """Those that the message goes to, asked as a client of another API would ask them."""
+    make = asked.rooms.furnishing.in_format
+    if make is None:
+        raise ValueError("only a gateway translates: start it with `dragoman serve`")
+    service = asked.service
+    return {name: make(service.participants[name], format) for name in service.addressed(text)}
 
 
 def _attachment(given: Mapping[str, Any]) -> Part:

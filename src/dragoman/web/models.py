@@ -5,8 +5,10 @@ So limits, budgets, routes and fallbacks hold for the chat too, and what it asks
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import urlsplit
+
+from msgspec import structs
 
 from dragoman.chat.participants import Participant, configured, is_a_name, participant
 from dragoman.drivers.providers import ALIASES, PROVIDERS
@@ -19,12 +21,17 @@ _UNSPOKEN = frozenset({"vertex", "bedrock-converse"})
 """Formats whose own drivers want credentials that a gateway does not."""
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - a server that listens there is reachable on loopback
 _PATTERN = frozenset("*?[")
+FOREIGN_FORMATS = tuple(
+    name for name, wire in CLIENT_PROTOCOLS.items() if not wire.model_in_path and name not in _UNSPOKEN
+)
+"""Formats in which a client can name the model of any provider."""
 
 
 class Asking:
     """How to ask a gateway, with the key of the user who chats."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, is_simulated: Callable[[str], bool] = lambda _: False) -> None:
+        self._is_simulated = is_simulated
         split = urlsplit(url)
         here = split.hostname in _EVERYWHERE
         self._url = f"http://127.0.0.1:{split.port}" if here else url
@@ -35,6 +42,15 @@ class Asking:
         head = model.partition("/")[0]
         provider = PROVIDERS.get(ALIASES.get(head, head))
         format = _ANY_FORMAT if provider is None or provider.format in _UNSPOKEN else provider.format
+        return self._participant(name, model, format)
+
+    def in_format(self, known: Participant, format: str) -> Participant:
+        """The same model, asked in another client's format: the gateway translates. Raises `ValueError`."""
+        if format not in FOREIGN_FORMATS:
+            raise ValueError(f"messages cannot be sent as {format}: choose one of {', '.join(FOREIGN_FORMATS)}")
+        return structs.replace(self._participant(known.name, known.model, format), format=format)
+
+    def _participant(self, name: str, model: str, format: str) -> Participant:
         wire = CLIENT_PROTOCOLS[format]
         home = wire.home
         # In a path a name with a slash is another kind of resource; alone it goes to this format's own provider.
@@ -44,7 +60,13 @@ class Asking:
         options = {"base_url": base, "api_key": self._key, "proxy": "", "environment": {}}
         asked = participant(name, f"{home}/{asked_for}", options={**options, "retry": RetryPolicy(attempts=1)})
         known = participant(name, model)
-        return Participant(name=name, model=model, connect=asked.connect, window=known.window)
+        return Participant(
+            name=name,
+            model=model,
+            connect=asked.connect,
+            window=known.window,
+            is_simulated=self._is_simulated(model),
+        )
 
 
 def reachable(router: Router, environment: Mapping[str, str]) -> dict[str, str]:

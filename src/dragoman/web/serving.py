@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 from dragoman.agent import Tool
 from dragoman.agent.mcp import McpServers, ServerAddress
-from dragoman.chat.demo import TOOLS
+from dragoman.chat.demo import TOOLS, demo_user
+from dragoman.chat.service import Options
 from dragoman.chat.stores import FileStore, default_folder, user_from
 from dragoman.drivers.providers import ALIASES
 from dragoman.gateway.access import Denied
@@ -81,7 +82,7 @@ class _Houses:
 
     def asking(self, person: Person) -> Asking:
         """With the key of whoever asks, who pays for it."""
-        return Asking(self._url, person.key or self._setting.page_key or "none")
+        return Asking(self._url, person.key or self._setting.page_key or "none", self.is_simulated)
 
     def is_simulated(self, model: str) -> bool:
         """Whether a simulator on this machine answers for the model."""
@@ -99,6 +100,8 @@ class _Houses:
         setting = self._setting
         # A key may have any name, also that of a user of this machine: it does not get his conversations.
         user = f"gateway key {person.id}" if person.id else user_from(setting.environment)
+        if setting.simulated:  # what simulators say is not mixed with real conversations
+            user = demo_user(user)
         store, warning = self._store(user)
         asking = self.asking(person)
         models = reachable(self._gateway.router, setting.environment)
@@ -106,7 +109,13 @@ class _Houses:
             [asking.participant(name, model) for name, model in models.items()],
             store,
             store.folder,
-            furnishing=Furnishing(tools=TOOLS if setting.simulated else (), catalogue=self.catalogue, warning=warning),
+            furnishing=Furnishing(
+                tools=TOOLS if setting.simulated else (),
+                catalogue=self.catalogue,
+                warning=warning,
+                in_format=asking.in_format,
+            ),
+            options=Options(default=tuple(models)[:1]),
             make=asking.participant,
         )
         rooms.recover()

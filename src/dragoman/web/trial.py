@@ -71,7 +71,8 @@ async def try_out(trial: Trial, asking: Asking, *, is_simulated: bool) -> Tried:
         call = driver.prepare(request, {"timeout": _TIMEOUT}, stream=False)
         started = time.monotonic()
         known: dict[str, Any] = {"model": trial.model, "source": source, "format": target, "is_simulated": is_simulated}
-        losses = told(call.encoded.losses)
+        # With paths in the body that was given, and not in the intermediate format.
+        losses = told(translate.translate_request(content, source=source, target=target).losses)
         try:
             response = await send(driver.channel, call)
             body = await read_whole(response, driver.channel.limits.response)

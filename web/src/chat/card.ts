@@ -71,6 +71,7 @@ export class Card {
   readonly #tools = new Map<string, ToolCard>();
   #texts: Growing[] = [];
   #last: Growing | null = null;
+  #retry: HTMLElement | null = null;
 
   constructor(key: string, model: string, models: readonly Model[], actions: CardActions) {
     this.#key = key;
@@ -80,7 +81,8 @@ export class Card {
     this.#tellAbout(models[index]?.model ?? "");
     this.#stopper = button("Stop", () => actions.stop(key), { class: "small" });
     const name = element("h2", { class: `name hue-${Math.max(0, index) % HUES}` }, model);
-    const head = element("div", { class: "head" }, name, this.#about, this.#stopper);
+    const badge = models[index]?.simulated ? element("span", { class: "simulated", title: "A simulator on this machine answers, and no model" }, "simulated") : null;
+    const head = element("div", { class: "head" }, name, badge, this.#about, this.#stopper);
     const attributes = { class: "answer", "aria-label": `Answer of ${model}`, "data-model": model, "data-answer": key };
     this.node = element("section", attributes, head, this.#body, this.#foot);
   }
@@ -188,6 +190,9 @@ export class Card {
   // ── while it runs ──
 
   activity(event: AgentEvent): void {
+    // What was said about another attempt is over as soon as anything else happens.
+    this.#retry?.remove();
+    this.#retry = null;
     switch (event.type) {
       case "text_delta":
         return this.#delta("text", event.content);
@@ -203,7 +208,8 @@ export class Card {
         return this.#tools.get(event.step_id)?.took(event.duration_ms);
       case "retry": {
         const words = `${event.reason}; again in ${event.delay.toFixed(1)} s`;
-        return this.#put(element("p", { class: "aside" }, words));
+        this.#retry = element("p", { class: "aside" }, words);
+        return this.#put(this.#retry);
       }
       default: // kinds that need not be shown
         return undefined;

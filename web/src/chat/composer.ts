@@ -1,6 +1,7 @@
 // Where messages are written: text, files, who they go to, and how full everybody's window is.
 
 import { button, element } from "../dom.ts";
+import { formatName } from "../live/words.ts";
 import { Completion } from "./completion.ts";
 import { Files } from "./files.ts";
 import { addressed, stranger, toggled } from "./mentions.ts";
@@ -11,7 +12,9 @@ const KEPT = "unsent";
 const NEARLY_FULL = 0.8;
 
 export interface ComposerActions {
-  send(text: string, attachments: readonly Attachment[]): Promise<boolean>;
+  send(text: string, attachments: readonly Attachment[], how: { memo?: boolean; format?: string }): Promise<boolean>;
+  /** Text without a mention goes to this model from now on. */
+  choose(model: string): unknown;
   stop(): unknown;
   count(text: string): Promise<Gauge[]>;
 }
@@ -24,7 +27,7 @@ export class Composer {
   readonly #text = element("textarea", {
     id: "text",
     rows: 2,
-    placeholder: "Ask @all, or one of them by name; anything else is a memo",
+    placeholder: "Write a message; @name asks another model, @all every one",
     "aria-label": "Message",
     "aria-describedby": "hint",
     autocomplete: "off",
@@ -32,6 +35,9 @@ export class Composer {
   readonly #models = element("div", { id: "gauges", role: "group", "aria-label": "Models, and how full they are" });
   readonly #completion: Completion;
   readonly #target = element("span", { id: "target" });
+  readonly #default = element("select", { class: "default", "aria-label": "Model for text without a mention" });
+  readonly #format = element("select", { class: "as-format", "aria-label": "Format that the message is sent in" });
+  readonly #memo: HTMLButtonElement;
   readonly #send = element("button", { id: "send", class: "primary" }, "Send");
   readonly #stop: HTMLButtonElement;
   #gauges: readonly Gauge[] = [];
@@ -41,6 +47,8 @@ export class Composer {
     this.#state = state;
     this.#actions = actions;
     this.#stop = button("Stop", () => actions.stop(), { id: "stop", class: "danger", hidden: true });
+    this.#memo = button("Memo", () => void this.#submit(true), { id: "memo", title: "Store it for later; no model is asked" });
+    this.#default.addEventListener("change", () => actions.choose(this.#default.value));
     this.#completion = new Completion(this.#text, () => state().models, () => this.typed());
     this.node = this.#built();
     this.#text.value = sessionStorage.getItem(KEPT) ?? "";
@@ -51,8 +59,9 @@ export class Composer {
 
   #built(): HTMLFormElement {
     const attach = button("Attach", () => this.files.input.click(), { id: "attach", title: "Add pictures or files" });
-    const buttons = element("div", { class: "buttons" }, attach, this.#send, this.#stop);
-    const hint = element("div", { id: "hint" }, "Enter sends, Shift+Enter makes a new line, Esc stops. ", this.#target);
+    const buttons = element("div", { class: "buttons" }, this.#send, this.#stop, this.#memo, attach);
+    const choices = element("div", { class: "sending" }, element("label", {}, "Goes to ", this.#default), element("label", { class: "as" }, "sent as ", this.#format), this.#target);
+    const hint = element("div", { id: "hint" }, "Enter sends, Shift+Enter makes a new line, Esc stops.");
     const submit = (event: SubmitEvent): void => {
       event.preventDefault();
       void this.#submit();
@@ -63,6 +72,7 @@ export class Composer {
       this.#models,
       this.#completion.node,
       this.files.node,
+      choices,
       element("div", { class: "row" }, this.#text, buttons),
       hint,
       this.files.input,
@@ -99,11 +109,12 @@ export class Composer {
     this.#text.style.height = `${this.#text.scrollHeight + 2}px`;
   }
 
-  async #submit(): Promise<void> {
+  async #submit(memo = false): Promise<void> {
     const text = this.#text.value.trim();
     if (!text && !this.files.held.length) return;
     clearTimeout(this.#counting);
-    if (!(await this.#actions.send(text, this.files.held))) return;
+    const format = this.#format.value;
+    if (!(await this.#actions.send(text, this.files.held, { ...(memo ? { memo } : {}), ...(format && !memo ? { format } : {}) }))) return;
     this.#text.value = "";
     this.files.clear();
     this.typed();
@@ -122,8 +133,9 @@ export class Composer {
 
   showTarget(): void {
     const text = this.#text.value;
-    const models = addressed(text, this.#state());
+    const models = unknownIn(text, this.#state()) === null ? addressed(text, this.#state()) : [];
     this.#target.textContent = text.trim() ? this.#destination(text, models) : "";
+    this.#target.classList.toggle("unknown", unknownIn(text, this.#state()) !== null);
     for (const chip of this.#models.querySelectorAll<HTMLElement>("button")) {
       const name = chip.dataset["name"] ?? "";
       const all = models.length === this.#state().models.length;
@@ -132,10 +144,9 @@ export class Composer {
   }
 
   #destination(text: string, models: readonly string[]): string {
-    if (models.length) return `Goes to ${models.join(", ")}.`;
-    const unknown = stranger(text, this.#state().models.map((one) => one.name));
-    if (unknown !== null) return `Nobody is called @${unknown}: a memo, sent to nobody.`;
-    return "A memo: stored, sent to nobody.";
+    const unknown = unknownIn(text, this.#state());
+    if (unknown !== null) return `No model is called @${unknown}.`;
+    return models.length ? `→ ${models.map((one) => `@${one}`).join(", ")}` : "A memo: stored, and sent to no model.";
   }
 
   /** A button for each model: it says how full its window is, and pressing it asks that model. */
@@ -150,8 +161,21 @@ export class Composer {
       const told = `${gauge.exact ? "" : "about "}${counted}${left}`;
       return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
     });
+    this.#showChoices();
     this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "Ask all of them")] : []), ...chips);
     this.showTarget();
+  }
+
+  #showChoices(): void {
+    const { models, default: chosen, foreign = [] } = this.#state();
+    const [first = ""] = chosen;
+    const option = (value: string, label: string, selected: boolean): HTMLElement => element("option", { value, selected }, label);
+    const named = models.map((one) => option(one.name, `@${one.name}${one.simulated ? " (simulated)" : ""}`, one.name === first));
+    const all = models.length > 1 ? [option("all", "@all", first === "all")] : [];
+    this.#default.replaceChildren(...named, ...all, option("", "no model: memos", first === ""));
+    const format = this.#format.value;
+    this.#format.replaceChildren(option("", "the model's own format", format === ""), ...foreign.map((one) => option(one, formatName(one), one === format)));
+    this.#format.closest("label")?.toggleAttribute("hidden", foreign.length === 0);
   }
 
   #chip(name: string, told: string, ...more: Node[]): HTMLElement {
@@ -173,6 +197,9 @@ export class Composer {
     clearTimeout(this.#counting);
   }
 }
+
+/** A name at the start that no model has. */
+const unknownIn = (text: string, state: State): string | null => stranger(text, state.models.map((one) => one.name));
 
 /** How full, for the eye; the words say it too. */
 function bar(share: number): HTMLElement {

@@ -12,10 +12,11 @@ import { textOf } from "./groups.ts";
 import { Session } from "./session.ts";
 import { Sidebar } from "./sidebar.ts";
 import { Timeline } from "./timeline.ts";
-import type { Attachment, Entry, Gauge, Snapshot, State } from "./types.ts";
-import { chooseModels, exportAs, showAs } from "./windows.ts";
+import { stranger } from "./mentions.ts";
+import type { Attachment, Entry, Gauge, Snapshot, State, Translation } from "./types.ts";
+import { chooseModels, exportAs, showAs, showTranslation } from "./windows.ts";
 
-const TRIES = ["@all What is the weather in Paris?", "@claude 6 * 7", "Anything without a mention is a memo."];
+const TRIES = ["@all What is the weather in Paris?", "6 * 7", "@all Save a note: tea at five"];
 
 class Chat implements Place {
   readonly name = "chat";
@@ -26,8 +27,8 @@ class Chat implements Place {
   readonly #session = new Session(
     {
       snapshot: (told) => this.#take(told),
-      said: ({ entry }) => {
-        this.#timeline.said(entry);
+      said: ({ entry, models = [] }) => {
+        this.#timeline.said(entry, models);
         void this.#sidebar.refresh();
       },
       answer_started: (told) => this.#working(() => this.#timeline.started(told)),
@@ -69,7 +70,11 @@ class Chat implements Place {
     () => this.#welcome(),
   );
   readonly #composer = new Composer(() => this.#state, {
-    send: async (text, attachments) => (await this.#send(text, attachments)) ?? false,
+    send: async (text, attachments, how) => (await this.#send(text, attachments, how)) ?? false,
+    choose: attempt(async (model: string) => {
+      this.#state = await call<State>("PATCH", "/chat/options", { default: model ? [model] : [] });
+      this.#composer.showModels();
+    }),
     stop: () => this.#stop(),
     count: async (text) => (this.#session.id ? this.#session.call<Gauge[]>("POST", "/gauges", { text }) : []),
   });
@@ -166,15 +171,21 @@ class Chat implements Place {
   #welcome(): HTMLElement {
     const tries = TRIES.map((text) => button(text, () => this.#composer.write(text)));
     const names = this.#state.models.map((one) => `@${one.name}`).join(", ");
+    const simulated = this.#state.models.some((one) => one.simulated)
+      ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " No keys of providers were found, so simulators answer. These conversations are kept apart from real ones.")
+      : null;
     const words = element("p", {}, `Ask ${names}, or @all of them at once.`);
-    return element("div", { class: "empty" }, words, ...tries);
+    return element("div", { class: "empty" }, words, simulated, ...tries);
   }
 
   // ── talking ──
 
-  readonly #send = attempt(async (text: string, attachments: readonly Attachment[]): Promise<boolean> => {
+  readonly #send = attempt(async (text: string, attachments: readonly Attachment[], how: { memo?: boolean; format?: string }): Promise<boolean> => {
+    const unknown = how.memo ? null : stranger(text, this.#state.models.map((one) => one.name));
+    if (unknown !== null) throw new Error(`No model is called @${unknown}. Nothing was sent; there are ${this.#state.models.map((one) => `@${one.name}`).join(", ")} and @all.`);
     await this.#session.ensure();
-    await this.#session.call("POST", "/messages", { text, attachments });
+    const { turn, translations = [] } = await this.#session.call<{ turn: string; translations?: Translation[] }>("POST", "/messages", { text, attachments, ...how });
+    this.#timeline.translated(turn, translations, (one) => void showTranslation(one));
     this.#timeline.toEnd();
     return true;
   });

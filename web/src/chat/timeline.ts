@@ -1,13 +1,14 @@
 // What was said, turn by turn, with a column for each answer.
 
 import { button, element } from "../dom.ts";
+import { formatName } from "../live/words.ts";
+import { lossCount } from "../losses.ts";
 import { markdown } from "../markdown.ts";
 import { attempt } from "../notices.ts";
 import { Card, type CardActions } from "./card.ts";
 import { type Group, grouped, textOf } from "./groups.ts";
-import { addressed } from "./mentions.ts";
 import { picture } from "./toolcard.ts";
-import type { Entry, Part, Question, Snapshot, Started, State } from "./types.ts";
+import type { Entry, Part, Question, Snapshot, Started, State, Translation } from "./types.ts";
 
 const NEAR = 120; // pixels from the end within which new things are followed
 
@@ -42,17 +43,19 @@ export class Timeline {
     this.#turns.clear();
     this.#cards.clear();
     const page = document.createDocumentFragment();
-    for (const group of grouped(snapshot.entries)) this.#draw(group, page);
+    const groups = grouped(snapshot.entries);
+    const answered = new Set([...groups.filter((one) => one.speaker !== "user").map((one) => one.turn), ...snapshot.running.map((one) => one.turn)]);
+    for (const group of groups) this.#draw(group, answered, page);
     this.node.replaceChildren(...(snapshot.entries.length ? [] : [this.#welcome()]), page);
     for (const one of snapshot.running) this.started(one, one.entries);
     for (const question of snapshot.questions) this.asked(question);
     requestAnimationFrame(() => this.toEnd());
   }
 
-  #draw(group: Group, page: ParentNode): void {
+  #draw(group: Group, answered: ReadonlySet<string>, page: ParentNode): void {
     const [first] = group.entries;
     if (first === undefined) return;
-    if (group.speaker === "user") this.#say(first, page);
+    if (group.speaker === "user") this.#say(first, !answered.has(group.turn), page);
     else if (group.speaker === "system") {
       const problem = element("div", { class: "problem" }, first.error || "unreadable entry");
       this.#turn(group.turn, page).answers.append(problem);
@@ -83,11 +86,10 @@ export class Timeline {
     return card;
   }
 
-  #say(entry: Entry, page?: ParentNode): void {
+  #say(entry: Entry, isMemo: boolean, page?: ParentNode): void {
     this.node.querySelector(".empty")?.remove();
     const { node, answers } = this.#turn(entry.turn || entry.id, page);
     const text = textOf(entry);
-    const isMemo = addressed(text, this.#state()).length === 0;
     const { copy, edit, branch, showAs } = this.#actions;
     const small = { class: "small" };
     const foot = element(
@@ -105,8 +107,21 @@ export class Timeline {
 
   // ── what happens ──
 
-  said(entry: Entry): void {
-    this.#following(() => this.#say(entry));
+  said(entry: Entry, models: readonly string[]): void {
+    this.#following(() => this.#say(entry, models.length === 0));
+  }
+
+  /** What the gateway made of a message that was sent in another format. */
+  translated(turn: string, translations: readonly Translation[], open: (one: Translation) => void): void {
+    const found = this.#turns.get(turn);
+    if (found === undefined || translations.length === 0) return;
+    const chips = translations.map((one) => {
+      const lost = lossCount(one.losses);
+      const words = one.problem || `${formatName(one.source)} → ${formatName(one.target)}`;
+      const tally = one.problem ? null : element("span", { class: lost ? "tally" : "whole" }, lost ? `${lost} lost` : "nothing lost");
+      return element("button", { type: "button", class: "translation", onclick: () => open(one) }, element("b", {}, `@${one.model}`), ` ${words} `, tally);
+    });
+    this.#following(() => found.node.insertBefore(element("div", { class: "translations", role: "group", "aria-label": "Translations" }, ...chips), found.answers));
   }
 
   started({ answer, turn, model, replaces }: Started, entries: readonly Entry[] = []): void {

@@ -5,6 +5,8 @@ export interface Model {
   /** provider/model. */
   model: string;
   window: number;
+  /** A simulator answers, and no model. */
+  simulated?: boolean;
 }
 
 export interface ToolInfo {
@@ -20,6 +22,18 @@ export interface State {
   default: string[];
   formats: string[];
   warning: string;
+  /** Formats in which a message can be sent, for the gateway to translate. */
+  foreign?: string[];
+}
+
+export interface Translation {
+  model: string;
+  source: string;
+  target: string;
+  sent: string;
+  received: string;
+  losses: { path: string; what: string; severity: "dropped" | "degraded" | "invented" | "noted"; why: string }[];
+  problem: string;
 }
 
 export interface ToolCall {
@@ -127,7 +141,7 @@ export type AgentEvent =
 /** The stream of one conversation: the first event is a snapshot, and whoever comes back gets a new one. */
 export interface Events {
   snapshot: Snapshot;
-  said: { entry: Entry };
+  said: { entry: Entry; models?: string[] };
   answer_started: Started;
   activity: { answer: string; event: AgentEvent };
   permission_asked: Question;

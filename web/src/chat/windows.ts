@@ -4,7 +4,10 @@ import { call } from "../api.ts";
 import { show } from "../dialogs.ts";
 import { element } from "../dom.ts";
 import { attempt } from "../notices.ts";
-import type { State } from "./types.ts";
+import { view } from "../json/view.ts";
+import { formatName } from "../live/words.ts";
+import { lossList } from "../losses.ts";
+import type { State, Translation } from "./types.ts";
 
 interface Shown {
   content: string;
@@ -31,6 +34,18 @@ export async function showAs(path: string, part: string, state: State): Promise<
   pick.addEventListener("change", () => void load());
   const heading = element("h3", {}, "What this format cannot say");
   await Promise.all([load(), show("Show as…", element("label", {}, "Format ", pick), body, heading, losses)]);
+}
+
+/** A message as it was sent, as the model's provider got it, and what is lost between the two. */
+export async function showTranslation(one: Translation): Promise<void> {
+  if (one.problem) {
+    await show(`@${one.model}`, element("p", { class: "problem" }, one.problem));
+    return;
+  }
+  const side = (title: string, text: string): HTMLElement =>
+    element("section", { class: "side", "aria-label": title }, element("h3", {}, title), view(text, title).element);
+  const sides = element("div", { class: "translation-sides" }, side(`Sent: ${formatName(one.source)}`, one.sent), side(`@${one.model} got: ${formatName(one.target)}`, one.received));
+  await show(`@${one.model}: ${formatName(one.source)} → ${formatName(one.target)}`, sides, element("h3", {}, "Losses"), lossList(one.losses, () => true));
 }
 
 export async function exportAs(path: string, state: State): Promise<void> {
@@ -90,7 +105,7 @@ function options(state: State, change: Change): HTMLElement[] {
   const share = element("input", { type: "checkbox", checked: state.share });
   share.addEventListener("change", change("/chat/options", () => ({ share: share.checked })));
   const names = ["", "all", ...state.models.map((one) => one.name)];
-  const label = (name: string): string => (name ? `@${name}` : "nobody: it is a memo");
+  const label = (name: string): string => (name ? `@${name}` : "no model: it is a memo");
   const [chosen = ""] = state.default;
   const row = (name: string): HTMLElement => element("option", { value: name, selected: name === chosen }, label(name));
   const pick = element("select", {}, ...names.map(row));

@@ -70,7 +70,7 @@ export class Feed {
 
   get rows(): readonly Summary[] {
     // Several workers tell of theirs one after the other.
-    this.#rows ??= sorted([...this.#known.values()].filter((one) => fits(one, this.#words) && isAmong(one, this.#only)), this.#order);
+    this.#rows ??= sorted([...this.#known.values()].reverse().filter((one) => fits(one, this.#words) && isAmong(one, this.#only)), this.#order);
     return this.#rows;
   }
 

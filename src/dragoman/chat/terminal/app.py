@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dragoman.chat.events import AnswerEnded, AnyChatEvent, PermissionAsked
-from dragoman.chat.mentions import stranger
 from dragoman.chat.service import ChatService
 from dragoman.chat.stores import ConversationStore
 from dragoman.chat.terminal.commands import Ask, is_command, phrases, run_command
@@ -37,9 +36,12 @@ class TerminalChat:
 
     def run(self, runner: asyncio.Runner) -> bool:
         """Until the user leaves; whether all answers were whole."""
+        models = self._service.participants
+        self._screen.simulated = frozenset(name for name, one in models.items() if one.is_simulated)
         if is_typed():
-            names = " ".join(f"@{name}" for name in self._service.participants)
-            self._screen.line(f"{names} @all; anything else is a memo. /help tells more.", "dim")
+            names = " ".join(f"@{name}" for name in models)
+            default = " ".join(f"@{name}" for name in self._service.options.default) or "no model (a memo)"
+            self._screen.line(f"{names} @all; other text goes to {default}. /help tells more.", "dim")
             runner.run(self._tell_unready())
             self._desk.offer_drafts()
         with self._service.watched(self._on_event):
@@ -67,12 +69,12 @@ class TerminalChat:
             if ask is not None:
                 self._say(ask, runner)
         elif text:
-            self._say(lambda: self._service.start(text), runner, text)
+            self._say(lambda: self._service.start(text), runner)
 
-    def _say(self, ask: Ask, runner: asyncio.Runner, text: str = "") -> None:
+    def _say(self, ask: Ask, runner: asyncio.Runner) -> None:
         try:
             with silent():
-                runner.run(self._answered(ask, text))
+                runner.run(self._answered(ask))
         except KeyboardInterrupt:  # what has come is kept and shown; the program goes on
             runner.run(self._service.halt())  # a second Ctrl-C may have come before the answers had ended
             self._screen.resume()
@@ -81,10 +83,10 @@ class TerminalChat:
             self._screen.resume()
             self._desk.problem(str(error))
 
-    async def _answered(self, ask: Ask, text: str) -> None:
+    async def _answered(self, ask: Ask) -> None:
         turn = ask()
         if not self._service.running:
-            self._memo(text)
+            self._screen.line("(a memo: stored, and sent to no model)", "dim")
             return
         asker = asyncio.create_task(self._ask_questions())
         try:
@@ -92,13 +94,6 @@ class TerminalChat:
                 await self._service.wait(turn)
         finally:
             asker.cancel()
-
-    def _memo(self, text: str) -> None:
-        name = stranger(text, tuple(self._service.participants))
-        if name is None:
-            self._screen.line("(a memo: stored, not sent to a model)", "dim")
-        else:
-            self._screen.line(f"(there is no @{name} here: a memo, stored, not sent to a model)", "yellow")
 
     def _on_event(self, event: AnyChatEvent) -> None:
         if isinstance(event, PermissionAsked):

@@ -89,6 +89,12 @@ def _retry(desk: Desk, text: str) -> Ask:
     return lambda: desk.service.retry(answers[-1])
 
 
+def _memo(desk: Desk, text: str) -> Ask:
+    if not text:
+        raise ValueError("what is to be remembered? /memo TEXT")
+    return lambda: desk.service.start(text, memo=True)
+
+
 def _copy(desk: Desk, text: str) -> None:
     entries = desk.conversation.entries
     answers = [one for one in entries if one.speaker == one.role and one.text and not one.replaced]
@@ -260,6 +266,7 @@ COMMANDS: Mapping[str, Command] = {
     "/help": Command("/help", "this list", _help),
     "/system": Command("/system [TEXT | clear]", "show or set the system prompt", _system, ("clear",)),
     "/model": Command("/model [NAME PROVIDER/MODEL | default NAME...]", "models and who answers", _model, ("default",)),
+    "/memo": Command("/memo TEXT", "store a note that models see later, and ask none", _memo),
     "/share": Command("/share [on | off]", "let models see each other's answers", _share, ("on", "off")),
     "/history": Command(
         "/history list|save|load|new|rename|delete|search", "saved conversations", _history, tuple(_HISTORY)

@@ -25,7 +25,7 @@ from dragoman.chat.payloads import as_text, call_of
 from dragoman.chat.terminal.screens import GaugeOf, other_part, shortened
 from dragoman.terminal import Style, harmless
 
-WIDTH_OF_A_COLUMN = 38
+WIDTH_OF_A_COLUMN = 36
 _RESULT_LINES = 12
 _REASONING_LINES = 4
 _ONE_LINE = 60
@@ -43,6 +43,7 @@ class PanelScreen:
 
     def __init__(self, stream: TextIO) -> None:
         self.gauge: GaugeOf = lambda _: ""
+        self.simulated: frozenset[str] = frozenset()
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None
         self._width = 0
@@ -63,6 +64,7 @@ class PanelScreen:
             self._order.append(event.answer)
         elif isinstance(event, AnswerEnded):
             self._ended[event.answer] = event.entries
+            self._retries.pop(event.answer, None)  # there is no further attempt
             self._gauges[event.answer] = self.gauge(event.model)
         elif isinstance(event, Activity):
             self._note_retry(event)
@@ -150,12 +152,16 @@ class PanelScreen:
         failed = entries[-1].status != "ok"
         return Panel(
             body if height is None else _Tail(body, max(3, height)),
-            title=Text(speaker if ended else f"{speaker} …", style="bold"),
+            title=self._title(speaker, ended=ended),
             title_align="left",
             subtitle=Text(self._gauges[answer], style="dim") if ended else None,
             subtitle_align="right",
             border_style="red" if failed else "cyan" if ended else "blue",
         )
+
+    def _title(self, speaker: str, *, ended: bool) -> Text:
+        title = Text(speaker if ended else f"{speaker} …", style="bold")
+        return title.append(" simulated", style="yellow not bold") if speaker in self.simulated else title
 
     def entries(self, entries: Sequence[Entry]) -> None:
         for entry in entries:

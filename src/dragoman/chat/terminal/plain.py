@@ -23,6 +23,7 @@ class PlainScreen:
 
     def __init__(self, stream: TextIO) -> None:
         self.gauge: GaugeOf = lambda _: ""
+        self.simulated: frozenset[str] = frozenset()
         self._stream = stream
         self._terminal: Terminal = terminal_of(stream)
         self._streaming = False
@@ -54,7 +55,7 @@ class PlainScreen:
         elif isinstance(inner, TextDeltaEvent):
             if not self._streaming:
                 self._streaming = True
-                self._write(self._terminal.paint(f"{event.model}: ", "cyan"))
+                self._write(self._named(event.model))
             self._write(harmless(inner.content))
         elif isinstance(inner, ToolCallEvent):
             self._call({"name": inner.tool, "arguments": inner.args}, event.model)
@@ -85,7 +86,12 @@ class PlainScreen:
     def _text(self, part: Part, speaker: str) -> None:
         text = harmless(as_text(part.get("content"))).strip("\n")
         if text.strip():
-            self._write(self._terminal.paint(f"{speaker}: ", "cyan") + f"{text}\n")
+            self._write(self._named(speaker) + f"{text}\n")
+
+    def _named(self, speaker: str) -> str:
+        """The name before what is said."""
+        badge = self._terminal.paint(" (simulated)", "yellow") if speaker in self.simulated else ""
+        return self._terminal.paint(speaker, "cyan") + badge + self._terminal.paint(": ", "cyan")
 
     def _call(self, part: Part, speaker: str) -> None:
         self._break()

@@ -21,6 +21,8 @@ class Screen(Protocol):
     """Where the conversation is shown."""
 
     gauge: GaugeOf
+    simulated: frozenset[str]
+    """Models for which a simulator answers: each answer of theirs says so."""
 
     def show(self, event: AnyChatEvent, running: Sequence[LiveAnswer]) -> None: ...
     def entries(self, entries: Sequence[Entry]) -> None: ...

@@ -223,6 +223,63 @@ async function askText(title, about, value) {
 	return text;
 }
 //#endregion
+//#region src/live/words.ts
+var FORMATS = {
+	"openai-chat": "OpenAI Chat",
+	"openai-responses": "OpenAI Responses",
+	"anthropic-messages": "Anthropic Messages",
+	gemini: "Gemini",
+	vertex: "Vertex AI",
+	"ollama-chat": "Ollama",
+	"cohere-chat": "Cohere",
+	"bedrock-converse": "Bedrock Converse"
+};
+var formatName = (format) => FORMATS[format] ?? format;
+/** The name of a format behind a dot in the colour of its family. */
+function formatChip(format) {
+	return element("span", {
+		class: "format",
+		"data-format": format
+	}, formatName(format));
+}
+function duration(milliseconds) {
+	if (milliseconds === void 0) return "";
+	if (milliseconds < 10) return `${milliseconds.toFixed(1)} ms`;
+	if (milliseconds < 1e3) return `${Math.round(milliseconds)} ms`;
+	return milliseconds < 6e4 ? `${(milliseconds / 1e3).toFixed(2)} s` : `${(milliseconds / 6e4).toFixed(1)} min`;
+}
+function bytes(size) {
+	if (size < 1e3) return `${size} B`;
+	return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+}
+var CLOCK = new Intl.DateTimeFormat("en-GB", {
+	hour: "2-digit",
+	minute: "2-digit",
+	second: "2-digit"
+});
+var clock = (at) => CLOCK.format(at);
+var CENT = .01;
+/** In dollars, with as many digits as the amount needs. */
+function money(amount) {
+	if (amount === void 0) return "";
+	if (amount === 0) return "$0";
+	if (Math.abs(amount) >= CENT) return `$${amount.toLocaleString("en", {
+		minimumFractionDigits: 2,
+		maximumFractionDigits: 2
+	})}`;
+	return Math.abs(amount) < 1e-6 ? "<$0.000001" : `$${Number(amount.toPrecision(2)).toFixed(6).replace(/0+$/, "")}`;
+}
+function percent(part, whole) {
+	if (whole === 0) return "–";
+	const share = 100 * part / whole;
+	return `${share !== 0 && share < 10 ? share.toFixed(1) : Math.round(share)} %`;
+}
+/** 12,345 or 1.2 M: short enough for a column. */
+function amount(number) {
+	if (number < 1e5) return number.toLocaleString("en");
+	return number < 1e6 ? `${Math.round(number / 1e3)} k` : `${(number / 1e6).toFixed(1)} M`;
+}
+//#endregion
 //#region src/chat/mentions.ts
 var MENTION = /\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)/y;
 var ALL = "all";
@@ -441,7 +498,7 @@ var Composer = class {
 	#text = element("textarea", {
 		id: "text",
 		rows: 2,
-		placeholder: "Ask @all, or one of them by name; anything else is a memo",
+		placeholder: "Write a message; @name asks another model, @all every one",
 		"aria-label": "Message",
 		"aria-describedby": "hint",
 		autocomplete: "off"
@@ -453,6 +510,15 @@ var Composer = class {
 	});
 	#completion;
 	#target = element("span", { id: "target" });
+	#default = element("select", {
+		class: "default",
+		"aria-label": "Model for text without a mention"
+	});
+	#format = element("select", {
+		class: "as-format",
+		"aria-label": "Format that the message is sent in"
+	});
+	#memo;
 	#send = element("button", {
 		id: "send",
 		class: "primary"
@@ -468,6 +534,11 @@ var Composer = class {
 			class: "danger",
 			hidden: true
 		});
+		this.#memo = button("Memo", () => void this.#submit(true), {
+			id: "memo",
+			title: "Store it for later; no model is asked"
+		});
+		this.#default.addEventListener("change", () => actions.choose(this.#default.value));
 		this.#completion = new Completion(this.#text, () => state().models, () => this.typed());
 		this.node = this.#built();
 		this.#text.value = sessionStorage.getItem(KEPT$1) ?? "";
@@ -476,11 +547,13 @@ var Composer = class {
 		this.#text.addEventListener("paste", (event) => void this.files.add(event.clipboardData?.files ?? []));
 	}
 	#built() {
-		const buttons = element("div", { class: "buttons" }, button("Attach", () => this.files.input.click(), {
+		const attach = button("Attach", () => this.files.input.click(), {
 			id: "attach",
 			title: "Add pictures or files"
-		}), this.#send, this.#stop);
-		const hint = element("div", { id: "hint" }, "Enter sends, Shift+Enter makes a new line, Esc stops. ", this.#target);
+		});
+		const buttons = element("div", { class: "buttons" }, this.#send, this.#stop, this.#memo, attach);
+		const choices = element("div", { class: "sending" }, element("label", {}, "Goes to ", this.#default), element("label", { class: "as" }, "sent as ", this.#format), this.#target);
+		const hint = element("div", { id: "hint" }, "Enter sends, Shift+Enter makes a new line, Esc stops.");
 		const submit = (event) => {
 			event.preventDefault();
 			this.#submit();
@@ -488,7 +561,7 @@ var Composer = class {
 		return element("form", {
 			id: "composer",
 			onsubmit: submit
-		}, this.#models, this.#completion.node, this.files.node, element("div", { class: "row" }, this.#text, buttons), hint, this.files.input);
+		}, this.#models, this.#completion.node, this.files.node, choices, element("div", { class: "row" }, this.#text, buttons), hint, this.files.input);
 	}
 	#pressed(event) {
 		if (this.#completion.pressed(event)) return;
@@ -515,11 +588,15 @@ var Composer = class {
 		this.#text.style.height = "auto";
 		this.#text.style.height = `${this.#text.scrollHeight + 2}px`;
 	}
-	async #submit() {
+	async #submit(memo = false) {
 		const text = this.#text.value.trim();
 		if (!text && !this.files.held.length) return;
 		clearTimeout(this.#counting);
-		if (!await this.#actions.send(text, this.files.held)) return;
+		const format = this.#format.value;
+		if (!await this.#actions.send(text, this.files.held, {
+			...memo ? { memo } : {},
+			...format && !memo ? { format } : {}
+		})) return;
 		this.#text.value = "";
 		this.files.clear();
 		this.typed();
@@ -533,8 +610,9 @@ var Composer = class {
 	}
 	showTarget() {
 		const text = this.#text.value;
-		const models = addressed(text, this.#state());
+		const models = unknownIn(text, this.#state()) === null ? addressed(text, this.#state()) : [];
 		this.#target.textContent = text.trim() ? this.#destination(text, models) : "";
+		this.#target.classList.toggle("unknown", unknownIn(text, this.#state()) !== null);
 		for (const chip of this.#models.querySelectorAll("button")) {
 			const name = chip.dataset["name"] ?? "";
 			const all = models.length === this.#state().models.length;
@@ -542,10 +620,9 @@ var Composer = class {
 		}
 	}
 	#destination(text, models) {
-		if (models.length) return `Goes to ${models.join(", ")}.`;
-		const unknown = stranger(text, this.#state().models.map((one) => one.name));
-		if (unknown !== null) return `Nobody is called @${unknown}: a memo, sent to nobody.`;
-		return "A memo: stored, sent to nobody.";
+		const unknown = unknownIn(text, this.#state());
+		if (unknown !== null) return `No model is called @${unknown}.`;
+		return models.length ? `→ ${models.map((one) => `@${one}`).join(", ")}` : "A memo: stored, and sent to no model.";
 	}
 	/** A button for each model: it says how full its window is, and pressing it asks that model. */
 	showModels(gauges = this.#gauges) {
@@ -564,8 +641,23 @@ var Composer = class {
 			const told = `${gauge.exact ? "" : "about "}${counted}${left}`;
 			return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
 		});
+		this.#showChoices();
 		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "Ask all of them")] : [], ...chips);
 		this.showTarget();
+	}
+	#showChoices() {
+		const { models, default: chosen, foreign = [] } = this.#state();
+		const [first = ""] = chosen;
+		const option = (value, label, selected) => element("option", {
+			value,
+			selected
+		}, label);
+		const named = models.map((one) => option(one.name, `@${one.name}${one.simulated ? " (simulated)" : ""}`, one.name === first));
+		const all = models.length > 1 ? [option("all", "@all", first === "all")] : [];
+		this.#default.replaceChildren(...named, ...all, option("", "no model: memos", first === ""));
+		const format = this.#format.value;
+		this.#format.replaceChildren(option("", "the model's own format", format === ""), ...foreign.map((one) => option(one, formatName(one), one === format)));
+		this.#format.closest("label")?.toggleAttribute("hidden", foreign.length === 0);
 	}
 	#chip(name, told, ...more) {
 		const names = this.#state().models.map((one) => one.name);
@@ -589,6 +681,8 @@ var Composer = class {
 		clearTimeout(this.#counting);
 	}
 };
+/** A name at the start that no model has. */
+var unknownIn = (text, state) => stranger(text, state.models.map((one) => one.name));
 /** How full, for the eye; the words say it too. */
 function bar(share) {
 	const inner = element("span", { class: share > NEARLY_FULL ? "full" : null });
@@ -886,6 +980,44 @@ var Sidebar = class {
 	}
 };
 //#endregion
+//#region src/losses.ts
+var WORDS$2 = {
+	dropped: "the other side never sees it",
+	degraded: "it arrives in a poorer form",
+	invented: "nobody said it, and the other side demands it",
+	noted: "bookkeeping about the answer; what it says is the same"
+};
+/** How many there are, without what is mere bookkeeping. */
+var lossCount = (losses) => losses.filter((loss) => loss.severity !== "noted").length;
+/** `choose` shows the place; whether it is exactly there. `failure` stands where there is no answer that could have lost anything. */
+function lossList(losses, choose, failure = "") {
+	if (losses.length === 0 && failure !== "") return element("p", { class: "lost-all" }, failure);
+	if (losses.length === 0) return element("p", { class: "nothing-lost" }, "Nothing was lost.");
+	const list = element("ul", { class: "loss-list" });
+	for (const loss of losses) {
+		const about = element("span", {
+			class: "soft nearest",
+			hidden: true
+		}, "Not said in this body: this is the nearest place.");
+		const pick = () => {
+			for (const other of list.querySelectorAll("[aria-pressed]")) other.setAttribute("aria-pressed", "false");
+			button.setAttribute("aria-pressed", "true");
+			about.hidden = choose(loss);
+		};
+		const button = element("button", {
+			type: "button",
+			class: "loss",
+			"aria-pressed": "false",
+			onclick: pick
+		}, element("span", {
+			class: `severity ${loss.severity}`,
+			title: WORDS$2[loss.severity]
+		}, loss.severity), element("code", {}, loss.path), element("span", { class: "what" }, loss.what), element("span", { class: "why" }, loss.why), about);
+		list.append(element("li", {}, button));
+	}
+	return list;
+}
+//#endregion
 //#region src/markdown.ts
 var INLINE = new RegExp([
 	"(?<ticks>`+)(?<code>[^`]|[^`][\\s\\S]*?[^`])\\k<ticks>(?!`)",
@@ -1115,7 +1247,7 @@ function picture(one) {
 //#endregion
 //#region src/chat/card.ts
 var HUES = 6;
-var WORDS$2 = {
+var WORDS$1 = {
 	error: "Failed",
 	refused: "Declined",
 	empty: "No answer",
@@ -1166,6 +1298,7 @@ var Card = class {
 	#tools = /* @__PURE__ */ new Map();
 	#texts = [];
 	#last = null;
+	#retry = null;
 	constructor(key, model, models, actions) {
 		this.#key = key;
 		this.#model = model;
@@ -1173,7 +1306,10 @@ var Card = class {
 		const index = models.findIndex((one) => one.name === model);
 		this.#tellAbout(models[index]?.model ?? "");
 		this.#stopper = button("Stop", () => actions.stop(key), { class: "small" });
-		const head = element("div", { class: "head" }, element("h2", { class: `name hue-${Math.max(0, index) % HUES}` }, model), this.#about, this.#stopper);
+		const head = element("div", { class: "head" }, element("h2", { class: `name hue-${Math.max(0, index) % HUES}` }, model), models[index]?.simulated ? element("span", {
+			class: "simulated",
+			title: "A simulator on this machine answers, and no model"
+		}, "simulated") : null, this.#about, this.#stopper);
 		const attributes = {
 			class: "answer",
 			"aria-label": `Answer of ${model}`,
@@ -1206,7 +1342,7 @@ var Card = class {
 		this.#body.append(element("div", {
 			class: "problem",
 			role: "alert"
-		}, element("b", {}, WORDS$2[status]), words));
+		}, element("b", {}, WORDS$1[status]), words));
 	}
 	#offer(last) {
 		const { copy, retry, branch, showAs } = this.#actions;
@@ -1267,6 +1403,8 @@ var Card = class {
 		})).result(told);
 	}
 	activity(event) {
+		this.#retry?.remove();
+		this.#retry = null;
 		switch (event.type) {
 			case "text_delta": return this.#delta("text", event.content);
 			case "reasoning_delta": return this.#delta("reasoning", event.content);
@@ -1288,7 +1426,8 @@ var Card = class {
 			case "step_complete": return this.#tools.get(event.step_id)?.took(event.duration_ms);
 			case "retry": {
 				const words = `${event.reason}; again in ${event.delay.toFixed(1)} s`;
-				return this.#put(element("p", { class: "aside" }, words));
+				this.#retry = element("p", { class: "aside" }, words);
+				return this.#put(this.#retry);
 			}
 			default: return;
 		}
@@ -1347,16 +1486,18 @@ var Timeline$1 = class {
 		this.#turns.clear();
 		this.#cards.clear();
 		const page = document.createDocumentFragment();
-		for (const group of grouped(snapshot.entries)) this.#draw(group, page);
+		const groups = grouped(snapshot.entries);
+		const answered = /* @__PURE__ */ new Set([...groups.filter((one) => one.speaker !== "user").map((one) => one.turn), ...snapshot.running.map((one) => one.turn)]);
+		for (const group of groups) this.#draw(group, answered, page);
 		this.node.replaceChildren(...snapshot.entries.length ? [] : [this.#welcome()], page);
 		for (const one of snapshot.running) this.started(one, one.entries);
 		for (const question of snapshot.questions) this.asked(question);
 		requestAnimationFrame(() => this.toEnd());
 	}
-	#draw(group, page) {
+	#draw(group, answered, page) {
 		const [first] = group.entries;
 		if (first === void 0) return;
-		if (group.speaker === "user") this.#say(first, page);
+		if (group.speaker === "user") this.#say(first, !answered.has(group.turn), page);
 		else if (group.speaker === "system") {
 			const problem = element("div", { class: "problem" }, first.error || "unreadable entry");
 			this.#turn(group.turn, page).answers.append(problem);
@@ -1386,11 +1527,10 @@ var Timeline$1 = class {
 		answers.insertBefore(card.node, after ?? null);
 		return card;
 	}
-	#say(entry, page) {
+	#say(entry, isMemo, page) {
 		this.node.querySelector(".empty")?.remove();
 		const { node, answers } = this.#turn(entry.turn || entry.id, page);
 		const text = textOf(entry);
-		const isMemo = addressed(text, this.#state()).length === 0;
 		const { copy, edit, branch, showAs } = this.#actions;
 		const small = { class: "small" };
 		const foot = element("div", { class: "foot" }, button("Copy", () => copy(text), small), button("Edit and resend", attempt(() => edit(entry)), small), button("Branch", () => branch(entry.id), small), button("Show as…", () => showAs(entry.id), small));
@@ -1402,8 +1542,28 @@ var Timeline$1 = class {
 			"aria-label": label
 		}, bubble, foot), answers);
 	}
-	said(entry) {
-		this.#following(() => this.#say(entry));
+	said(entry, models) {
+		this.#following(() => this.#say(entry, models.length === 0));
+	}
+	/** What the gateway made of a message that was sent in another format. */
+	translated(turn, translations, open) {
+		const found = this.#turns.get(turn);
+		if (found === void 0 || translations.length === 0) return;
+		const chips = translations.map((one) => {
+			const lost = lossCount(one.losses);
+			const words = one.problem || `${formatName(one.source)} → ${formatName(one.target)}`;
+			const tally = one.problem ? null : element("span", { class: lost ? "tally" : "whole" }, lost ? `${lost} lost` : "nothing lost");
+			return element("button", {
+				type: "button",
+				class: "translation",
+				onclick: () => open(one)
+			}, element("b", {}, `@${one.model}`), ` ${words} `, tally);
+		});
+		this.#following(() => found.node.insertBefore(element("div", {
+			class: "translations",
+			role: "group",
+			"aria-label": "Translations"
+		}, ...chips), found.answers));
 	}
 	started({ answer, turn, model, replaces }, entries = []) {
 		this.#following(() => {
@@ -1440,587 +1600,6 @@ function userPart(part) {
 	const title = "title" in part ? part.title ?? "" : "";
 	return [element("span", { class: "chip" }, `${part.type} ${title}`)];
 }
-//#endregion
-//#region src/chat/windows.ts
-var OWN = /* @__PURE__ */ new Set(["markdown", "json"]);
-/** A message as a provider's API would say it, and what that cannot say. */
-async function showAs(path, part, state) {
-	const body = element("pre", { tabindex: 0 });
-	const losses = element("ul", { class: "losses" });
-	const pick = element("select", {}, ...state.formats.filter((name) => !OWN.has(name)).map((name) => element("option", {}, name)));
-	const load = attempt(async () => {
-		const told = await call("GET", `${path}/show?${new URLSearchParams({
-			part,
-			format: pick.value
-		})}`);
-		body.textContent = told.content;
-		const rows = told.losses.map((one) => element("li", {}, element("b", {}, one.severity), ` ${one.path}: ${one.what} (${one.why})`));
-		losses.replaceChildren(...rows.length ? rows : [element("li", {}, "nothing is lost")]);
-	});
-	pick.addEventListener("change", () => void load());
-	const heading = element("h3", {}, "What this format cannot say");
-	await Promise.all([load(), show("Show as…", element("label", {}, "Format ", pick), body, heading, losses)]);
-}
-async function exportAs(path, state) {
-	const pick = element("select", {}, ...state.formats.map((name) => element("option", {}, name)));
-	const address = () => `/_/api${path}/export?format=${encodeURIComponent(pick.value)}`;
-	const save = element("a", {
-		class: "button primary",
-		download: "",
-		href: address()
-	}, "Download");
-	pick.addEventListener("change", () => save.setAttribute("href", address()));
-	await show("Export", element("label", {}, "Format ", pick), element("p", {}, save));
-}
-/** Which model answers to which name, and what holds for all of them. */
-async function chooseModels(state, changed) {
-	const change = (path, body) => attempt(async () => changed(await call("PATCH", path, body())));
-	const offered = element("datalist", { id: "offered" });
-	await Promise.all([offer(offered), show("Models and options", ...state.models.map((one) => modelRow(one.name, one.model, one.window, change)), addRow(change), offered, ...options(state, change), element("h3", {}, "Tools"), toolList(state))]);
-}
-async function offer(list) {
-	const names = await call("GET", "/chat/models").catch(() => []);
-	list.replaceChildren(...names.map((name) => element("option", { value: name })));
-}
-function modelRow(name, model, window, change) {
-	const box = element("input", {
-		value: model,
-		list: "offered",
-		"aria-label": `Model of @${name}`
-	});
-	box.addEventListener("change", change(`/chat/models/${encodeURIComponent(name)}`, () => ({ model: box.value })));
-	const about = element("span", { class: "about" }, `${window.toLocaleString()} tokens`);
-	return element("label", { class: "model-row" }, element("b", {}, `@${name}`), box, about);
-}
-function addRow(change) {
-	const name = element("input", {
-		placeholder: "another name",
-		"aria-label": "Name of another model"
-	});
-	const model = element("input", {
-		placeholder: "provider/model",
-		list: "offered",
-		"aria-label": "Another model"
-	});
-	const add = () => {
-		if (!name.value || !model.value) return;
-		change(`/chat/models/${encodeURIComponent(name.value.replace(/^@/, ""))}`, () => ({ model: model.value }))();
-	};
-	name.addEventListener("change", add);
-	model.addEventListener("change", add);
-	return element("div", { class: "model-row" }, name, model, element("span", { class: "about" }, "one more"));
-}
-function options(state, change) {
-	const share = element("input", {
-		type: "checkbox",
-		checked: state.share
-	});
-	share.addEventListener("change", change("/chat/options", () => ({ share: share.checked })));
-	const names = [
-		"",
-		"all",
-		...state.models.map((one) => one.name)
-	];
-	const label = (name) => name ? `@${name}` : "nobody: it is a memo";
-	const [chosen = ""] = state.default;
-	const row = (name) => element("option", {
-		value: name,
-		selected: name === chosen
-	}, label(name));
-	const pick = element("select", {}, ...names.map(row));
-	pick.addEventListener("change", change("/chat/options", () => ({ default: pick.value ? [pick.value] : [] })));
-	return [element("label", { class: "row" }, share, element("span", {}, "Models see each other’s answers")), element("label", {}, "A message without a mention goes to ", pick)];
-}
-function toolList(state) {
-	const rows = state.tools.map((one) => {
-		const about = ` ${one.description.split("\n")[0]} ${one.read_only ? "" : "(asks first)"}`;
-		return element("li", {}, element("b", {}, one.name), about);
-	});
-	return element("ul", {}, ...rows.length ? rows : [element("li", {}, "none")]);
-}
-//#endregion
-//#region src/chat/index.ts
-var TRIES = [
-	"@all What is the weather in Paris?",
-	"@claude 6 * 7",
-	"Anything without a mention is a memo."
-];
-var Chat = class {
-	name = "chat";
-	label = "Chat";
-	keys = [
-		["Alt+N", "New conversation"],
-		["Enter", "Send"],
-		["Tab", "Complete a mention"]
-	];
-	#state = {
-		models: [],
-		tools: [],
-		share: false,
-		default: [],
-		formats: [],
-		warning: ""
-	};
-	#shown = false;
-	#session = new Session({
-		snapshot: (told) => this.#take(told),
-		said: ({ entry }) => {
-			this.#timeline.said(entry);
-			this.#sidebar.refresh();
-		},
-		answer_started: (told) => this.#working(() => this.#timeline.started(told)),
-		activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
-		permission_asked: (told) => this.#timeline.asked(told),
-		permission_settled: ({ id }) => this.#timeline.settled(id),
-		answer_ended: ({ answer, model, status, entries }) => {
-			this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries)));
-			this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has given no whole answer"}.`;
-		},
-		turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
-		gauges: ({ gauges, title }) => {
-			this.#composer.showModels(gauges);
-			this.#entitle(title);
-		},
-		notice: ({ text, level }) => notice(text, level === "warning" ? "problem" : "info")
-	}, (problem) => notice(problem.message, "problem"));
-	#sidebar = new Sidebar({
-		open: (id) => this.#open(id),
-		shown: () => this.#session.id,
-		named: (name) => this.#entitle(name)
-	});
-	#timeline = new Timeline$1(() => this.#state, {
-		copy: (text) => copy(text, "Text"),
-		retry: attempt((answer) => this.#session.call("POST", "/retry", { answer })),
-		branch: attempt((entry) => this.#branch(entry)),
-		showAs: attempt((part) => showAs(this.#session.path(), part, this.#state)),
-		stop: (answer) => this.#stop(answer),
-		permit: attempt((id, given) => this.#session.call("POST", `/permissions/${encodeURIComponent(id)}`, given)),
-		edit: (entry) => this.#edit(entry)
-	}, () => this.#welcome());
-	#composer = new Composer(() => this.#state, {
-		send: async (text, attachments) => await this.#send(text, attachments) ?? false,
-		stop: () => this.#stop(),
-		count: async (text) => this.#session.id ? this.#session.call("POST", "/gauges", { text }) : []
-	});
-	#told = element("div", {
-		class: "sr",
-		role: "log",
-		"aria-live": "polite"
-	});
-	#title = element("h1", { id: "title" }, "New conversation");
-	#ofConversation = [];
-	async mount(root) {
-		const talk = element("div", { class: "talk" }, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions()), this.#timeline.node, this.#composer.node, this.#told);
-		root.append(this.#sidebar.node, talk);
-		this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
-		this.#composer.files.listen(root, this.#composer.node);
-		document.addEventListener("keydown", (event) => this.#pressed(event));
-		this.#state = await call("GET", "/chat/state");
-		if (this.#state.warning) notice(this.#state.warning, "problem");
-	}
-	/** What can be done with the conversation; on a phone behind one button. */
-	#actions() {
-		const all = {
-			rename: button("Rename", attempt(() => this.#rename()), { id: "rename" }),
-			system: button("System", attempt(() => this.#system()), {
-				id: "system",
-				title: "System prompt"
-			}),
-			models: button("Models", () => void this.#models(), {
-				id: "models",
-				title: "Models and options"
-			}),
-			export: button("Export", attempt(() => exportAs(this.#session.path(), this.#state)), { id: "export" }),
-			delete: button("Delete", attempt(() => this.#delete()), {
-				id: "delete",
-				class: "danger"
-			})
-		};
-		this.#ofConversation = [
-			all.rename,
-			all.export,
-			all.delete
-		];
-		const row = element("div", {
-			class: "actions",
-			id: "actions"
-		}, ...Object.values(all));
-		const attributes = {
-			id: "more",
-			"aria-label": "More",
-			"aria-controls": "actions",
-			"aria-expanded": "false"
-		};
-		const toggle = () => more.setAttribute("aria-expanded", String(row.classList.toggle("open")));
-		const more = button("⋯", toggle, attributes);
-		document.addEventListener("click", (event) => {
-			if (event.target === more) return;
-			row.classList.remove("open");
-			more.setAttribute("aria-expanded", "false");
-		});
-		return [row, more];
-	}
-	enter(route) {
-		this.#shown = true;
-		const id = route.rest[0] ?? null;
-		if (id === null && this.#session.id !== null) this.#open(this.#session.id);
-		else this.#open(id);
-	}
-	leave() {
-		this.#shown = false;
-		this.#session.suspend();
-		this.#composer.forget();
-	}
-	#pressed(event) {
-		if (!this.#shown || isOpen()) return;
-		if (event.key === "Escape" && this.#composer.isBusy) this.#stop();
-		if (event.altKey && event.code === "KeyN") {
-			event.preventDefault();
-			this.#open(null);
-		}
-	}
-	#open(id) {
-		this.#composer.forget();
-		this.#sidebar.close();
-		this.#session.open(id);
-		if (id === null) this.#composer.focus();
-	}
-	#take(snapshot) {
-		this.#timeline.show(snapshot);
-		this.#composer.showModels(snapshot.gauges);
-		this.#entitle(snapshot.title);
-		this.#working(() => void this.#sidebar.refresh());
-	}
-	#entitle(title) {
-		this.#title.textContent = title;
-		document.title = `${title} - dragoman`;
-		for (const one of this.#ofConversation) one.disabled = this.#session.id === null;
-	}
-	#working(work) {
-		work();
-		const { busy } = this.#timeline;
-		this.#composer.busy(busy);
-		this.#timeline.node.setAttribute("aria-busy", String(busy));
-	}
-	#welcome() {
-		const tries = TRIES.map((text) => button(text, () => this.#composer.write(text)));
-		return element("div", { class: "empty" }, element("p", {}, `Ask ${this.#state.models.map((one) => `@${one.name}`).join(", ")}, or @all of them at once.`), ...tries);
-	}
-	#send = attempt(async (text, attachments) => {
-		await this.#session.ensure();
-		await this.#session.call("POST", "/messages", {
-			text,
-			attachments
-		});
-		this.#timeline.toEnd();
-		return true;
-	});
-	#stop = attempt((answer) => this.#session.call("POST", "/stop", answer ? { answer } : {}));
-	async #branch(entry) {
-		const { id } = await call("POST", "/chat/conversations", {
-			branch: this.#session.id,
-			entry
-		});
-		this.#open(id);
-		notice("This is a branch: the conversation before is unchanged.");
-	}
-	async #edit(entry) {
-		const text = await askText("Edit and resend", "The conversation goes on in a branch; this one stays as it is.", textOf(entry));
-		if (text === null) return;
-		const { id } = await call("POST", "/chat/conversations", {
-			branch: this.#session.id,
-			entry: entry.id,
-			before: true
-		});
-		this.#open(id);
-		await this.#session.call("POST", "/messages", {
-			text,
-			attachments: attachmentsOf(entry)
-		});
-	}
-	async #rename() {
-		const name = await ask("Rename", "Name", this.#session.snapshot.name);
-		if (name) await this.#session.call("PATCH", "", { name });
-		await this.#sidebar.refresh();
-	}
-	async #system() {
-		const text = await askText("System prompt", "Said to every model before everything else.", this.#session.snapshot.system_prompt);
-		if (text === null) return;
-		await this.#session.ensure();
-		await this.#session.call("PATCH", "", { system_prompt: text });
-	}
-	async #delete() {
-		if (!await confirmed(`Delete “${this.#title.textContent}”?`, "It cannot be brought back.", "Delete")) return;
-		const path = this.#session.path();
-		this.#session.suspend();
-		this.#composer.forget();
-		await call("DELETE", path);
-		this.#open(null);
-	}
-	async #models() {
-		await chooseModels(this.#state, (state) => {
-			this.#state = state;
-			this.#composer.showModels();
-		});
-	}
-};
-function attachmentsOf(entry) {
-	return (entry.content ?? []).flatMap((part) => {
-		if (part.type !== "image" && part.type !== "document" && part.type !== "audio") return [];
-		const data = part.data ?? base64(part.text ?? "");
-		return [{
-			name: part.title ?? "",
-			media_type: part.media_type ?? "",
-			data
-		}];
-	});
-}
-function base64(text) {
-	return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
-}
-var chat = new Chat();
-//#endregion
-//#region src/live/words.ts
-var FORMATS = {
-	"openai-chat": "OpenAI Chat",
-	"openai-responses": "OpenAI Responses",
-	"anthropic-messages": "Anthropic Messages",
-	gemini: "Gemini",
-	vertex: "Vertex AI",
-	"ollama-chat": "Ollama",
-	"cohere-chat": "Cohere",
-	"bedrock-converse": "Bedrock Converse"
-};
-var formatName = (format) => FORMATS[format] ?? format;
-/** The name of a format behind a dot in the colour of its family. */
-function formatChip(format) {
-	return element("span", {
-		class: "format",
-		"data-format": format
-	}, formatName(format));
-}
-function duration(milliseconds) {
-	if (milliseconds === void 0) return "";
-	if (milliseconds < 10) return `${milliseconds.toFixed(1)} ms`;
-	if (milliseconds < 1e3) return `${Math.round(milliseconds)} ms`;
-	return milliseconds < 6e4 ? `${(milliseconds / 1e3).toFixed(2)} s` : `${(milliseconds / 6e4).toFixed(1)} min`;
-}
-function bytes(size) {
-	if (size < 1e3) return `${size} B`;
-	return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
-}
-var CLOCK = new Intl.DateTimeFormat("en-GB", {
-	hour: "2-digit",
-	minute: "2-digit",
-	second: "2-digit"
-});
-var clock = (at) => CLOCK.format(at);
-var CENT = .01;
-/** In dollars, with as many digits as the amount needs. */
-function money(amount) {
-	if (amount === void 0) return "";
-	if (amount === 0) return "$0";
-	if (Math.abs(amount) >= CENT) return `$${amount.toLocaleString("en", {
-		minimumFractionDigits: 2,
-		maximumFractionDigits: 2
-	})}`;
-	return Math.abs(amount) < 1e-6 ? "<$0.000001" : `$${Number(amount.toPrecision(2)).toFixed(6).replace(/0+$/, "")}`;
-}
-function percent(part, whole) {
-	if (whole === 0) return "–";
-	const share = 100 * part / whole;
-	return `${share !== 0 && share < 10 ? share.toFixed(1) : Math.round(share)} %`;
-}
-/** 12,345 or 1.2 M: short enough for a column. */
-function amount(number) {
-	if (number < 1e5) return number.toLocaleString("en");
-	return number < 1e6 ? `${Math.round(number / 1e3)} k` : `${(number / 1e6).toFixed(1)} M`;
-}
-//#endregion
-//#region src/keys/index.ts
-var FIELDS = [
-	[
-		"name",
-		"Name",
-		"text",
-		"who or what it is for"
-	],
-	[
-		"models",
-		"Models",
-		"text",
-		"all; or patterns, such as anthropic/* openai/gpt-5.6"
-	],
-	[
-		"budget",
-		"Budget in USD",
-		"number",
-		"no limit"
-	],
-	[
-		"token_budget",
-		"Budget in tokens",
-		"number",
-		"no limit"
-	],
-	[
-		"requests_per_minute",
-		"Requests per minute",
-		"number",
-		"no limit"
-	],
-	[
-		"tokens_per_minute",
-		"Tokens per minute",
-		"number",
-		"no limit"
-	],
-	[
-		"concurrent",
-		"Requests at a time",
-		"number",
-		"no limit"
-	],
-	[
-		"days",
-		"Days until it expires",
-		"number",
-		"never"
-	]
-];
-var STATES$1 = {
-	good: "active",
-	revoked: "revoked",
-	expired: "expired"
-};
-var KeysPlace = class {
-	name = "keys";
-	label = "Keys";
-	keys = [["n", "New key"]];
-	#note = element("p", {
-		class: "note",
-		hidden: true
-	});
-	#create = button("New key", attempt(() => this.#new()), { class: "primary" });
-	#list = element("div", {
-		class: "facts-table",
-		tabindex: 0,
-		role: "region",
-		"aria-label": "Keys"
-	});
-	#told = null;
-	#isShown = false;
-	mount(root) {
-		const head = element("div", { class: "row usage-tools" }, element("h1", {}, "Keys"), element("span", { class: "space" }), this.#create);
-		const about = element("p", { class: "soft" }, "Clients show a key to this gateway. Each has its own models, limits and budget, and sees its own requests and usage.");
-		root.append(element("div", { class: "keys-page" }, head, about, this.#note, this.#list));
-		document.addEventListener("keydown", (event) => {
-			if (this.#isShown && event.key === "n" && event.target === document.body && !this.#create.disabled) this.#create.click();
-		});
-	}
-	enter() {
-		this.#isShown = true;
-		this.#load();
-	}
-	leave() {
-		this.#isShown = false;
-	}
-	#load = attempt(async () => {
-		const told = await call("GET", "/keys");
-		this.#told = told;
-		this.#create.disabled = told.refusal !== "";
-		this.#note.hidden = told.refusal === "";
-		this.#note.textContent = told.refusal;
-		const none = element("p", { class: "soft" }, "There are no keys: everybody who reaches this gateway may use it.");
-		this.#list.replaceChildren(...told.keys.length > 0 ? [this.#table(told.keys)] : told.refusal ? [] : [none]);
-	});
-	#table(keys) {
-		const head = element("tr", {}, ...[
-			"Name",
-			"State",
-			"Models",
-			"Limits",
-			"Spent",
-			"Expires",
-			""
-		].map((name) => element("th", { scope: "col" }, name || element("span", { class: "sr" }, "Actions"))));
-		const rank = (one) => one.state === "good" ? 0 : 1;
-		const rows = keys.toSorted((one, other) => rank(one) - rank(other) || one.name.localeCompare(other.name)).map((one) => this.#row(one));
-		return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
-	}
-	#row(key) {
-		const actions = key.state !== "good" ? [] : [button("Replace", attempt(() => this.#rotate(key.name)), {
-			class: "small",
-			"aria-label": `Replace the key ${key.name}`
-		}), button("Revoke", attempt(() => this.#revoke(key.name)), {
-			class: "small danger",
-			"aria-label": `Revoke the key ${key.name}`
-		})];
-		return element("tr", { class: `key-${key.state}` }, element("th", { scope: "row" }, key.name), element("td", {}, element("span", { class: `status ${key.state === "good" ? "good" : "bad"}` }, STATES$1[key.state])), element("td", {}, key.models.join(", ") || "all"), element("td", {}, limits(key) || "none"), element("td", {}, spent(key)), element("td", {}, key.expires === null ? "never" : (/* @__PURE__ */ new Date(key.expires * 1e3)).toISOString().slice(0, 10)), element("td", { class: "number" }, ...actions));
-	}
-	async #new() {
-		const warning = this.#told?.locks ? "This is the first key. From now on clients need one, and so does this page; a key sees its own requests only. To stay administrator, restart the gateway with DRAGOMAN_PAGE_PASSWORD set." : "";
-		const inputs = FIELDS.map(([name, label, kind, hint]) => {
-			return [
-				name,
-				kind,
-				element("input", {
-					...kind === "number" ? {
-						type: "number",
-						min: 0,
-						step: "any"
-					} : { type: "text" },
-					name,
-					placeholder: hint,
-					autocomplete: "off"
-				}),
-				label
-			];
-		});
-		const body = inputs.map(([, , input, label]) => element("label", {}, label, input));
-		const made = await form("New key", [...warning ? [element("p", { class: "problem" }, warning)] : [], element("div", { class: "key-form" }, ...body)], "Create", async () => {
-			const wanted = {};
-			for (const [name, kind, input] of inputs) {
-				const value = input.value.trim();
-				if (name === "models") wanted[name] = value.split(/[\s,]+/).filter((one) => one !== "");
-				else if (value !== "") wanted[name] = kind === "number" ? Number(value) : value;
-			}
-			if (wanted["name"] === void 0) throw new Error("A key needs a name.");
-			return call("POST", "/keys", wanted);
-		});
-		if (made === null) return;
-		await this.#once(made);
-		await this.#load();
-	}
-	/** The only time that it is seen: the gateway keeps a digest. */
-	async #once({ name, key }) {
-		const box = element("div", { class: "client" }, element("code", { class: "the-key" }, key), button("Copy", () => void copy(key, "Key"), { class: "small" }));
-		const words = element("p", {}, "Copy it now: it is not shown again. The gateway keeps only a digest of it.");
-		await show(`The key “${name}”`, words, box);
-	}
-	async #rotate(name) {
-		if (!await confirmed(`Replace the key “${name}”?`, "The old one stops working at once. Limits, budget and usage stay.", "Replace")) return;
-		await this.#once(await call("POST", `/keys/${encodeURIComponent(name)}/rotate`));
-		await this.#load();
-	}
-	async #revoke(name) {
-		if (!await confirmed(`Revoke the key “${name}”?`, "Clients that show it are refused at once. It cannot be undone.", "Revoke")) return;
-		await call("POST", `/keys/${encodeURIComponent(name)}/revoke`);
-		await this.#load();
-	}
-};
-function limits(key) {
-	return [
-		[key.requests_per_minute, "requests/min"],
-		[key.tokens_per_minute, "tokens/min"],
-		[key.concurrent, "at a time"]
-	].flatMap(([limit, words]) => limit === null ? [] : [`${amount(limit)} ${words}`]).join(", ");
-}
-function spent(key) {
-	const cost = key.budget === null ? money(key.spent) : `${money(key.spent)} of ${money(key.budget)} (${percent(key.spent, key.budget)})`;
-	return key.token_budget == null ? cost : `${cost}, ${amount(key.spent_tokens ?? 0)} of ${amount(key.token_budget)} tokens`;
-}
-var keys = new KeysPlace();
 //#endregion
 //#region src/json/parse.ts
 /** Why a text is no JSON, and where. */
@@ -2391,6 +1970,553 @@ function inline(text) {
 	return pieces;
 }
 //#endregion
+//#region src/chat/windows.ts
+var OWN = /* @__PURE__ */ new Set(["markdown", "json"]);
+/** A message as a provider's API would say it, and what that cannot say. */
+async function showAs(path, part, state) {
+	const body = element("pre", { tabindex: 0 });
+	const losses = element("ul", { class: "losses" });
+	const pick = element("select", {}, ...state.formats.filter((name) => !OWN.has(name)).map((name) => element("option", {}, name)));
+	const load = attempt(async () => {
+		const told = await call("GET", `${path}/show?${new URLSearchParams({
+			part,
+			format: pick.value
+		})}`);
+		body.textContent = told.content;
+		const rows = told.losses.map((one) => element("li", {}, element("b", {}, one.severity), ` ${one.path}: ${one.what} (${one.why})`));
+		losses.replaceChildren(...rows.length ? rows : [element("li", {}, "nothing is lost")]);
+	});
+	pick.addEventListener("change", () => void load());
+	const heading = element("h3", {}, "What this format cannot say");
+	await Promise.all([load(), show("Show as…", element("label", {}, "Format ", pick), body, heading, losses)]);
+}
+/** A message as it was sent, as the model's provider got it, and what is lost between the two. */
+async function showTranslation(one) {
+	if (one.problem) {
+		await show(`@${one.model}`, element("p", { class: "problem" }, one.problem));
+		return;
+	}
+	const side = (title, text) => element("section", {
+		class: "side",
+		"aria-label": title
+	}, element("h3", {}, title), view(text, title).element);
+	const sides = element("div", { class: "translation-sides" }, side(`Sent: ${formatName(one.source)}`, one.sent), side(`@${one.model} got: ${formatName(one.target)}`, one.received));
+	await show(`@${one.model}: ${formatName(one.source)} → ${formatName(one.target)}`, sides, element("h3", {}, "Losses"), lossList(one.losses, () => true));
+}
+async function exportAs(path, state) {
+	const pick = element("select", {}, ...state.formats.map((name) => element("option", {}, name)));
+	const address = () => `/_/api${path}/export?format=${encodeURIComponent(pick.value)}`;
+	const save = element("a", {
+		class: "button primary",
+		download: "",
+		href: address()
+	}, "Download");
+	pick.addEventListener("change", () => save.setAttribute("href", address()));
+	await show("Export", element("label", {}, "Format ", pick), element("p", {}, save));
+}
+/** Which model answers to which name, and what holds for all of them. */
+async function chooseModels(state, changed) {
+	const change = (path, body) => attempt(async () => changed(await call("PATCH", path, body())));
+	const offered = element("datalist", { id: "offered" });
+	await Promise.all([offer(offered), show("Models and options", ...state.models.map((one) => modelRow(one.name, one.model, one.window, change)), addRow(change), offered, ...options(state, change), element("h3", {}, "Tools"), toolList(state))]);
+}
+async function offer(list) {
+	const names = await call("GET", "/chat/models").catch(() => []);
+	list.replaceChildren(...names.map((name) => element("option", { value: name })));
+}
+function modelRow(name, model, window, change) {
+	const box = element("input", {
+		value: model,
+		list: "offered",
+		"aria-label": `Model of @${name}`
+	});
+	box.addEventListener("change", change(`/chat/models/${encodeURIComponent(name)}`, () => ({ model: box.value })));
+	const about = element("span", { class: "about" }, `${window.toLocaleString()} tokens`);
+	return element("label", { class: "model-row" }, element("b", {}, `@${name}`), box, about);
+}
+function addRow(change) {
+	const name = element("input", {
+		placeholder: "another name",
+		"aria-label": "Name of another model"
+	});
+	const model = element("input", {
+		placeholder: "provider/model",
+		list: "offered",
+		"aria-label": "Another model"
+	});
+	const add = () => {
+		if (!name.value || !model.value) return;
+		change(`/chat/models/${encodeURIComponent(name.value.replace(/^@/, ""))}`, () => ({ model: model.value }))();
+	};
+	name.addEventListener("change", add);
+	model.addEventListener("change", add);
+	return element("div", { class: "model-row" }, name, model, element("span", { class: "about" }, "one more"));
+}
+function options(state, change) {
+	const share = element("input", {
+		type: "checkbox",
+		checked: state.share
+	});
+	share.addEventListener("change", change("/chat/options", () => ({ share: share.checked })));
+	const names = [
+		"",
+		"all",
+		...state.models.map((one) => one.name)
+	];
+	const label = (name) => name ? `@${name}` : "no model: it is a memo";
+	const [chosen = ""] = state.default;
+	const row = (name) => element("option", {
+		value: name,
+		selected: name === chosen
+	}, label(name));
+	const pick = element("select", {}, ...names.map(row));
+	pick.addEventListener("change", change("/chat/options", () => ({ default: pick.value ? [pick.value] : [] })));
+	return [element("label", { class: "row" }, share, element("span", {}, "Models see each other’s answers")), element("label", {}, "A message without a mention goes to ", pick)];
+}
+function toolList(state) {
+	const rows = state.tools.map((one) => {
+		const about = ` ${one.description.split("\n")[0]} ${one.read_only ? "" : "(asks first)"}`;
+		return element("li", {}, element("b", {}, one.name), about);
+	});
+	return element("ul", {}, ...rows.length ? rows : [element("li", {}, "none")]);
+}
+//#endregion
+//#region src/chat/index.ts
+var TRIES = [
+	"@all What is the weather in Paris?",
+	"6 * 7",
+	"@all Save a note: tea at five"
+];
+var Chat = class {
+	name = "chat";
+	label = "Chat";
+	keys = [
+		["Alt+N", "New conversation"],
+		["Enter", "Send"],
+		["Tab", "Complete a mention"]
+	];
+	#state = {
+		models: [],
+		tools: [],
+		share: false,
+		default: [],
+		formats: [],
+		warning: ""
+	};
+	#shown = false;
+	#session = new Session({
+		snapshot: (told) => this.#take(told),
+		said: ({ entry, models = [] }) => {
+			this.#timeline.said(entry, models);
+			this.#sidebar.refresh();
+		},
+		answer_started: (told) => this.#working(() => this.#timeline.started(told)),
+		activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
+		permission_asked: (told) => this.#timeline.asked(told),
+		permission_settled: ({ id }) => this.#timeline.settled(id),
+		answer_ended: ({ answer, model, status, entries }) => {
+			this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries)));
+			this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has given no whole answer"}.`;
+		},
+		turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
+		gauges: ({ gauges, title }) => {
+			this.#composer.showModels(gauges);
+			this.#entitle(title);
+		},
+		notice: ({ text, level }) => notice(text, level === "warning" ? "problem" : "info")
+	}, (problem) => notice(problem.message, "problem"));
+	#sidebar = new Sidebar({
+		open: (id) => this.#open(id),
+		shown: () => this.#session.id,
+		named: (name) => this.#entitle(name)
+	});
+	#timeline = new Timeline$1(() => this.#state, {
+		copy: (text) => copy(text, "Text"),
+		retry: attempt((answer) => this.#session.call("POST", "/retry", { answer })),
+		branch: attempt((entry) => this.#branch(entry)),
+		showAs: attempt((part) => showAs(this.#session.path(), part, this.#state)),
+		stop: (answer) => this.#stop(answer),
+		permit: attempt((id, given) => this.#session.call("POST", `/permissions/${encodeURIComponent(id)}`, given)),
+		edit: (entry) => this.#edit(entry)
+	}, () => this.#welcome());
+	#composer = new Composer(() => this.#state, {
+		send: async (text, attachments, how) => await this.#send(text, attachments, how) ?? false,
+		choose: attempt(async (model) => {
+			this.#state = await call("PATCH", "/chat/options", { default: model ? [model] : [] });
+			this.#composer.showModels();
+		}),
+		stop: () => this.#stop(),
+		count: async (text) => this.#session.id ? this.#session.call("POST", "/gauges", { text }) : []
+	});
+	#told = element("div", {
+		class: "sr",
+		role: "log",
+		"aria-live": "polite"
+	});
+	#title = element("h1", { id: "title" }, "New conversation");
+	#ofConversation = [];
+	async mount(root) {
+		const talk = element("div", { class: "talk" }, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions()), this.#timeline.node, this.#composer.node, this.#told);
+		root.append(this.#sidebar.node, talk);
+		this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
+		this.#composer.files.listen(root, this.#composer.node);
+		document.addEventListener("keydown", (event) => this.#pressed(event));
+		this.#state = await call("GET", "/chat/state");
+		if (this.#state.warning) notice(this.#state.warning, "problem");
+	}
+	/** What can be done with the conversation; on a phone behind one button. */
+	#actions() {
+		const all = {
+			rename: button("Rename", attempt(() => this.#rename()), { id: "rename" }),
+			system: button("System", attempt(() => this.#system()), {
+				id: "system",
+				title: "System prompt"
+			}),
+			models: button("Models", () => void this.#models(), {
+				id: "models",
+				title: "Models and options"
+			}),
+			export: button("Export", attempt(() => exportAs(this.#session.path(), this.#state)), { id: "export" }),
+			delete: button("Delete", attempt(() => this.#delete()), {
+				id: "delete",
+				class: "danger"
+			})
+		};
+		this.#ofConversation = [
+			all.rename,
+			all.export,
+			all.delete
+		];
+		const row = element("div", {
+			class: "actions",
+			id: "actions"
+		}, ...Object.values(all));
+		const attributes = {
+			id: "more",
+			"aria-label": "More",
+			"aria-controls": "actions",
+			"aria-expanded": "false"
+		};
+		const toggle = () => more.setAttribute("aria-expanded", String(row.classList.toggle("open")));
+		const more = button("⋯", toggle, attributes);
+		document.addEventListener("click", (event) => {
+			if (event.target === more) return;
+			row.classList.remove("open");
+			more.setAttribute("aria-expanded", "false");
+		});
+		return [row, more];
+	}
+	enter(route) {
+		this.#shown = true;
+		const id = route.rest[0] ?? null;
+		if (id === null && this.#session.id !== null) this.#open(this.#session.id);
+		else this.#open(id);
+	}
+	leave() {
+		this.#shown = false;
+		this.#session.suspend();
+		this.#composer.forget();
+	}
+	#pressed(event) {
+		if (!this.#shown || isOpen()) return;
+		if (event.key === "Escape" && this.#composer.isBusy) this.#stop();
+		if (event.altKey && event.code === "KeyN") {
+			event.preventDefault();
+			this.#open(null);
+		}
+	}
+	#open(id) {
+		this.#composer.forget();
+		this.#sidebar.close();
+		this.#session.open(id);
+		if (id === null) this.#composer.focus();
+	}
+	#take(snapshot) {
+		this.#timeline.show(snapshot);
+		this.#composer.showModels(snapshot.gauges);
+		this.#entitle(snapshot.title);
+		this.#working(() => void this.#sidebar.refresh());
+	}
+	#entitle(title) {
+		this.#title.textContent = title;
+		document.title = `${title} - dragoman`;
+		for (const one of this.#ofConversation) one.disabled = this.#session.id === null;
+	}
+	#working(work) {
+		work();
+		const { busy } = this.#timeline;
+		this.#composer.busy(busy);
+		this.#timeline.node.setAttribute("aria-busy", String(busy));
+	}
+	#welcome() {
+		const tries = TRIES.map((text) => button(text, () => this.#composer.write(text)));
+		const names = this.#state.models.map((one) => `@${one.name}`).join(", ");
+		const simulated = this.#state.models.some((one) => one.simulated) ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " No keys of providers were found, so simulators answer. These conversations are kept apart from real ones.") : null;
+		return element("div", { class: "empty" }, element("p", {}, `Ask ${names}, or @all of them at once.`), simulated, ...tries);
+	}
+	#send = attempt(async (text, attachments, how) => {
+		const unknown = how.memo ? null : stranger(text, this.#state.models.map((one) => one.name));
+		if (unknown !== null) throw new Error(`No model is called @${unknown}. Nothing was sent; there are ${this.#state.models.map((one) => `@${one.name}`).join(", ")} and @all.`);
+		await this.#session.ensure();
+		const { turn, translations = [] } = await this.#session.call("POST", "/messages", {
+			text,
+			attachments,
+			...how
+		});
+		this.#timeline.translated(turn, translations, (one) => void showTranslation(one));
+		this.#timeline.toEnd();
+		return true;
+	});
+	#stop = attempt((answer) => this.#session.call("POST", "/stop", answer ? { answer } : {}));
+	async #branch(entry) {
+		const { id } = await call("POST", "/chat/conversations", {
+			branch: this.#session.id,
+			entry
+		});
+		this.#open(id);
+		notice("This is a branch: the conversation before is unchanged.");
+	}
+	async #edit(entry) {
+		const text = await askText("Edit and resend", "The conversation goes on in a branch; this one stays as it is.", textOf(entry));
+		if (text === null) return;
+		const { id } = await call("POST", "/chat/conversations", {
+			branch: this.#session.id,
+			entry: entry.id,
+			before: true
+		});
+		this.#open(id);
+		await this.#session.call("POST", "/messages", {
+			text,
+			attachments: attachmentsOf(entry)
+		});
+	}
+	async #rename() {
+		const name = await ask("Rename", "Name", this.#session.snapshot.name);
+		if (name) await this.#session.call("PATCH", "", { name });
+		await this.#sidebar.refresh();
+	}
+	async #system() {
+		const text = await askText("System prompt", "Said to every model before everything else.", this.#session.snapshot.system_prompt);
+		if (text === null) return;
+		await this.#session.ensure();
+		await this.#session.call("PATCH", "", { system_prompt: text });
+	}
+	async #delete() {
+		if (!await confirmed(`Delete “${this.#title.textContent}”?`, "It cannot be brought back.", "Delete")) return;
+		const path = this.#session.path();
+		this.#session.suspend();
+		this.#composer.forget();
+		await call("DELETE", path);
+		this.#open(null);
+	}
+	async #models() {
+		await chooseModels(this.#state, (state) => {
+			this.#state = state;
+			this.#composer.showModels();
+		});
+	}
+};
+function attachmentsOf(entry) {
+	return (entry.content ?? []).flatMap((part) => {
+		if (part.type !== "image" && part.type !== "document" && part.type !== "audio") return [];
+		const data = part.data ?? base64(part.text ?? "");
+		return [{
+			name: part.title ?? "",
+			media_type: part.media_type ?? "",
+			data
+		}];
+	});
+}
+function base64(text) {
+	return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
+}
+var chat = new Chat();
+//#endregion
+//#region src/keys/index.ts
+var FIELDS = [
+	[
+		"name",
+		"Name",
+		"text",
+		"who or what it is for"
+	],
+	[
+		"models",
+		"Models",
+		"text",
+		"all; or patterns, such as anthropic/* openai/gpt-5.6"
+	],
+	[
+		"budget",
+		"Budget in USD",
+		"number",
+		"no limit"
+	],
+	[
+		"token_budget",
+		"Budget in tokens",
+		"number",
+		"no limit"
+	],
+	[
+		"requests_per_minute",
+		"Requests per minute",
+		"number",
+		"no limit"
+	],
+	[
+		"tokens_per_minute",
+		"Tokens per minute",
+		"number",
+		"no limit"
+	],
+	[
+		"concurrent",
+		"Requests at a time",
+		"number",
+		"no limit"
+	],
+	[
+		"days",
+		"Days until it expires",
+		"number",
+		"never"
+	]
+];
+var STATES$1 = {
+	good: "active",
+	revoked: "revoked",
+	expired: "expired"
+};
+var KeysPlace = class {
+	name = "keys";
+	label = "Keys";
+	keys = [["n", "New key"]];
+	#note = element("p", {
+		class: "note",
+		hidden: true
+	});
+	#create = button("New key", attempt(() => this.#new()), { class: "primary" });
+	#list = element("div", {
+		class: "facts-table",
+		tabindex: 0,
+		role: "region",
+		"aria-label": "Keys"
+	});
+	#told = null;
+	#isShown = false;
+	mount(root) {
+		const head = element("div", { class: "row usage-tools" }, element("h1", {}, "Keys"), element("span", { class: "space" }), this.#create);
+		const about = element("p", { class: "soft" }, "Clients show a key to this gateway. Each has its own models, limits and budget, and sees its own requests and usage.");
+		root.append(element("div", { class: "keys-page" }, head, about, this.#note, this.#list));
+		document.addEventListener("keydown", (event) => {
+			if (this.#isShown && event.key === "n" && event.target === document.body && !this.#create.disabled) this.#create.click();
+		});
+	}
+	enter() {
+		this.#isShown = true;
+		this.#load();
+	}
+	leave() {
+		this.#isShown = false;
+	}
+	#load = attempt(async () => {
+		const told = await call("GET", "/keys");
+		this.#told = told;
+		this.#create.disabled = told.refusal !== "";
+		this.#note.hidden = told.refusal === "";
+		this.#note.textContent = told.refusal;
+		const none = element("p", { class: "soft" }, "There are no keys: everybody who reaches this gateway may use it.");
+		this.#list.replaceChildren(...told.keys.length > 0 ? [this.#table(told.keys)] : told.refusal ? [] : [none]);
+	});
+	#table(keys) {
+		const head = element("tr", {}, ...[
+			"Name",
+			"State",
+			"Models",
+			"Limits",
+			"Spent",
+			"Expires",
+			""
+		].map((name) => element("th", { scope: "col" }, name || element("span", { class: "sr" }, "Actions"))));
+		const rank = (one) => one.state === "good" ? 0 : 1;
+		const rows = keys.toSorted((one, other) => rank(one) - rank(other) || one.name.localeCompare(other.name)).map((one) => this.#row(one));
+		return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+	}
+	#row(key) {
+		const actions = key.state !== "good" ? [] : [button("Replace", attempt(() => this.#rotate(key.name)), {
+			class: "small",
+			"aria-label": `Replace the key ${key.name}`
+		}), button("Revoke", attempt(() => this.#revoke(key.name)), {
+			class: "small danger",
+			"aria-label": `Revoke the key ${key.name}`
+		})];
+		return element("tr", { class: `key-${key.state}` }, element("th", { scope: "row" }, key.name), element("td", {}, element("span", { class: `status ${key.state === "good" ? "good" : "bad"}` }, STATES$1[key.state])), element("td", {}, key.models.join(", ") || "all"), element("td", {}, limits(key) || "none"), element("td", {}, spent(key)), element("td", {}, key.expires === null ? "never" : (/* @__PURE__ */ new Date(key.expires * 1e3)).toISOString().slice(0, 10)), element("td", { class: "number" }, ...actions));
+	}
+	async #new() {
+		const warning = this.#told?.locks ? "This is the first key. From now on clients need one, and so does this page; a key sees its own requests only. To stay administrator, restart the gateway with DRAGOMAN_PAGE_PASSWORD set." : "";
+		const inputs = FIELDS.map(([name, label, kind, hint]) => {
+			return [
+				name,
+				kind,
+				element("input", {
+					...kind === "number" ? {
+						type: "number",
+						min: 0,
+						step: "any"
+					} : { type: "text" },
+					name,
+					placeholder: hint,
+					autocomplete: "off"
+				}),
+				label
+			];
+		});
+		const body = inputs.map(([, , input, label]) => element("label", {}, label, input));
+		const made = await form("New key", [...warning ? [element("p", { class: "problem" }, warning)] : [], element("div", { class: "key-form" }, ...body)], "Create", async () => {
+			const wanted = {};
+			for (const [name, kind, input] of inputs) {
+				const value = input.value.trim();
+				if (name === "models") wanted[name] = value.split(/[\s,]+/).filter((one) => one !== "");
+				else if (value !== "") wanted[name] = kind === "number" ? Number(value) : value;
+			}
+			if (wanted["name"] === void 0) throw new Error("A key needs a name.");
+			return call("POST", "/keys", wanted);
+		});
+		if (made === null) return;
+		await this.#once(made);
+		await this.#load();
+	}
+	/** The only time that it is seen: the gateway keeps a digest. */
+	async #once({ name, key }) {
+		const box = element("div", { class: "client" }, element("code", { class: "the-key" }, key), button("Copy", () => void copy(key, "Key"), { class: "small" }));
+		const words = element("p", {}, "Copy it now: it is not shown again. The gateway keeps only a digest of it.");
+		await show(`The key “${name}”`, words, box);
+	}
+	async #rotate(name) {
+		if (!await confirmed(`Replace the key “${name}”?`, "The old one stops working at once. Limits, budget and usage stay.", "Replace")) return;
+		await this.#once(await call("POST", `/keys/${encodeURIComponent(name)}/rotate`));
+		await this.#load();
+	}
+	async #revoke(name) {
+		if (!await confirmed(`Revoke the key “${name}”?`, "Clients that show it are refused at once. It cannot be undone.", "Revoke")) return;
+		await call("POST", `/keys/${encodeURIComponent(name)}/revoke`);
+		await this.#load();
+	}
+};
+function limits(key) {
+	return [
+		[key.requests_per_minute, "requests/min"],
+		[key.tokens_per_minute, "tokens/min"],
+		[key.concurrent, "at a time"]
+	].flatMap(([limit, words]) => limit === null ? [] : [`${amount(limit)} ${words}`]).join(", ");
+}
+function spent(key) {
+	const cost = key.budget === null ? money(key.spent) : `${money(key.spent)} of ${money(key.budget)} (${percent(key.spent, key.budget)})`;
+	return key.token_budget == null ? cost : `${cost}, ${amount(key.spent_tokens ?? 0)} of ${amount(key.token_budget)} tokens`;
+}
+var keys = new KeysPlace();
+//#endregion
 //#region src/charts.ts
 var SVG$1 = "http://www.w3.org/2000/svg";
 var WIDTH$1 = 100;
@@ -2577,7 +2703,7 @@ var Feed = class {
 		return this.#order;
 	}
 	get rows() {
-		this.#rows ??= sorted([...this.#known.values()].filter((one) => fits(one, this.#words) && isAmong(one, this.#only)), this.#order);
+		this.#rows ??= sorted([...this.#known.values()].reverse().filter((one) => fits(one, this.#words) && isAmong(one, this.#only)), this.#order);
 		return this.#rows;
 	}
 	/** What there is to choose from. */
@@ -3407,44 +3533,6 @@ function curl(opened, origin) {
 	}
 	if (body !== null) lines.push(`--data-binary ${quoted(body.text)}`);
 	return lines.join(" \\\n  ");
-}
-//#endregion
-//#region src/losses.ts
-var WORDS$1 = {
-	dropped: "the other side never sees it",
-	degraded: "it arrives in a poorer form",
-	invented: "nobody said it, and the other side demands it",
-	noted: "bookkeeping about the answer; what it says is the same"
-};
-/** How many there are, without what is mere bookkeeping. */
-var lossCount = (losses) => losses.filter((loss) => loss.severity !== "noted").length;
-/** `choose` shows the place; whether it is exactly there. `failure` stands where there is no answer that could have lost anything. */
-function lossList(losses, choose, failure = "") {
-	if (losses.length === 0 && failure !== "") return element("p", { class: "lost-all" }, failure);
-	if (losses.length === 0) return element("p", { class: "nothing-lost" }, "Nothing was lost.");
-	const list = element("ul", { class: "loss-list" });
-	for (const loss of losses) {
-		const about = element("span", {
-			class: "soft nearest",
-			hidden: true
-		}, "Not said in this body: this is the nearest place.");
-		const pick = () => {
-			for (const other of list.querySelectorAll("[aria-pressed]")) other.setAttribute("aria-pressed", "false");
-			button.setAttribute("aria-pressed", "true");
-			about.hidden = choose(loss);
-		};
-		const button = element("button", {
-			type: "button",
-			class: "loss",
-			"aria-pressed": "false",
-			onclick: pick
-		}, element("span", {
-			class: `severity ${loss.severity}`,
-			title: WORDS$1[loss.severity]
-		}, loss.severity), element("code", {}, loss.path), element("span", { class: "what" }, loss.what), element("span", { class: "why" }, loss.why), about);
-		list.append(element("li", {}, button));
-	}
-	return list;
 }
 //#endregion
 //#region src/live/panes.ts
