@@ -566,7 +566,6 @@ WEB: tuple[tuple[str, str], ...] = (
     ("places", "One page has five places, reached by mouse and keyboard, and none forgets what was written in it."),
     ("accessible", "Nothing that axe-core knows of keeps anybody from using the page, in dark and light, on a phone."),
     ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the user's own key."),
-    ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the key of whoever asks."),
     ("keys", "The administrator makes, replaces and revokes keys on the page; a key is shown once, others may not."),
     ("usage", "Usage is shown by key and model over time, each key its own."),
     ("login-throttled", "After a wrong password the next attempts wait before their passwords are looked at."),

@@ -26,7 +26,7 @@ class Visitor:
         self.url = url
 
     async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        given = {} if body is None else {"json": body}
+        given: Any = {} if body is None else {"json": body}
         async with self.client.request(method, f"{self.url}/_/api{path}", headers=HEADERS, **given) as answer:
             return answer.status, await answer.json()
 
@@ -103,6 +103,7 @@ async def _used(page: Visitor, alice: str, bob: str) -> None:
     asked = {**CHAT, "model": "anthropic/claude-sonnet-5"}
     for key in (alice, alice, bob):
         assert await page.post("/v1/chat/completions", asked, key) == 200
+    usage: Any = {}
     for _ in range(50):
         _, usage = await page.ask("GET", "/live/usage?by=key,model,day&days=1")
         if sum(row["requests"] for row in usage["rows"]) >= 3:
@@ -195,6 +196,7 @@ def test_messages_go_to_the_default_model_as_memos_or_in_a_foreign_format(tmp_pa
 
 
 async def _answered(page: Visitor, path: str, count: int) -> list[Any]:
+    told: Any = {}
     for _ in range(100):
         _, told = await page.ask("GET", path)
         if len(told["entries"]) >= count and not told["running"]:

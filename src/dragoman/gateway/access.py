@@ -136,7 +136,8 @@ class Access:
         if self._ledger is not None:
             await self._ledger.look()
 
-    async def caller(self, format: str, head: Head) -> Caller:
+    async def caller(self, format: str, head: Head, digest: str = "") -> Caller:
+        """Raises `Denied`. `digest` is that of a key that was shown earlier, for a request made for its owner."""
         if not self.required:
             return Caller(self, None, format)
         key = presented_key(head)

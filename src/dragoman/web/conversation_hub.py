@@ -29,7 +29,7 @@ class Furnishing(Struct, frozen=True, kw_only=True):
     tools: Sequence[Tool] = ()
     permissions: Hook | None = None
     catalogue: Callable[[], Awaitable[Sequence[str]]] | None = None
-    """Models that could be chosen, as far as somebody knows."""
+    """Models that could be chosen, as far as they are known."""
     in_format: Callable[[Participant, str], Participant] | None = None
     """The same model asked in another wire format; None where no gateway translates."""
     warning: str = ""
