@@ -285,6 +285,14 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("command-end", "`dragoman run` ends with clean exit codes, and Ctrl-C cancels in order."),
     # Everywhere
     ("same-story", "The same scenario tells the same events on the simulators of all providers, over HTTP."),
+    ("mcp-requests", "Servers may ask for a completion and for the user's answers, where the caller allows it."),
+    ("mcp-resources", "Resources and prompts of servers are listed and read."),
+    ("mcp-reconnect", "A server that is gone is connected again at the next call."),
+    # Composition
+    ("toolsets", "Toolsets are combined, prefixed, filtered, renamed, approved, and run in parallel or one by one."),
+    ("sub-agents", "An agent as a tool has its own history, nested events, and tokens that count for its caller."),
+    ("hand-off", "A tool hands the conversation to another model in mid loop."),
+    ("hosted-tools", "Tools that the provider runs stand beside own ones."),
     # Typed answers, retries, limits, approvals
     (
         "typed-output",

@@ -24,7 +24,7 @@ EXPORTED: dict[str, int] = {
     "dragoman.ir": 61,
     "dragoman.schema": 14,
     "dragoman.drivers": 20,
-    "dragoman.agent": 72,
+    "dragoman.agent": 76,
     "dragoman.chat.stores": 10,
     "dragoman.sim": 5,
     "dragoman.testing": 4,

@@ -24,6 +24,9 @@ SERVER = Path(__file__).parent / "fixtures" / "mcp_server.py"
 STDIO = StdioServer(command=sys.executable, args=[str(SERVER)], env={"MCP_TEST": "yes"})
 
 
+LEGACY = StdioServer(command=sys.executable, args=[str(SERVER)], env={"PYTHONWARNINGS": "ignore"}, protocol="legacy")
+
+
 async def told_by(servers: McpServers, *calls: tuple[str, dict[str, Any]], **options: Any) -> tuple[Agent, Story]:
     script: list[Any] = [*(Scripted(calls=[call]) for call in calls), "Done."]
     agent = Agent(ScriptedDriver(script), tools=servers.tools(), clock=CLOCK, **options)
@@ -67,8 +70,9 @@ def test_a_server_over_stdio(tmp_path: Path) -> None:
         assert results_in(agent.history)[7][2]["variable"] == "yes"
         assert results_in(agent.history)[7][2]["folder"] == str(tmp_path)
         assert kinds[2] == ("error", "MCP server 'tests' gave no answer within 3 seconds")
-        assert kinds[3][0] == kinds[4][0] == "error"
-        assert "MCP server 'tests'" in kinds[4][1]
+        assert kinds[3][0] == "error"
+        assert "MCP server 'tests'" in kinds[3][1]
+        assert kinds[4][0] == "data"  # it was started again
         assert story[-1:] == final("Done.")
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
@@ -264,3 +268,72 @@ def test_what_is_no_mcp_json_is_refused(given: dict[str, Any], words: str) -> No
     with pytest.raises(ValueError, match=r"server|expected") as caught:
         read_servers(given)
     assert words in str(caught.value)
+
+
+@promise("agent:mcp-requests")
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_servers_ask_for_a_model_and_for_the_user(transport: str, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue("http_server") if transport == "http" else ""
+    address = HttpServer(url=url, protocol="legacy") if url else LEGACY
+
+    async def elicit(message: str, schema: Any) -> dict[str, Any] | None:
+        assert message == "How many seats?"
+        assert "seats" in schema["properties"]
+        return {"seats": 3}
+
+    async def session() -> None:
+        if url:
+            await _answers(url)
+        model = ScriptedDriver(["Yes."], name="scripted/model")
+        async with McpServers({"tests": address}, sampling=model, elicit=elicit) as servers:
+            agent, _ = await told_by(servers, ("ask_model", {"question": "Is it?"}), ("book", {}))
+        assert [value for _, _, value in results_in(agent.history)] == ["scripted/model says Yes.", "accept 3"]
+        assert model.requests[0].messages[0].text == "Be brief."
+        assert model.requests[0].max_output_tokens == 50
+
+    run(session())
+
+
+@promise("agent:mcp-requests")
+def test_without_them_servers_are_refused_and_a_user_may_decline() -> None:
+    async def session() -> None:
+        async with McpServers({"tests": LEGACY}) as servers:
+            agent, _ = await told_by(servers, ("ask_model", {"question": "Is it?"}), ("book", {}))
+            assert [kind for _, kind, _ in results_in(agent.history)] == ["error", "error"]
+        async with McpServers({"tests": LEGACY}, elicit=lambda _message, _schema: None) as servers:
+            agent, _ = await told_by(servers, ("book", {}))
+            assert results_in(agent.history)[0][2] == "decline"
+        async with McpServers({"tests": LEGACY}, elicit=lambda _message, _schema: {"seats": "many"}) as servers:
+            agent, _ = await told_by(servers, ("book", {}))
+            assert results_in(agent.history)[0][1] == "error"
+
+    run(session())
+
+
+@promise("agent:mcp-resources")
+def test_resources_and_prompts() -> None:
+    async def session() -> None:
+        async with McpServers({"tests": STDIO}) as servers:
+            (one,) = await servers.resources()
+            assert (one.server, one.uri, one.name, one.media_type) == ("tests", "notes://today", "today", "text/plain")
+            assert await servers.read_resource("tests", one.uri) == (Text("Buy milk."),)
+            (prompt,) = await servers.prompts()
+            assert (prompt.name, prompt.arguments) == ("greeting", ("name",))
+            (message,) = await servers.prompt("tests", "greeting", name="Ada")
+            assert (message.role, message.text) == ("user", "Greet Ada.")
+            with pytest.raises(McpFailed, match="no MCP server is called 'other'"):
+                await servers.read_resource("other", one.uri)
+            with pytest.raises(McpFailed, match="tests"):
+                await servers.read_resource("tests", "notes://never")
+
+    run(session())
+
+
+@promise("agent:mcp-reconnect")
+def test_a_server_that_died_is_started_again_at_the_next_call() -> None:
+    async def session() -> None:
+        async with McpServers({"tests": STDIO}, timeout=5) as servers:
+            agent, _ = await told_by(servers, ("add", {"a": 1}), ("die", {}), ("add", {"a": 2}))
+            assert [kind for _, kind, _ in results_in(agent.history)] == ["data", "error", "data"]
+
+    run(session())

@@ -43,6 +43,7 @@ from dragoman.agent.output_stores import MemoryStore, OutputStore, SqliteStore
 from dragoman.agent.pending import BadDecisions, Decision, PendingCall
 from dragoman.agent.permissions import Allow, Ask, Defer, Deny, PermissionRequest, Rule, Rules, pause
 from dragoman.agent.sessions import LogLine, Session, SessionInfo, SessionStore, UnknownSession
+from dragoman.agent.sub_agents import agent_tool, hand_off_tool
 from dragoman.agent.token_totals import Account
 from dragoman.agent.tools import (
     Deferred,
@@ -57,6 +58,7 @@ from dragoman.agent.tools import (
     tool,
     tool_from_schema,
 )
+from dragoman.agent.toolsets import Toolset, toolset
 from dragoman.drivers.typed_output import NoOutput, SchemaRefused
 
 __all__ = [
@@ -120,16 +122,20 @@ __all__ = [
     "ToolCallEvent",
     "ToolContext",
     "ToolResultEvent",
+    "Toolset",
     "UnknownOutput",
     "UnknownSession",
     "UsageEvent",
+    "agent_tool",
     "decode_event",
     "done",
     "encode_event",
     "expand_output",
+    "hand_off_tool",
     "is_trimmed",
     "output_ref",
     "pause",
     "tool",
     "tool_from_schema",
+    "toolset",
 ]

@@ -4,7 +4,7 @@
         agent = Agent(driver, tools=[*own_tools, *servers.tools(taken=[tool.name for tool in own_tools])])
 
 Each server lives in a task of its own, in the event loop that opened it, and is closed by that task. A server that dies
-or hangs gives error results; the run goes on.
+or hangs gives error results; the run goes on, and the next call connects again.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from dragoman.agent.mcp_requests import Elicit, ServerRequests
 from dragoman.agent.tools import RESERVED, Content, Output, Tool, ToolContext, checking
+from dragoman.drivers.base import Driver
 from dragoman.errors import DragomanError, NotConfigured
-from dragoman.ir import Audio, Document, Image, Text, ToolDefinition
+from dragoman.ir import Audio, Document, Image, Message, Text, ToolDefinition
 
 if TYPE_CHECKING:
     import mcp_types
@@ -48,6 +50,8 @@ class StdioServer(Struct, frozen=True, kw_only=True):
     args: Sequence[str] = ()
     env: Mapping[str, str] = {}
     cwd: str | None = None
+    protocol: str = "auto"
+    """`auto`, `legacy` (the handshake before 2026), or a version of the protocol."""
 
 
 class HttpServer(Struct, frozen=True, kw_only=True):
@@ -55,6 +59,7 @@ class HttpServer(Struct, frozen=True, kw_only=True):
 
     url: str
     headers: Mapping[str, str] = {}
+    protocol: str = "auto"
 
 
 ServerAddress: TypeAlias = StdioServer | HttpServer
@@ -118,9 +123,19 @@ class McpServers:
     """Several servers, open as long as the `async with` lasts."""
 
     def __init__(
-        self, servers: Mapping[str, ServerAddress], *, timeout: float = 60.0, connect_timeout: float = 30.0
+        self,
+        servers: Mapping[str, ServerAddress],
+        *,
+        timeout: float = 60.0,
+        connect_timeout: float = 30.0,
+        sampling: Driver | None = None,
+        elicit: Elicit | None = None,
     ) -> None:
-        self._servers = [_Server(name, address, timeout, connect_timeout) for name, address in servers.items()]
+        """`sampling` answers servers that ask for a model, `elicit` those that ask the user; else they are refused."""
+        requests = ServerRequests(sampling, elicit)
+        self._servers = [
+            _Server(name, address, timeout, connect_timeout, requests) for name, address in servers.items()
+        ]
 
     async def __aenter__(self) -> Self:
         try:
@@ -141,6 +156,62 @@ class McpServers:
         offered = [(server, listed) for server in self._servers for listed in server.listed]
         names = tool_names([(server.name, listed.name) for server, listed in offered], taken)
         return [_tool(server, listed, name) for (server, listed), name in zip(offered, names, strict=True)]
+
+    async def resources(self) -> list[Resource]:
+        """The resources of all servers that have any."""
+        found: list[Resource] = []
+        for server in self._servers:
+            found += [
+                Resource(server.name, str(one.uri), one.name, one.description or "", one.mime_type)
+                for one in await server.listing("resources")
+            ]
+        return found
+
+    async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
+        """A resource as parts that a message may contain."""
+        result = await self._server(server).ask(lambda client: client.read_resource(uri))
+        return tuple(_content_of(one) for one in result.contents)
+
+    async def prompts(self) -> list[Prompt]:
+        """The prompts of all servers that have any."""
+        found: list[Prompt] = []
+        for server in self._servers:
+            for one in await server.listing("prompts"):
+                names = tuple(argument.name for argument in one.arguments or ())
+                found.append(Prompt(server.name, one.name, one.description or "", names))
+        return found
+
+    async def prompt(self, server: str, name: str, /, **arguments: str) -> list[Message]:
+        """The messages of a prompt, such as the history of an agent may begin with."""
+        result = await self._server(server).ask(lambda client: client.get_prompt(name, arguments or None))
+        return [Message(one.role, tuple(_parts([one.content]))) for one in result.messages]
+
+    def _server(self, name: str) -> _Server:
+        found = next((one for one in self._servers if one.name == name), None)
+        if found is None:
+            raise McpFailed(
+                f"no MCP server is called {name!r}; there are {', '.join(one.name for one in self._servers)}"
+            )
+        return found
+
+
+class Resource(Struct, frozen=True):
+    """Something that a server offers to read."""
+
+    server: str
+    uri: str
+    name: str
+    description: str = ""
+    media_type: str | None = None
+
+
+class Prompt(Struct, frozen=True):
+    """A prompt that a server offers."""
+
+    server: str
+    name: str
+    description: str = ""
+    arguments: tuple[str, ...] = ()
 
 
 def tool_names(offered: Sequence[tuple[str, str]], taken: Collection[str] = ()) -> list[str]:
@@ -170,19 +241,30 @@ def _prefixed(server: str, name: str, used: Collection[str]) -> str:
 class _Server:
     """One server and the task that keeps it."""
 
-    def __init__(self, name: str, address: ServerAddress, timeout: float, connect_timeout: float) -> None:
+    def __init__(
+        self, name: str, address: ServerAddress, timeout: float, connect_timeout: float, requests: ServerRequests
+    ) -> None:
         self.name = name
+        self._requests = requests
+        self._reopening = asyncio.Lock()
         self.listed: list[mcp_types.Tool] = []
         self._address = address
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._client: Client | None = None
-        self._closing = asyncio.Event()
+        self._closed = False
+        self._let_go = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
+        self._former: list[asyncio.Task[None]] = []
+        """Keepers of connections that were lost."""
 
     async def open(self) -> None:
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._keeper = asyncio.create_task(self._keep(ready), name=f"mcp server {self.name}")
+        if self._keeper is not None and not self._keeper.done():
+            self._let_go.set()
+            self._former.append(self._keeper)
+        self._let_go = asyncio.Event()
+        self._keeper = asyncio.create_task(self._keep(ready, self._let_go), name=f"mcp server {self.name}")
         try:
             async with asyncio.timeout(self._connect_timeout):
                 await ready
@@ -194,34 +276,73 @@ class _Server:
             raise McpFailed(f"MCP server {self.name!r} cannot be reached: {_innermost(error)}") from error
 
     async def close(self) -> None:
-        self._closing.set()
+        self._closed = True
+        self._let_go.set()
         if self._keeper is None:
             return
         if self._client is None:  # still on its way
             self._keeper.cancel()
         # The SDK gives a program some seconds to end by itself, then ends it.
-        await asyncio.wait([self._keeper], timeout=_CLOSING)
+        await asyncio.wait([self._keeper, *self._former], timeout=_CLOSING)
 
-    async def _keep(self, ready: asyncio.Future[None]) -> None:
+    async def _keep(self, ready: asyncio.Future[None], let_go: asyncio.Event) -> None:
         """Opened and closed by one task, as the SDK's task groups want it."""
         try:
             async with AsyncExitStack() as stack:
-                client = await stack.enter_async_context(_client(self._address, stack))
+                client = await stack.enter_async_context(_client(self._address, stack, self._requests))
                 self.listed = await _all_tools(client)
                 self._client = client
                 if not ready.done():
                     ready.set_result(None)
-                await self._closing.wait()
+                await let_go.wait()
         except Exception as error:  # noqa: BLE001 - reported when it is opened, or by a later call
             if not ready.done():
                 ready.set_exception(error)
         finally:
-            self._client = None
+            if let_go is self._let_go:
+                self._client = None
             if not ready.done():
                 ready.cancel()
 
+    async def _reconnected(self) -> Client | None:
+        """The client; of a server that is gone, a new one. None: it cannot be reached again."""
+        async with self._reopening:
+            if self._client is None and not self._closed:
+                try:
+                    await self.open()
+                except DragomanError:
+                    return None
+            return self._client
+
+    async def ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
+        """What the server answers to a question that is not a call of a tool. Raises `McpFailed`."""
+        client = self._client or await self._reconnected()
+        if client is None:
+            raise McpFailed(f"MCP server {self.name!r} is gone")
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await question(client)
+        except Exception as error:
+            raise McpFailed(f"MCP server {self.name!r} failed: {_innermost(error)}") from error
+
+    async def listing(self, kind: str) -> list[Any]:
+        """All resources or prompts; none of a server that does not have the capability."""
+        client = self._client or await self._reconnected()
+        if client is None or getattr(client.server_capabilities, kind, None) is None:
+            return []
+        found: list[Any] = []
+        cursor: str | None = None
+        while True:
+            ask = getattr(client, f"list_{kind}")
+            page: Any = await self.ask(lambda _client, ask=ask, cursor=cursor: ask(cursor=cursor))  # type: ignore[misc]
+            found += getattr(page, kind)
+            cursor = page.next_cursor
+            if not cursor:
+                return found
+
     async def call(self, name: str, arguments: dict[str, Any]) -> Output:
-        client, keeper = self._client, self._keeper
+        client = self._client or await self._reconnected()
+        keeper = self._keeper
         if client is None or keeper is None:
             return Output("error", f"MCP server {self.name!r} is gone")
         asked = asyncio.ensure_future(client.call_tool(name, arguments))
@@ -229,7 +350,9 @@ class _Server:
             await asyncio.wait([asked, keeper], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
             if asked.done():
                 return output_of(asked.result())
-        except Exception as error:  # noqa: BLE001 - whatever went wrong with the server, the model is told
+        except Exception as error:  # noqa: BLE001 - whatever went wrong with the server, the model reads it
+            if _is_disconnected(error):
+                self._client = None  # the next call connects again
             return Output("error", f"MCP server {self.name!r} failed: {_innermost(error)}")
         finally:
             asked.cancel()
@@ -238,7 +361,7 @@ class _Server:
         return Output("error", f"MCP server {self.name!r} gave no answer within {self._timeout:g} seconds")
 
 
-def _client(address: ServerAddress, stack: AsyncExitStack) -> Client:
+def _client(address: ServerAddress, stack: AsyncExitStack, requests: ServerRequests) -> Client:
     try:
         import httpx2  # noqa: PLC0415 - an extra
         import mcp  # noqa: PLC0415
@@ -246,17 +369,18 @@ def _client(address: ServerAddress, stack: AsyncExitStack) -> Client:
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
     except ImportError as error:
         raise NotConfigured(f"{error.name} is not installed: pip install 'dragoman[mcp]'", missing="mcp") from None
+    callbacks = {**requests.callbacks(), "mode": address.protocol}
     if isinstance(address, HttpServer):
         if not address.headers:
-            return mcp.Client(address.url)
+            return mcp.Client(address.url, **callbacks)
         http = httpx2.AsyncClient(headers=dict(address.headers), timeout=httpx2.Timeout(30, read=300))
         stack.push_async_callback(http.aclose)
-        return mcp.Client(streamable_http_client(address.url, http_client=http))
+        return mcp.Client(streamable_http_client(address.url, http_client=http), **callbacks)
     parameters = mcp.StdioServerParameters(
         command=address.command, args=list(address.args), env=dict(address.env), cwd=address.cwd
     )
     # Not sys.stderr: it may have been replaced by an object without a file descriptor.
-    return mcp.Client(stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr))
+    return mcp.Client(stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr), **callbacks)
 
 
 async def _all_tools(client: Client) -> list[mcp_types.Tool]:
@@ -267,6 +391,12 @@ async def _all_tools(client: Client) -> list[mcp_types.Tool]:
         page = await client.list_tools(cursor=page.next_cursor)
         tools += page.tools
     return tools
+
+
+def _is_disconnected(error: BaseException) -> bool:
+    """Whether the session is lost: a closed stream, a refused connection, or a session that the server forgot."""
+    words = _innermost(error)
+    return not words.startswith(("MCPError", "ValidationError")) or "losed" in words or "terminated" in words
 
 
 def _innermost(error: BaseException) -> str:
@@ -317,7 +447,10 @@ def _parts(blocks: Iterable[Any]) -> Iterable[Content]:
 
 
 def _resource(block: Any) -> Content:
-    resource = block.resource
+    return _content_of(block.resource)
+
+
+def _content_of(resource: Any) -> Content:
     text = getattr(resource, "text", None)
     if text is not None:
         return Text(text)
