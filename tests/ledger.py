@@ -293,6 +293,9 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("sub-agents", "An agent as a tool has its own history, nested events, and tokens that count for its caller."),
     ("hand-off", "A tool hands the conversation to another model in mid loop."),
     ("hosted-tools", "Tools that the provider runs stand beside own ones."),
+    ("as-model", "`dragoman serve --agent` makes an agent a model for every SDK, its tools shown as reasoning."),
+    ("front-ends", "Events stream as AG-UI, as UI messages of the Vercel AI SDK, and as JSON Lines."),
+    ("spans", "OpenTelemetry spans by the GenAI conventions for agent, model and tool, without what was written."),
     # Typed answers, retries, limits, approvals
     (
         "typed-output",

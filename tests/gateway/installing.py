@@ -37,9 +37,9 @@ class CannotInstall(Exception):
     pass
 
 
-def npm_packages(folder: Path = FOLDER) -> Path:
+def npm_packages(folder: Path = FOLDER, pins: Path = HERE, name: str = "npm") -> Path:
     """`node_modules`, with what package-lock.json pins. None of the packages needs its scripts."""
-    sources = (HERE / "package.json", HERE / "package-lock.json")
+    sources = (pins / "package.json", pins / "package-lock.json")
 
     def install(place: Path) -> None:
         npm = shutil.which("npm")
@@ -49,7 +49,12 @@ def npm_packages(folder: Path = FOLDER) -> Path:
             shutil.copy(source, place)
         _run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], place)
 
-    return _once("npm", sources, install, folder) / "node_modules"
+    return _once(name, sources, install, folder) / "node_modules"
+
+
+def front_end_packages(folder: Path = FOLDER) -> Path:
+    """The clients of an agent's event streams."""
+    return npm_packages(folder, ROOT / "tests" / "agent" / "clients", "front-ends")
 
 
 def python_packages(folder: Path = FOLDER, name: str = "python") -> Path:
@@ -127,7 +132,7 @@ def installed(client: str, packages: Callable[[], Path], program: str) -> Path:
 
 def main() -> int:
     failed = 0
-    for packages in (npm_packages, python_packages, more_python_packages):
+    for packages in (npm_packages, front_end_packages, python_packages, more_python_packages):
         started = time.monotonic()
         try:
             sys.stdout.write(f"{packages()}: {time.monotonic() - started:.0f} s\n")

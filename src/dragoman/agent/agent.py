@@ -269,12 +269,13 @@ class Agent(Generic[OutputT]):
         finally:
             in_background(events.aclose())
 
-    def fork(self) -> Agent[OutputT]:
+    def fork(self, history: Iterable[Message] = (), *, instructions: str = "") -> Agent[OutputT]:
         """An agent with the same driver, tools and setup, and a history of its own."""
         twin: Agent[OutputT] = object.__new__(type(self))
         twin._tools, twin._hosted = dict(self._tools), list(self._hosted)
-        twin._setup = self._setup
-        twin._conversation = Conversation(self.driver)
+        further = (*self._setup.instructions, instructions) if instructions else self._setup.instructions
+        twin._setup = structs.replace(self._setup, instructions=further)
+        twin._conversation = Conversation(self.driver, history)
         twin._run = twin._last = None
         return twin
 

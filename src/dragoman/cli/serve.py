@@ -18,6 +18,7 @@ EXAMPLES = """\
 examples:
   dragoman serve
   dragoman serve --config dragoman.toml --port 8787
+  dragoman serve --agent app:agent
   dragoman serve --print-env claude-code --model gemini/gemini-3.8-flash
 
   curl http://127.0.0.1:8787/v1/chat/completions -H 'content-type: application/json' \\
@@ -37,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tls-key", metavar="FILE", help="its key (PEM), if it is in another file")
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
+    )
+    parser.add_argument(
+        "--agent",
+        action="append",
+        default=[],
+        metavar="MODULE:NAME",
+        help="serve an agent of yours as a model of that name (repeatable)",
     )
     parser.add_argument("--simulate", action="store_true", help="let the simulators answer, whatever keys there are")
     parser.add_argument("--check", action="store_true", help="check the configuration and its upstreams, and end")
@@ -64,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         tls_cert=arguments.tls_cert,
         tls_key=arguments.tls_key,
         workers=arguments.workers,
+        agents=tuple(arguments.agent),
         simulate=arguments.simulate,
         quiet=arguments.quiet,
         front=page_before,

@@ -23,6 +23,7 @@ from dragoman.gateway.other_workers import OtherWorkers
 from dragoman.gateway.recipes import RECIPES, recipe
 from dragoman.gateway.routing import Router
 from dragoman.gateway.serving import (
+    Among,
     Front,
     Running,
     Setting,
@@ -49,6 +50,8 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
     workers: int = 1
     simulate: bool = False
     quiet: bool = False
+    agents: tuple[str, ...] = ()
+    """Agents to serve as models: MODULE:NAME each."""
     front: Front | None = None
     """Stands before the first worker; the others show it what they have to show."""
     page_key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -166,13 +169,18 @@ async def _work(
             simulated = await stack.enter_async_context(simulators())
             simulated = {name: url for name, url in simulated.items() if name not in local}
         setting = Setting(config=config, environment=found, simulated=simulated, local=local, page_key=options.page_key)
+        among: Among | None = None if siblings is None else siblings.among
+        if options.agents:
+            from dragoman.gateway.served_agents import load_agent, serve_agents  # noqa: PLC0415 - rarely needed
+
+            agents = dict(load_agent(place) for place in options.agents)
+            setting, among = await stack.enter_async_context(serve_agents(agents, setting, among))
 
         def ready(running: Running) -> None:
             if speaks:
                 sys.stderr.write("".join(f"{line}\n" for line in _greeting(running, setting, offline=offline)))
                 sys.stderr.flush()
 
-        among = None if siblings is None else siblings.among
         await run(setting, file=options.file, listening=listening, ready=ready, front=options.front, among=among)
 
 

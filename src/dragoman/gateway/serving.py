@@ -65,8 +65,11 @@ class Setting(Struct, frozen=True, kw_only=True):
     """Providers whose server runs on this machine, and the only models that may be asked of them."""
     page_key: str = ""
     """What the page's own questions show, where keys are asked for."""
+    extend: Callable[[Config], Config] | None = None
+    """Adds to every configuration, also to one that is read again."""
 
     def router(self, config: Config) -> Router:
+        config = config if self.extend is None else self.extend(config)
         return Router(config, self.environment, self.simulated, local=self.local)
 
 

@@ -1,0 +1,205 @@
+"""Agents behind the gateway: as models in every wire format, and at addresses for front ends.
+
+An agent answers on a loopback address of its own as Anthropic's API would; the gateway routes its name there, so that
+every client format reaches it. `/agents/NAME/ag-ui`, `/agents/NAME/ui-messages` and `/agents/NAME/json-lines` of the
+gateway stream its events to front ends, under the same keys as everything else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from dragoman.agent.agent import Agent
+from dragoman.agent.as_model import answer_as_model, opening_of
+from dragoman.agent.front_ends import ProtocolName, read_input, stream_bytes
+from dragoman.codecs.accumulate import Accumulator
+from dragoman.codecs.registry import codec
+from dragoman.errors import DecodeError, DragomanError, ProviderError
+from dragoman.gateway.access import Denied
+from dragoman.gateway.app import Gateway
+from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTable
+from dragoman.gateway.exchange import Application, Exchange, ServerLimits
+from dragoman.gateway.http_server import Server
+from dragoman.gateway.serving import Among, Setting, listening_socket
+from dragoman.ir import Failure, StreamFailed
+from dragoman.losses import LossLog
+from dragoman.streams import StreamEncoder
+
+_FORMAT = "anthropic-messages"
+_PROVIDER = "agents"
+_PREFIX = "/agents/"
+_PATIENCE = 1.0
+_STREAM = {"content-type": "text/event-stream", "cache-control": "no-store"}
+_JSON = {"content-type": "application/json"}
+
+
+def load_agent(place: str) -> tuple[str, Agent[Any]]:
+    """The agent at `module:name`, and the name it is asked for by. Raises `ConfigError`."""
+    module, _, name = place.partition(":")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found = getattr(importlib.import_module(module), name or "agent")
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"--agent {place}: {error}; expected MODULE:NAME, such as app:agent") from None
+    try:
+        made = found() if callable(found) and not isinstance(found, Agent) else found
+    except Exception as error:
+        raise ConfigError(f"--agent {place}: making the agent failed: {type(error).__name__}: {error}") from error
+    if not isinstance(made, Agent):
+        raise ConfigError(f"--agent {place}: expected an Agent or a function that makes one, got {type(made).__name__}")
+    return (name or "agent") if made.name == "agent" else made.name, made
+
+
+@asynccontextmanager
+async def serve_agents(
+    agents: Mapping[str, Agent[Any]], setting: Setting, among: Among | None = None
+) -> AsyncIterator[tuple[Setting, Among]]:
+    """What `serving` needs so that these agents are models of the gateway and have addresses for front ends."""
+    served = ServedAgents(agents)
+
+    @asynccontextmanager
+    async def with_agents(
+        gateway: Gateway, application: Application, limits: ServerLimits
+    ) -> AsyncIterator[Application]:
+        whole = served.before(gateway, application)
+        if among is None:
+            yield whole
+            return
+        async with among(gateway, whole, limits) as found:
+            yield found
+
+    async with served.serving():
+        yield msgspec.structs.replace(setting, extend=served.configured), with_agents
+
+
+class ServedAgents:
+    """Agents by name, and the server on the loopback address where they are models."""
+
+    def __init__(self, agents: Mapping[str, Agent[Any]]) -> None:
+        self._agents = agents
+        self._key = secrets.token_urlsafe(32)
+        self._url = ""
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        with listening_socket("127.0.0.1", 0) as listening:
+            server = Server(self._model, ServerLimits())
+            await server.listen(listening)
+            self._url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            try:
+                yield
+            finally:
+                await server.close(_PATIENCE)
+
+    def configured(self, config: Config) -> Config:
+        """The configuration with a provider for the agents and a route for each."""
+        names = tuple(self._agents)
+        provider = ProviderTable(kind="anthropic", base_url=self._url, api_key=self._key, models=names)
+        routes = {name: RouteTable(to=f"{_PROVIDER}/{name}", attempts=1) for name in names}
+        return msgspec.structs.replace(
+            config, providers={_PROVIDER: provider, **config.providers}, routes={**routes, **config.routes}
+        )
+
+    # ── as models ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _model(self, exchange: Exchange) -> None:
+        wire = codec(_FORMAT)
+        try:
+            if not secrets.compare_digest(exchange.head.headers.get("x-api-key", ""), self._key):
+                raise _refused(Failure("authentication", "not the gateway", 401))
+            request = wire.decode_request(await exchange.receive())
+            agent = self._agents.get(request.model or "")
+            if agent is None:
+                raise _refused(Failure("not_found", f"no agent is called {request.model!r}", 404))
+        except ProviderError as error:
+            encoded = wire.encode_error(error.failure)
+            exchange.send(error.failure.status or 500, _JSON, encoded.content)
+            return
+        except DecodeError as error:
+            exchange.send(400, _JSON, wire.encode_error(Failure("invalid_request", str(error), 400)).content)
+            return
+        if request.stream:
+            await self._stream(exchange, agent, request)
+        else:
+            await self._whole(exchange, agent, request)
+
+    async def _whole(self, exchange: Exchange, agent: Agent[Any], request: Any) -> None:
+        wire, account = codec(_FORMAT), Accumulator()
+        try:
+            async for events in answer_as_model(agent, request):
+                account.add(events)
+        except DragomanError as error:
+            failure = _failure(error)
+            exchange.send(failure.status or 500, _JSON, wire.encode_error(failure).content)
+            return
+        encoded = wire.encode_response(account.completion(), LossLog())
+        exchange.send(200, _JSON, encoded.content)
+
+    async def _stream(self, exchange: Exchange, agent: Agent[Any], request: Any) -> None:
+        encoder = StreamEncoder(_FORMAT)
+        exchange.start(200, _STREAM)
+        try:
+            async for events in answer_as_model(agent, request):
+                if exchange.write(encoder.encode(events)):
+                    await exchange.drain()
+        except DragomanError as error:
+            exchange.write(encoder.encode([StreamFailed(_failure(error))]))
+        exchange.finish()
+
+    # ── for front ends ────────────────────────────────────────────────────────────────────────────────────────
+
+    def before(self, gateway: Gateway, application: Application) -> Application:
+        """The application, with the addresses for front ends before it."""
+
+        async def serve(exchange: Exchange) -> None:
+            if exchange.head.path.startswith(_PREFIX):
+                await self._front_end(gateway, exchange)
+            else:
+                await application(exchange)
+
+        return serve
+
+    async def _front_end(self, gateway: Gateway, exchange: Exchange) -> None:
+        name, _, protocol = exchange.head.path.removeprefix(_PREFIX).partition("/")
+        agent = self._agents.get(name)
+        if agent is None or protocol not in get_args(ProtocolName) or exchange.head.method != "POST":
+            known = ", ".join(f"POST {_PREFIX}{one}/{kind}" for one in self._agents for kind in get_args(ProtocolName))
+            exchange.send(404, _JSON, msgspec.json.encode({"error": f"there is {known}"}))
+            return
+        try:
+            (await gateway.access.caller("openai-chat", exchange.head)).may_use(name)
+            messages, front_end = read_input(protocol, await exchange.receive())  # type: ignore[arg-type]
+        except Denied as error:
+            exchange.send(error.failure.status or 401, _JSON, msgspec.json.encode({"error": error.failure.message}))
+            return
+        except (ValueError, DragomanError) as error:
+            exchange.send(400, _JSON, msgspec.json.encode({"error": f"not a {protocol} request: {error}"}))
+            return
+        history, opening = opening_of([one for one in messages if one.role != "system"])
+        system = "\n\n".join(one.text for one in messages if one.role == "system")
+        worker = agent.fork(history, instructions=system)
+        exchange.start(200, front_end.headers)
+        async for data in stream_bytes(worker, opening, front_end):
+            if exchange.write(data):
+                await exchange.drain()
+        exchange.finish()
+
+
+def _refused(failure: Failure) -> ProviderError:
+    return ProviderError(failure)
+
+
+def _failure(error: DragomanError) -> Failure:
+    if isinstance(error, ProviderError):
+        return error.failure
+    return Failure("server", f"{type(error).__name__}: {error}", 500)
