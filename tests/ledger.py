@@ -296,6 +296,9 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("as-model", "`dragoman serve --agent` makes an agent a model for every SDK, its tools shown as reasoning."),
     ("front-ends", "Events stream as AG-UI, as UI messages of the Vercel AI SDK, and as JSON Lines."),
     ("spans", "OpenTelemetry spans by the GenAI conventions for agent, model and tool, without what was written."),
+    ("record-replay", "Whole runs are recorded without keys and replayed through the wire formats."),
+    ("assert-calls", "Tests assert which tools were called, in order or not."),
+    ("eval", "`dragoman eval` runs cases against several models: pass, cost and time with confidence intervals."),
     # Typed answers, retries, limits, approvals
     (
         "typed-output",

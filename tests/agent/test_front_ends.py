@@ -104,7 +104,7 @@ def by_anthropic(url: str, model: str) -> str:
 
 
 def by_gemini(url: str, model: str) -> str:
-    client = genai.Client(api_key="any", http_options={"base_url": url})  # type: ignore[arg-type]
+    client = genai.Client(api_key="any", http_options={"base_url": url})
     return client.models.generate_content(model=model, contents="Rome").text or ""
 
 

@@ -166,7 +166,9 @@ class ModelTurns:
         await self._report_usage(answer)
 
     async def _report_usage(self, answer: QueryResult) -> None:
-        if answer.usage is not None:
+        if answer.usage is None:
+            self._state.spent.cost = None
+        else:
             self._state.count(self._asked, answer.usage)
             await self._state.emit(usage_event(self._asked, answer.usage))
 

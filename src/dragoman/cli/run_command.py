@@ -60,7 +60,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         servers = await stack.enter_async_context(McpServers(mcp_servers(arguments.mcp)))
         asker = Asker(renderer)
         agent = Agent(
-            _driver(arguments, settings),
+            driver_for(arguments, settings, arguments.model),
             tools=[*own, *servers.tools(taken=[one.name for one in own])],
             system_prompt=arguments.system or settings.config.defaults.system or None,
             max_iterations=arguments.max_turns,
@@ -104,8 +104,9 @@ def _read_stdin() -> str:
     return text
 
 
-def _driver(arguments: argparse.Namespace, settings: Settings) -> RemoteDriver:
-    target = find_target(settings, settings.model(arguments.model))
+def driver_for(arguments: argparse.Namespace, settings: Settings, model: str | None) -> RemoteDriver:
+    """The driver for a model of the command line, or for the default one."""
+    target = find_target(settings, settings.model(model))
     try:
         channel = open_channel(target.provider, options_of(arguments, target, tells_retries=False))
     except NotConfigured as error:

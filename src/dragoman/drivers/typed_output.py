@@ -33,7 +33,7 @@ MODES: frozenset[str] = frozenset({"native", "tool", "prompted"})
 TOOL_NAME = "final_answer"
 RETRIES = 2
 """Corrections that a model may make by default."""
-_FENCE = re.compile(r"\s*```[\w-]*\n(.*?)\n?```\s*", re.DOTALL)
+FENCE = re.compile(r"\s*```[\w-]*\n(.*?)\n?```\s*", re.DOTALL)
 _ABOUT_SCHEMA = re.compile(
     r"schema|response_format|output_config|output_format|text\.format|outputconfig", re.IGNORECASE
 )
@@ -81,7 +81,7 @@ class Output(Struct, Generic[T], frozen=True):
 
     def read(self, text: str) -> T:
         """The value of an answer in text, also within a Markdown fence."""
-        fenced = _FENCE.fullmatch(text)
+        fenced = FENCE.fullmatch(text)
         try:
             found = msgspec.json.decode(fenced[1] if fenced else text)
         except (msgspec.DecodeError, RecursionError) as error:
