@@ -18,7 +18,11 @@ EXAMPLES = re.findall(
 
 
 @promise("agent:documented")
-@pytest.mark.parametrize(("program", "printed"), EXAMPLES, ids=["weather", "rules", "testing"])
+@pytest.mark.parametrize(
+    ("program", "printed"),
+    EXAMPLES,
+    ids=["weather", "rules", "typed", "limits", "instructions", "composition", "testing"],
+)
 def test_the_examples_run(program: str, printed: str, dragoman_sim: Simulator) -> None:
     variables = {
         **environment(),
@@ -34,6 +38,6 @@ def test_the_examples_run(program: str, printed: str, dragoman_sim: Simulator) -
 
 
 @promise("agent:documented")
-def test_there_are_three_and_no_other_program_hides_among_them() -> None:
-    assert len(EXAMPLES) == 3
-    assert PAGE.read_text(encoding="utf-8").count("```python\n") == 3
+def test_all_programs_of_the_page_are_run() -> None:
+    assert len(EXAMPLES) == 7
+    assert PAGE.read_text(encoding="utf-8").count("```python\n") == 7

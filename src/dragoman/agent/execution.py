@@ -67,7 +67,9 @@ def prepare(call: ToolCall, tool: Tool | None, known: Callable[[], Iterable[str]
 
 async def execute(ready: Ready, context: ToolContext, timeout: float | None, retries: int = 0) -> Outcome:  # noqa: ASYNC109 - per tool
     """The call's outcome. A tool that may be called twice is tried again after an error or a time-out."""
-    attempts = retries + 1 if ready.tool.idempotent else 1
+    if not ready.tool.idempotent:
+        return await _attempt(ready, context, timeout, final=True)  # type: ignore[return-value] - never None then
+    attempts = retries + 1
     while True:
         attempts -= 1
         outcome = await _attempt(ready, context, timeout, final=not attempts)

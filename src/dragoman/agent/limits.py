@@ -8,14 +8,17 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from dragoman.agent.token_totals import added, tokens_of
-from dragoman.catalogue import lookup, price_of
+from dragoman.agent.token_totals import tokens_of
+from dragoman.catalogue import Model, lookup
 from dragoman.errors import InvalidValue, NotConfigured
 from dragoman.ir import Usage
 
 LimitName: TypeAlias = Literal[
     "requests", "tool_calls", "input_tokens", "output_tokens", "total_tokens", "cost", "seconds"
 ]
+
+_NOTHING = Decimal(0)
+_DETAILS = ("cached", "cache_written", "reasoning", "image", "total")
 
 
 class LimitReached(Struct, frozen=True):
@@ -53,18 +56,39 @@ class Spending:
     def __init__(self, now: Callable[[], float]) -> None:
         self.requests = 0
         self.tool_calls = 0
-        self.usage = Usage()
-        self.cost: Decimal | None = Decimal(0)
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.total_tokens = 0
+        self.cost: Decimal | None = _NOTHING
         """None as soon as one model without a known price has answered."""
+        self._details: dict[str, int] = {}
+        """Counts that not every provider reports."""
+        self._priced: tuple[str, Model | None] = ("", None)
         self._now = now
         self._started: float | None = None
 
     def count(self, model: str, usage: Usage) -> None:
-        self.usage = added(self.usage, usage)
+        self.input_tokens += usage.input
+        self.output_tokens += usage.output
+        self.total_tokens += tokens_of(usage)
+        for name in _DETAILS:
+            found = getattr(usage, name)
+            if found is not None:
+                self._details[name] = self._details.get(name, 0) + found
         if self.cost is not None:
-            provider, _, name = model.partition("/")
-            price = price_of(provider, name, usage)
+            if self._priced[0] != model:
+                provider, _, name = model.partition("/")
+                self._priced = (model, lookup(provider, name))
+            row = self._priced[1]
+            price = None if row is None else row.price_of(usage)
             self.cost = None if price is None else self.cost + price
+
+    @property
+    def usage(self) -> Usage:
+        counts: dict[str, int] = dict(self._details)
+        if "total" in counts:
+            counts["total"] = self.total_tokens
+        return Usage(self.input_tokens, self.output_tokens, **counts)  # type: ignore[arg-type]
 
     def reached(self, limits: Limits) -> LimitReached | None:
         """The first limit that leaves nothing for a further request."""
@@ -90,10 +114,10 @@ class Spending:
 
 _MEASURES: Mapping[LimitName, Callable[[Spending], float | Decimal]] = {
     "requests": lambda spent: spent.requests,
-    "input_tokens": lambda spent: spent.usage.input,
-    "output_tokens": lambda spent: spent.usage.output,
-    "total_tokens": lambda spent: tokens_of(spent.usage),
-    "cost": lambda spent: spent.cost or Decimal(0),
+    "input_tokens": lambda spent: spent.input_tokens,
+    "output_tokens": lambda spent: spent.output_tokens,
+    "total_tokens": lambda spent: spent.total_tokens,
+    "cost": lambda spent: spent.cost or _NOTHING,
     "seconds": lambda spent: spent.seconds,
 }
 

@@ -45,6 +45,9 @@ class Turn(Struct, frozen=True, kw_only=True):
     """Why the output tool did not take the answer."""
 
 
+_NOTHING = Turn()
+
+
 class Steps:
     def __init__(self, state: RunState) -> None:
         self._state = state
@@ -68,7 +71,7 @@ class Steps:
 
     async def run(self, calls: Sequence[ToolCall]) -> Turn:
         self._state.spent.tool_calls += len(calls)
-        turn = Turn()
+        turn = _NOTHING
         for batch in self._batches(calls):
             turn = _joined(turn, await self._run_batch(batch))
             if turn.done is not None or turn.stopped is not None:
@@ -103,7 +106,7 @@ class Steps:
         """Calls are taken up in order and run together; results come in order, however long each takes."""
         running: list[tuple[ToolCall, asyncio.Task[Outcome]]] = []
         slots = asyncio.Semaphore(len(calls) if self._setup.parallel is True else max(1, int(self._setup.parallel)))
-        turn = Turn()
+        turn = _NOTHING
         try:
             for call in calls:
                 await self._start_step(call)
@@ -133,6 +136,8 @@ class Steps:
         if not isinstance(ready, Ready):
             return Outcome(ready), None
         if ready.tool is self._setup.output_tool:
+            return ready, None
+        if self._setup.permissions is None and not ready.tool.needs_approval and not self._failures and decided is None:
             return ready, None
         tries = self._failures.get(call.name, 0)
         if tries > self._most_retries(ready):
@@ -237,6 +242,8 @@ class Steps:
 
 
 def _turn_of(call: ToolCall, outcome: Outcome) -> Turn:
+    if outcome.done is None and outcome.pending is None and outcome.hand_off is None and not outcome.result.is_error:
+        return _NOTHING
     pending: tuple[PendingCall, ...] = ()
     if outcome.pending is not None:
         kind, reason = outcome.pending
@@ -248,6 +255,8 @@ def _turn_of(call: ToolCall, outcome: Outcome) -> Turn:
 
 def _joined(turn: Turn, more: Turn) -> Turn:
     """Both together; where both say something, the first counts."""
+    if more is _NOTHING or turn is _NOTHING:
+        return turn if more is _NOTHING else more
     return Turn(
         done=turn.done if turn.done is not None else more.done,
         output=turn.output if turn.output is not UNSET else more.output,
