@@ -15,6 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "agent.md"
 EXAMPLES = re.findall(
     r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
 )
+NAMES = ["weather", "rules", "typed", "limits", "instructions", "composition", "testing"]
 
 
 @promise("agent:documented")

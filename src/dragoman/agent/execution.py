@@ -38,6 +38,8 @@ class Outcome(Struct, frozen=True):
     retry: bool = False
     """The tool wants the model to try again."""
     hand_off: HandOff | None = None
+    failed: bool = False
+    """It ended in an error or a time-out of its own, which another attempt may mend."""
 
 
 class Ready(Struct, frozen=True):
@@ -67,18 +69,14 @@ def prepare(call: ToolCall, tool: Tool | None, known: Callable[[], Iterable[str]
 
 async def execute(ready: Ready, context: ToolContext, timeout: float | None, retries: int = 0) -> Outcome:  # noqa: ASYNC109 - per tool
     """The call's outcome. A tool that may be called twice is tried again after an error or a time-out."""
-    if not ready.tool.idempotent:
-        return await _attempt(ready, context, timeout, final=True)  # type: ignore[return-value] - never None then
-    attempts = retries + 1
-    while True:
-        attempts -= 1
-        outcome = await _attempt(ready, context, timeout, final=not attempts)
-        if outcome is not None:
-            return outcome
+    outcome = await _attempt(ready, context, timeout)
+    while outcome.failed and ready.tool.idempotent and retries:
+        retries -= 1
+        outcome = await _attempt(ready, context, timeout)
+    return outcome
 
 
-async def _attempt(ready: Ready, context: ToolContext, timeout: float | None, *, final: bool) -> Outcome | None:  # noqa: ASYNC109
-    """None: it failed in a way that another attempt may mend."""
+async def _attempt(ready: Ready, context: ToolContext, timeout: float | None) -> Outcome:  # noqa: ASYNC109
     call, tool = ready.call, ready.tool
     seconds = tool.timeout if tool.timeout is not None else timeout
     limit = asyncio.timeout(seconds)
@@ -95,14 +93,14 @@ async def _attempt(ready: Ready, context: ToolContext, timeout: float | None, *,
         late = (
             f"TimeoutError: {call.name} did not finish within {seconds:g} seconds" if limit.expired() else _told(error)
         )
-        return Outcome(error_of(call, late)) if final else None
+        return Outcome(error_of(call, late), failed=True)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
         return Outcome(error_of(call, _told(error)))  # the tool's own doing
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way; it never ends the program
-        return Outcome(error_of(call, _told(error))) if final else None
+        return Outcome(error_of(call, _told(error)), failed=True)
     return _returned(ready, value)
 
 

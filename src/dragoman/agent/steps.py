@@ -135,9 +135,7 @@ class Steps:
         ready = prepare(call, self._state.tool(call.name), lambda: [tool.name for tool in self._state.offered()])
         if not isinstance(ready, Ready):
             return Outcome(ready), None
-        if ready.tool is self._setup.output_tool:
-            return ready, None
-        if self._setup.permissions is None and not ready.tool.needs_approval and not self._failures and decided is None:
+        if self._is_free(ready) and decided is None:
             return ready, None
         tries = self._failures.get(call.name, 0)
         if tries > self._most_retries(ready):
@@ -150,6 +148,13 @@ class Steps:
         refused = error_of(call, f"{call.name} was not permitted: {decision.reason}; it did not run")
         stop = f"Stopped: {call.name} was not permitted ({decision.reason})."
         return Outcome(refused), stop if decision.stop else None
+
+    def _is_free(self, ready: Ready) -> bool:
+        """Whether nothing needs to be asked: the usual case, and the answer itself."""
+        tool, setup = ready.tool, self._setup
+        return tool is setup.output_tool or (
+            setup.permissions is None and not tool.needs_approval and tool.name not in self._failures
+        )
 
     async def _decision(self, ready: Ready) -> Allow | Deny | Defer:
         hook, asker = self._setup.permissions, self._setup.ask

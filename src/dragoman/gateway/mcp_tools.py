@@ -74,9 +74,12 @@ class McpTools:
         """A server that cannot be reached is logged, and left out."""
         found: list[Offered] = []
         for name, table in self.table.servers.items():
-            limits = {"timeout": self.table.call_seconds, "connect_timeout": self.table.connect_seconds}
             try:
-                servers = McpServers({name: _address(table, self._environment)}, **limits)
+                servers = McpServers(
+                    {name: _address(table, self._environment)},
+                    timeout=self.table.call_seconds,
+                    connect_timeout=self.table.connect_seconds,
+                )
                 await self._stack.enter_async_context(servers)
             except (DragomanError, ValueError) as error:
                 self._log.event("mcp_server_failed", server=name, error=str(error))
