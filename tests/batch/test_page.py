@@ -27,7 +27,7 @@ BLOCKS: list[tuple[str, str]] = re.findall(r"```(\w*)\n(.*?)```", PAGE, re.DOTAL
 def test_the_commands_run_as_printed(dragoman_sim: Simulator, tmp_path: Path) -> None:
     surroundings = environment(ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=f"{dragoman_sim.url}/anthropic")
     commands = [line for language, text in BLOCKS if language == "bash" for line in text.splitlines()]
-    assert len(commands) == 11
+    assert len(commands) == 14
     for command in commands:
         words = shlex.split(command.partition(" > ")[0])
         program = COMMAND if words[0] == "dragoman" else (sys.executable, str(ROOT / words[1]))
@@ -41,7 +41,7 @@ def test_the_commands_run_as_printed(dragoman_sim: Simulator, tmp_path: Path) ->
     assert len((tmp_path / "converted" / "rejects.jsonl").read_bytes().splitlines()) == 5
     counts = {
         name: len((tmp_path / name).read_bytes().splitlines())
-        for name in ("finetuning.jsonl", "bedrock.jsonl", "answers.jsonl")
+        for name in ("finetuning.jsonl", "bedrock.jsonl", "answers.jsonl", "later.jsonl")
     }
     assert set(counts.values()) == {195}
 

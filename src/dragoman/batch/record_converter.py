@@ -143,11 +143,15 @@ class RecordConverter:
                     return expected, self._encode_request(request, incoming)
         try:
             value = self._decode(record, expected)
-        except DecodeError:
+        except DecodeError as error:
             found = detect(record)
             if found is None or not self._allowed(found) or found == expected:
                 raise
-            return found, self._encode(found, self._decode(record, found), record)
+            try:
+                value = self._decode(record, found)
+            except DecodeError:
+                raise error from None  # it is no record of another format either
+            return found, self._encode(found, value, record)
         if value is None or self._fits(value, expected):
             return expected, self._encode(expected, value, record)
         found = self._find(record)

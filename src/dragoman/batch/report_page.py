@@ -105,13 +105,14 @@ def _bars(rows: Sequence[tuple[str, int, str]]) -> str:
         return "<p>none</p>"
     highest = max(count for _, count, _ in rows)
     drawn = []
+    begin = min(300, max(170, 8 + 8 * max(len(name) for name, _, _ in rows)))  # a letter is about eight wide
     for index, (name, count, style) in enumerate(rows):
-        width = max(2.0, 220 * count / highest) if count else 0
+        width = max(2.0, (390 - begin) * count / highest) if count else 0
         y = index * 24
         drawn.append(
             f'<text x="0" y="{y + 15}">{escape(name)}</text>'
-            f'<rect class="{style}" x="170" y="{y + 4}" width="{width:.1f}" height="14" rx="2"/>'
-            f'<text x="{175 + width:.1f}" y="{y + 15}">{count:,}</text>'
+            f'<rect class="{style}" x="{begin}" y="{y + 4}" width="{width:.1f}" height="14" rx="2"/>'
+            f'<text x="{begin + 5 + width:.1f}" y="{y + 15}">{count:,}</text>'
         )
     label = escape("; ".join(f"{name}: {count:,}" for name, count, _ in rows))
     return f'<svg viewBox="0 0 460 {len(rows) * 24}" role="img" aria-label="{label}">{"".join(drawn)}</svg>'
