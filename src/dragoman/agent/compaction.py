@@ -77,12 +77,15 @@ class Compactor:
         self._count = count
         self._emit = emit
         self._gave_up = False
+        self._looked_up: tuple[str, int | None] = ("", None)
+        """The last driver and its window by the catalogue."""
 
     async def compact_if_full(self) -> None:
-        tokens, window = self._conversation.fill, self._window()
-        if self._options is None or tokens is None or window is None or self._gave_up:
+        tokens = self._conversation.fill
+        if self._options is None or tokens is None or self._gave_up:
             return
-        if tokens >= self._options.ratio * window:
+        window = self._window()
+        if window is not None and tokens >= self._options.ratio * window:
             # One that came to nothing is not tried again at every turn.
             self._gave_up = not await self.compact(tokens)
 
@@ -128,7 +131,11 @@ class Compactor:
             return self._options.context_window
         driver = self._conversation.driver
         window = getattr(driver, "context_window", None)
-        return window if isinstance(window, int) else window_of(driver.name)
+        if isinstance(window, int):
+            return window
+        if self._looked_up[0] != driver.name:
+            self._looked_up = (driver.name, window_of(driver.name))
+        return self._looked_up[1]
 
 
 def is_context_error(error: ProviderError) -> bool:

@@ -130,9 +130,10 @@ class Loop:
             choice = _AUTO if choice is not None and choice.mode == "required" else choice
             message = answer.message
             kept = self._conversation.add(message) if message.parts else message
-            if kept.tool_calls:
-                self._steps.owe(kept.tool_calls)  # from here on owed an answer each
-                ending = await self._after_calls(answer, kept)
+            calls = kept.tool_calls
+            if calls:
+                self._steps.owe(calls)  # from here on owed an answer each
+                ending = await self._after_calls(answer, kept, calls)
             else:
                 ending = await self._after_words(answer, kept)
             if ending is not None:
@@ -146,20 +147,20 @@ class Loop:
             return choice
         return _REQUIRED if state.tools else _ANSWER
 
-    async def _after_calls(self, answer: QueryResult, message: Message) -> Ending | None:
+    async def _after_calls(self, answer: QueryResult, message: Message, calls: tuple[ToolCall, ...]) -> Ending | None:
         """Run the calls that may be run. A cut call is an error that the model reads; a blocked answer is the end.
 
         The history keeps withheld calls and answers them, so that the next request is valid.
         """
         finish = answer.completion.finish
         withheld = split_calls(message, finish)[1]
-        self._steps.owe(message.tool_calls, withheld)
+        self._steps.owe(calls, withheld)
         blocked = withholds_calls(finish)
         await self._model.report(answer, message, is_last=blocked)
-        limited = self._too_many(message.tool_calls)
+        limited = self._too_many(calls)
         if limited is not None:
             return limited
-        ending = await self._after_steps(await self._steps.run(message.tool_calls))
+        ending = await self._after_steps(await self._steps.run(calls))
         if not blocked:
             return ending
         content = message.text or message.refusal or texts.WITHHELD.format(reason=withheld[0].explanation)
