@@ -269,6 +269,21 @@ def test_directives_are_read_in_linear_time(odd: str) -> None:
     assert not growth(prepare, 1_000, 30_000, cpu_seconds).is_steep
 
 
+# ── MCP ──
+
+
+def test_messages_of_mcp_are_bounded_and_streams_are_not_held_open() -> None:
+    headers = {"accept": "application/json, text/event-stream"}
+    with RunningGateway(configured("[mcp]\nserve = true\n")) as running:
+        assert send(running.url, "/mcp", headers=headers, method="GET").status == 405
+        assert send(running.url, "/mcp", b"x" * (5 << 20), headers=headers).status == 413
+        assert send(running.url, "/mcp", b"[" * 100_000, headers=headers).status == 400
+        arguments = {"model": "m", "prompt": "p", "max_output_tokens": "many"}
+        call = {"name": "ask_model", "arguments": arguments}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+        assert send(running.url, "/mcp", asked, headers=headers).json["result"]["isError"]
+
+
 # ── names ──
 
 

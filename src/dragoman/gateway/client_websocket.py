@@ -39,7 +39,7 @@ class ClientWebSocket:
 
     async def messages(self) -> AsyncIterator[str | bytes]:
         """Until the client closes. Raises `Gone` if it disconnects without a word."""
-        pieces: list[bytes] = []
+        held = bytearray()  # as one piece: a client may send frames of a byte, or of none
         is_text = True
         while not self._frames.close_expected():
             data = await self._tunnel.read()
@@ -48,15 +48,16 @@ class ClientWebSocket:
                     raise Gone
                 return
             self._frames.receive_data(data)
-            self._flush()
+            if self._flush():  # answers to pings would pile up
+                await self._tunnel.drain()
             for frame in self._frames.events_received():
                 if not isinstance(frame, Frame) or frame.opcode not in {Opcode.TEXT, Opcode.BINARY, Opcode.CONT}:
                     continue
                 if frame.opcode is not Opcode.CONT:
                     is_text = frame.opcode is Opcode.TEXT
-                pieces.append(bytes(frame.data))
+                held += frame.data
                 if frame.fin:
-                    message, pieces = b"".join(pieces), []
+                    message, held = bytes(held), bytearray()
                     yield message.decode() if is_text else message
 
     async def send(self, message: str | bytes) -> None:

@@ -18,11 +18,12 @@ from msgspec import Struct
 import dragoman
 from dragoman.errors import DragomanError, NotConfigured
 from dragoman.gateway.access import Caller
+from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.request_records import Record
-from dragoman.ir import ToolCall
+from dragoman.ir import Failure, ToolCall
 
 if TYPE_CHECKING:
     import mcp_types
@@ -48,6 +49,8 @@ _CONVERT: dict[str, Any] = {
     },
     "required": ["body", "source", "target"],
 }
+_LARGEST = 4 << 20
+"""Bytes of one message: the SDK reads it on the event loop."""
 _COPIED = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
@@ -108,6 +111,10 @@ async def mcp(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: 
         await gateway.none(endpoint, exchange, record)
         return
     caller = await gateway.admitted(endpoint, exchange, record)
+    if exchange.head.method == "GET":  # a stream of messages that this server never sends would only be held open
+        raise BadBody(Failure("invalid_request", "This MCP server has no stream of its own: use POST.", 405))
+    if len(exchange.body) > _LARGEST:
+        raise BadBody(Failure("too_large", f"A message of MCP may have {_LARGEST} bytes.", 413))
     await gateway.enter_at(caller, record)
     _visit.set(_Visit(gateway, caller, exchange.head, record))
     try:
@@ -218,7 +225,7 @@ async def _call_tool(_context: Any, parameters: Any) -> mcp_types.CallToolResult
     visit, arguments = _visit.get(), dict(parameters.arguments or {})
     try:
         text, failed = await _TOOLS.get(parameters.name, _other_tool)(visit, parameters.name, arguments)
-    except (DragomanError, msgspec.MsgspecError, KeyError, TypeError) as error:
+    except (DragomanError, msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
         text, failed = f"{type(error).__name__}: {error}", True
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 
@@ -242,9 +249,12 @@ async def _ask_model(visit: _Visit, _name: str, given: Mapping[str, Any]) -> tup
 
 
 async def _convert_body(_visit: _Visit, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
-    encoded = dragoman.translate_request(given["body"], source=str(given["source"]), target=str(given["target"]))
-    told = {"path": encoded.path, "body": encoded.body, "losses": [str(loss) for loss in encoded.losses]}
-    return msgspec.json.encode(told).decode(), False
+    def convert() -> str:
+        encoded = dragoman.translate_request(given["body"], source=str(given["source"]), target=str(given["target"]))
+        told = {"path": encoded.path, "body": encoded.body, "losses": [str(loss) for loss in encoded.losses]}
+        return msgspec.json.encode(told).decode()
+
+    return await asyncio.to_thread(convert), False
 
 
 async def _other_tool(visit: _Visit, name: str, given: dict[str, Any]) -> tuple[str, bool]:
