@@ -200,6 +200,7 @@ def test_the_official_client_asks_converts_and_calls(dragoman_simulator: Simulat
         assert asked[0]["key"] == "key-1", "asked with the key of the client"
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         assert send(gateway.url, "/mcp", body).status == 401
+        assert send(gateway.url, "/mcp", method="GET").status == 405, "there are no sessions to listen to"
 
 
 def _text(result: Any) -> str:

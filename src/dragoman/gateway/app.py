@@ -287,7 +287,7 @@ class Gateway:
         client_request = self.client_request(endpoint, exchange, record)
         plan = self.planned(caller, client_request, record)
         if ESTIMATE_HEADER in client_request.headers:
-            self._estimate(client_request, plan, exchange, record)
+            await self._estimate(client_request, plan, exchange, record)
             return
         if self.mcp_tools is not None and self.mcp_tools.asked(client_request):
             await self._run_tools(self.mcp_tools, caller, client_request, plan, exchange, record)
@@ -392,11 +392,13 @@ class Gateway:
         exchange.start(200, {"content-type": kind, "cache-control": "no-cache", **headers}, content)
         exchange.finish()
 
-    def _estimate(self, client_request: ClientRequest, plan: Plan, exchange: Exchange, record: Record) -> None:
+    async def _estimate(self, client_request: ClientRequest, plan: Plan, exchange: Exchange, record: Record) -> None:
         """What the request would use and cost; nothing is sent to a provider."""
         record.operation, record.status = "estimate", 200
-        body = estimated(expected_use(client_request, plan, self.prices), plan)
-        exchange.send(200, {**JSON, **_marks(record)}, _encode(body))
+        given = (client_request, plan, self.prices)
+        large = len(client_request.body) > LARGE
+        expected = await asyncio.to_thread(expected_use, *given) if large else expected_use(*given)
+        exchange.send(200, {**JSON, **_marks(record)}, _encode(estimated(expected, plan)))
 
     async def _recall_signatures(self, client_request: ClientRequest, plan: Plan, owner: str) -> None:
         """What vendors signed earlier in this conversation, for clients of other formats."""

@@ -104,8 +104,6 @@ _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
     ("POST", ("/api/show",), "ollama-chat", "show"),
     ("GET", ("/api/version",), "ollama-chat", "version"),
     ("POST", ("/mcp",), "openai-chat", "mcp"),
-    ("GET", ("/mcp",), "openai-chat", "mcp"),
-    ("DELETE", ("/mcp",), "openai-chat", "mcp"),
     ("GET", ("/health", "/healthz"), "openai-chat", "health"),
     ("GET", ("/ready", "/readyz"), "openai-chat", "ready"),
     ("GET", ("/openapi.json",), "openai-chat", "openapi"),
