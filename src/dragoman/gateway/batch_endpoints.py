@@ -9,11 +9,12 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import structs
 
-from dragoman.gateway.access import Caller
+from dragoman.gateway.access import Caller, presented_key
 from dragoman.gateway.batch_formats import (
     BATCH_FORMATS,
     FAILED,
@@ -304,9 +305,9 @@ async def _upload(here: Here) -> bool:
     )
     stored = _new(here, "file", about)
     await store.put(stored, b"")
-    key = head.parameters.get("key", "") or head.headers.get("x-goog-api-key", "")
-    query = f"upload_id=here-{stored.id.partition('/')[2]}&upload_protocol=resumable" + (f"&key={key}" if key else "")
-    url = f"{address_of(head)}{head.path}?{query}"
+    key = presented_key(head)  # Google's SDK sends the bytes without one, to the address that it was given
+    query = {"upload_id": f"here-{stored.id.partition('/')[2]}", "upload_protocol": "resumable"}
+    url = f"{address_of(head)}{head.path}?{urlencode(query | ({'key': key} if key else {}))}"
     granularity = {"x-goog-upload-chunk-granularity": str(_GRANULARITY)}
     here.send({}, {"x-goog-upload-status": "active", "x-goog-upload-url": url, **granularity})
     return True
