@@ -39,10 +39,15 @@ class Terminal(NamedTuple):
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and style and text else text
 
 
-def terminal_of(stream: TextIO) -> Terminal:
-    """A pipe or file gets plain text. NO_COLOR (no-color.org) and TERM=dumb mean: no colours, ever."""
+def terminal_of(stream: TextIO, *, colour: bool | None = None) -> Terminal:
+    """A pipe or file gets plain text, unless `colour` is True or FORCE_COLOR is set, as for `less -R`.
+
+    NO_COLOR (no-color.org) and TERM=dumb mean: no colours, unless they were asked for by `colour`.
+    """
     shown = stream.isatty()
-    colour = shown and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if colour is None:
+        wanted = shown or bool(os.environ.get("FORCE_COLOR"))
+        colour = wanted and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size((_PIPE_WIDTH, 24)).columns if shown else _asked_width()
     return Terminal(max(width, _LEAST_WIDTH), colour, lines=shown and _encodes(stream, "├└│─"))
 

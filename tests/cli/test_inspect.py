@@ -284,3 +284,16 @@ def test_visible_keeps_the_length() -> None:
 def test_a_huge_text_is_not_read_to_show_a_line() -> None:
     text = shown(describe_request(Request("m", (Message("user", "x" * 50_000_000),)), "openai-chat"))
     assert len(text) < 1000
+
+
+def test_colours_tell_roles_apart_where_they_are_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "body.json"
+    file.write_text(json.dumps({"messages": [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]}))
+    assert main(["inspect", str(file), "--from", "openai-chat"]) == 0
+    assert "\x1b[" not in capsys.readouterr().out
+    assert main(["inspect", str(file), "--from", "openai-chat", "--color", "always"]) == 0
+    coloured = capsys.readouterr().out
+    assert "\x1b[33m[0] system\x1b[0m" in coloured
+    assert "\x1b[36m[1] user\x1b[0m" in coloured
+    assert main(["inspect", str(file), "--color", "sometimes"]) == 2
+    assert "'sometimes'" in capsys.readouterr().err

@@ -17,7 +17,7 @@ with the lines (or frames) of the file they came from, then the answer they make
 EXAMPLES = """\
 examples:
   dragoman inspect chat.json
-  dragoman inspect history.jsonl | less
+  dragoman inspect history.jsonl --color always | less -R
   dragoman inspect answer.json --from gemini --full
   dragoman inspect answer.sse
 """
@@ -31,9 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stream", action="store_true", help="FILE is one recorded stream, however it looks")
     parser.add_argument("--full", action="store_true", help="do not shorten long texts")
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colours: on a terminal, also in a pipe, or not at all (default: %(default)s)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.inspect_command import inspect
 
-    return inspect(arguments.file, arguments.source, arguments.kind, full=arguments.full, stream=arguments.stream)
+    colour = {"auto": None, "always": True, "never": False}[arguments.color]
+    return inspect(
+        arguments.file, arguments.source, arguments.kind, full=arguments.full, stream=arguments.stream, colour=colour
+    )

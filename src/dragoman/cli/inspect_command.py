@@ -21,12 +21,20 @@ from dragoman.inspection.tree import Node, render
 from dragoman.terminal import stdout, terminal_of
 
 
-def inspect(file: str, source: str, kind: Kind | Literal["auto"], *, full: bool, stream: bool = False) -> int:
+def inspect(
+    file: str,
+    source: str,
+    kind: Kind | Literal["auto"],
+    *,
+    full: bool,
+    stream: bool = False,
+    colour: bool | None = None,
+) -> int:
     asked = source_format(source)
     if stream and kind != "auto":
         raise CommandError("--kind is for bodies, it does not go with --stream")
     screen = stdout()
-    terminal = terminal_of(screen)
+    terminal = terminal_of(screen, colour=colour)
     with open_input(file) as given:
         for number, tree in enumerate(_trees(given, asked, kind, stream=stream)):
             if number:

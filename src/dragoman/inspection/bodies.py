@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -44,6 +44,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text
+from dragoman.terminal import Style
 
 _SETTINGS = tuple(
     name for name in SETTING_NAMES if name not in {"model", "tool_choice", "reasoning", "output", "cache"}
@@ -211,9 +212,12 @@ def _add_messages(root: Node, messages: Sequence[Message], pairs: Pairs) -> None
         root.add(_message(index, message, pairs))
 
 
+_ROLES: Mapping[str, Style] = {"system": "yellow", "user": "cyan", "assistant": "blue", "tool": "green"}
+
+
 def _message(index: int, message: Message, pairs: Pairs) -> Node:
     remark = _joined(f"name {message.name}" if message.name is not None else "", _private(message.metadata))
-    node = Node(f"[{index}] {message.role}", remark=remark, style="cyan")
+    node = Node(f"[{index}] {message.role}", remark=remark, style=_ROLES.get(message.role, "cyan"))
     node.children += (_part(part, pairs) for part in message.parts)
     if not node.children:
         node.add(Node("empty", style="dim"))

@@ -22,7 +22,7 @@ export interface Summary {
   readonly tokens?: { readonly input: number; readonly output: number; readonly cached?: number };
   readonly cost?: number;
   /** Whether the answer came from the cache, where there is one. */
-  readonly cache?: "hit" | "miss";
+  readonly cache?: "hit" | "miss" | "bypass";
   readonly losses?: number;
   readonly failure?: string;
   readonly error?: string;
