@@ -88,11 +88,42 @@ def test_a_hosted_tool_that_names_a_server_of_the_gateway() -> None:
             model="p/m",
             input="2 + 3?",
             store=False,
-            tools=[{"type": "mcp", "server_label": "tests", "server_url": "dragoman:tests", "allowed_tools": ["add"]}],
+            tools=[
+                {
+                    "type": "mcp",
+                    "server_label": "tests",
+                    "server_url": "dragoman:tests",
+                    "allowed_tools": ["add"],
+                    "require_approval": "never",
+                }
+            ],
         )
         assert told.output_text == "five"
         offered = json.loads(upstream.bodies[0])["tools"]
         assert [tool["function"]["name"] for tool in offered] == ["add"]
+        with pytest.raises(openai.BadRequestError, match="approved"):
+            client.responses.create(
+                model="p/m",
+                input="2 + 3?",
+                tools=[{"type": "mcp", "server_label": "tests", "server_url": "dragoman:"}],
+            )
+
+
+def test_a_server_of_the_gateway_in_a_request_of_anthropics() -> None:
+    body = {
+        "model": "p/m",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "2 + 3?"}],
+        "mcp_servers": [{"type": "url", "name": "tests", "url": "dragoman:tests"}],
+        "tools": [{"type": "mcp_toolset", "mcp_server_name": "tests"}],
+    }
+    with (
+        scripted(ADD, reply(completion("five"))) as upstream,
+        RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
+    ):
+        got = send(gateway.url, "/v1/messages", body, {"anthropic-beta": "mcp-client-2025-11-20"})
+        assert got.json["content"] == [{"type": "text", "text": "five"}], got.body
+        assert got.headers["x-dragoman-mcp-calls"] == "1"
 
 
 def test_a_stored_conversation_goes_on() -> None:

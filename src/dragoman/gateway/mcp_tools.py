@@ -164,6 +164,9 @@ class McpTools:
 
     def _allowed(self, request: Request, caller: Caller, client_request: ClientRequest) -> tuple[Offered, ...]:
         hosted = {tool.name: tool for tool in request.tools if isinstance(tool, ProviderTool) and self._is_ours(tool)}
+        if any(tool.approval == "always" for tool in hosted.values()):
+            words = "The gateway runs these tools without asking: calls that must be approved are not for it."
+            raise BadBody(Failure("invalid_request", words, 400, parameter="tools"))
         found = self.offered(caller, self.asked(client_request))
         wanted = {name: tool.allowed_tools for name, tool in hosted.items() if tool.allowed_tools}
         return tuple(one for one in found if one.server not in wanted or one.tool.name in wanted[one.server])
