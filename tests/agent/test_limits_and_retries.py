@@ -13,6 +13,8 @@ from dragoman.catalogue import Model, Prices
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.errors import InvalidValue, NotConfigured
 from dragoman.ir import Usage
+from dragoman.sim.server import Simulator
+from tests.drivers.partners import EACH_FORMAT, Partner, talking
 from tests.support.agents import agent_of, results_in, run, told, types
 from tests.support.promises import promise
 
@@ -181,3 +183,21 @@ def test_the_next_run_begins_at_zero() -> None:
 def test_events_of_a_limited_run() -> None:
     agent = agent_of([*calling(7)], tools=[guess], limits=Limits(requests=1))
     assert types(told(agent)) == ["step_start", "tool_call", "tool_result", "step_complete", "limit"]
+
+
+@promise("agent:retry", "agent:limits")
+@EACH_FORMAT
+def test_retries_and_limits_on_every_provider(partner: Partner, dragoman_sim: Simulator) -> None:
+    async def session() -> None:
+        calls = [{"calls": [{"name": "guess", "arguments": {"number": number}}]} for number in (3, 7, 7)]
+        dragoman_sim.play(*calls)
+        async with talking(partner, dragoman_sim) as driver:
+            agent = Agent(driver, tools=[guess], limits=Limits(tool_calls=2))
+            result = await agent.run("Guess")
+            assert (result.reason, result.turns, result.usage.input > 0) == ("limit", 3, True)
+            assert [value for _, _, value in results_in(agent.history)][:2] == ["3 is too low", "right"]
+            assert is_whole(agent.history)
+            dragoman_sim.play({"text": "It was 7."})
+            assert (await agent.run("Well?")).text == "It was 7."
+
+    run(session())

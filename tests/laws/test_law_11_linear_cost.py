@@ -17,8 +17,10 @@ import dragoman
 import dragoman.ir
 from dragoman.agent.compaction import summary_message
 from dragoman.agent.output_tools import read_lines
+from dragoman.agent.outputs import PartialReader
 from dragoman.agent.validation import problems_of
 from dragoman.detection import detect_stream, looks_streamed
+from dragoman.drivers.typed_output import output_of
 from dragoman.embeddings import DIALECTS, EmbeddingRequest, EmbeddingResponse, merge, split
 from dragoman.errors import DragomanError
 from dragoman.gateway.answer_cache import directives
@@ -742,6 +744,31 @@ def agent_rows() -> Iterator[tuple[str, str, str, Prepare]]:
     yield "Agent", "lines of stored output", "", lines
     for dimension, text in SUMMARIES.items():
         yield "Agent", dimension, "summary", _prepared(lambda text: summary_message([], text), text)
+    for dimension, text in PARTIALS.items():
+
+        def stream(n: int, text: Callable[[int], str] = text) -> Work:
+            pieces = [text(n)[place : place + 8] for place in range(0, len(text(n)), 8)]
+            return lambda: [*map(PartialReader(_LISTS).feed, pieces)]
+
+        yield "Agent", dimension, "typed output while streaming", stream
+        yield "Agent", dimension, "typed output", _prepared(_read_typed, text)
+
+
+_LISTS = output_of(list[str])
+PARTIALS: dict[str, Callable[[int], str]] = {
+    "elements": lambda n: '{"value": [' + '"word", ' * n,
+    "one long text": lambda n: '{"value": ["' + "a" * 8 * n,
+    "escapes": lambda n: '{"value": ["' + "\\\\" * 4 * n,
+    "nesting": lambda n: "[" * n,
+    "closed elements": lambda n: '{"value": ' + '[["a"], ' * n,
+    "fences": lambda n: "```json\n" * n + " " * n,
+    "white space": lambda n: "```json\n" + " \n" * 4 * n,
+}
+
+
+def _read_typed(text: str) -> None:
+    with suppress(ValueError):
+        _LISTS.read(text)
 
 
 KEYS: dict[str, Callable[[int], bytes]] = {
