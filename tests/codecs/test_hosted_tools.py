@@ -759,6 +759,47 @@ def test_a_bearer_token_among_the_headers_is_the_authorization() -> None:
     assert there["mcp_servers"] == [{"type": "url", "url": "https://e.org", "name": "docs", "authorization_token": "t"}]
 
 
+APPROVALS: list[Json] = [
+    {
+        "type": "mcp_approval_request",
+        "id": "mcpr_1",
+        "server_label": "dice",
+        "name": "roll",
+        "arguments": '{"n":1}',
+    },
+    {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": False, "reason": "too risky"},
+]
+ASKED = '[approval asked for dice.roll with {"n":1}]'
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_approvals_in_a_history_are_readable_elsewhere(target: str) -> None:
+    items = [{"role": "user", "content": "Roll."}, *APPROVALS]
+    body = {"model": "gpt-5.1", "input": items}
+    crossed = dragoman.translate_request(body, source="openai-responses", target=target, model=MODELS[target])
+    if target == "openai-responses":
+        assert crossed.body["input"] == items
+        return
+    assert refusals(crossed, target) == ()
+    roles = [message.role for message in dragoman.decode_request(crossed.body, target).messages]
+    assert roles == ["user", "assistant", "user"]
+    text = json.dumps(crossed.body)
+    assert json.dumps(ASKED)[1:-1] in text
+    assert "[denied: too risky]" in text
+    assert {"$.input[1]", "$.input[2]"} <= {loss.path for loss in crossed.losses if loss.severity == "degraded"}
+
+
+@pytest.mark.parametrize("target", [target for target in FORMATS if target != "openai-responses"])
+def test_an_approval_that_is_asked_for_is_readable_by_every_client(target: str) -> None:
+    answer = {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "gpt-5.1"}
+    whole = dragoman.translate_response({**answer, "output": APPROVALS[:1]}, source="openai-responses", target=target)
+    assert ASKED in dragoman.decode_response(whole.json(), target).text
+    part = ir.Opaque("openai-responses", "mcp_approval_request", APPROVALS[0])
+    pieces, losses = streamed(target, part)
+    assert ASKED in read_stream(target, pieces).text
+    assert "approval of a call" in {loss.what for loss in losses}
+
+
 # ── tools that are looked up ──────────────────────────────────────────────────────────────────────────────────
 
 

@@ -96,9 +96,9 @@ def signing(request: pytest.FixtureRequest, dragoman_simulator: Simulator) -> It
         yield request.param, gateway
 
 
-# Without the memory a client has to give back what it was given. Those of Chat drop it, Haystack keeps nothing
-# but signed parts, others lose it in streams: for them the memory is the only way.
-CARRYING = {"litellm", "langchain-js", "vercel-ai-sdk"}
+# Without the memory a client has to give back what it was given. Those of Chat drop it, and Haystack keeps nothing but
+# signed parts: for them the memory is the only way.
+CARRYING = CLIENTS.keys() - {"haystack"}
 CARRIED_IN = {"anthropic-messages", "gemini"}
 
 

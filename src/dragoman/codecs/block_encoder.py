@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Protocol
 
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.search_results import SearchResult, search_result_of
+from dragoman.codecs.search_results import SearchResult, approval_text, search_result_of
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted
 from dragoman.ir import (
     AnyPart,
@@ -96,6 +96,9 @@ class BlockEncoder:
         found = search_result_of(part)
         if found is not None and role not in {"assistant", "system"}:
             return [self.write_search_result(found)]
+        shown = approval_text(part, self._log)
+        if shown is not None:
+            return self.encode_part(Text(shown), role)
         return self._lose(part, "it belongs to the provider that made it")
 
     def write_search_result(self, found: SearchResult) -> WireValue:

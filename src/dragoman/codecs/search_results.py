@@ -1,4 +1,4 @@
-"""Results of a search that a client hands to the model, to be cited: a block of Claude's own, text for other models.
+"""Blocks of one vendor that have words for every model: results of a search, to be cited, and approvals of calls.
 
 Anthropic's API and Bedrock spell the same block in two ways. It is kept whole, as its API wrote it; only where it goes
 to another API does anybody read it.
@@ -6,6 +6,7 @@ to another API does anybody read it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -44,13 +45,38 @@ def search_result_of(part: Opaque) -> SearchResult | None:
     return SearchResult(source, title, texts, cites if isinstance(cites, bool) else None)
 
 
-def search_result_text(part: Opaque, log: LossLog) -> str | None:
-    """The words of a search result, for models that know no such block; None for any other block."""
+def opaque_text(part: Opaque, log: LossLog) -> str | None:
+    """The words of a search result or an approval, for models that know no such block; None for any other block."""
     found = search_result_of(part)
     if found is None:
-        return None
+        return approval_text(part, log)
     log.degrade(part, "", "search result", "it crosses as text: this API has no such block")
     return "\n".join((f"{found.title} ({found.source})", *found.texts))
+
+
+def approval_text(part: Opaque, log: LossLog) -> str | None:
+    """What a history says about a call of an MCP server that the client had to approve; None for any other block."""
+    write = _APPROVALS.get(part.kind)
+    block: Any = None if write is None else part.block
+    shown = write(block) if write is not None and isinstance(block, dict) else None
+    if shown is not None:
+        log.degrade(part, "", "approval of a call", "it crosses as text: this API has no approvals")
+    return shown
+
+
+def _asked(block: dict[str, Any]) -> str:
+    return f"[approval asked for {block.get('server_label')}.{block.get('name')} with {block.get('arguments')}]"
+
+
+def _answered(block: dict[str, Any]) -> str:
+    reason = f": {block['reason']}" if block.get("reason") else ""
+    return f"[{'approved' if block.get('approve') is True else 'denied'}{reason}]"
+
+
+_APPROVALS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
+    "mcp_approval_request": _asked,
+    "mcp_approval_response": _answered,
+}
 
 
 def messages_block(found: SearchResult) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from dragoman.codecs.gemini_interactions.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.search_results import search_result_text
+from dragoman.codecs.search_results import opaque_text
 from dragoman.codecs.shared_tools import SharedTools
 from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.codecs.wire_values import Unmodelled
@@ -177,7 +177,7 @@ class PartEncoder(BlockEncoder):
     def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:
         if part.origin == FAMILY and part.kind.startswith(CONTENT):
             return self._encode_output(part, role)
-        shown = search_result_text(part, self._log)
+        shown = opaque_text(part, self._log)
         if shown is not None:
             return self.encode_part(Text(shown), role)
         return super().encode_opaque(part, role)
@@ -251,7 +251,7 @@ class PartEncoder(BlockEncoder):
     def _content_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:
             return opaque_block_held(part)
-        shown = search_result_text(part, self._log)
+        shown = opaque_text(part, self._log)
         if shown is not None:
             return TextContent(shown)
         return self._refused(part, "it belongs to the provider that made it")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from dragoman.codecs.media import sniffed_type
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
-from dragoman.codecs.search_results import search_result_text
+from dragoman.codecs.search_results import opaque_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyPart,
@@ -104,7 +104,7 @@ def gather(
 
 
 def _other_text(part: AnyPart, log: LossLog) -> list[str]:
-    shown = search_result_text(part, log) if isinstance(part, Opaque) else None
+    shown = opaque_text(part, log) if isinstance(part, Opaque) else None
     if shown is not None:
         return [shown]
     of = f"{part.origin} block" if isinstance(part, Opaque) else type(part).__name__.lower()

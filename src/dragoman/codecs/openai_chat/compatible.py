@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.arguments import arguments_as_object
 from dragoman.codecs.openai_chat.profile import ChatProfile
-from dragoman.codecs.search_results import search_result_text
+from dragoman.codecs.search_results import opaque_text
 from dragoman.ir import (
     AnyPart,
     AnyTool,
@@ -235,7 +235,7 @@ def _media(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
 
 def _opaque(part: Opaque, profile: ChatProfile, log: LossLog) -> _Parts:
     """A search result is text here before texts are joined: what is written as text must read back as it was."""
-    shown = search_result_text(part, log) if profile.text_only else None
+    shown = opaque_text(part, log) if profile.text_only else None
     return (part,) if shown is None else (Text(shown),)
 
 

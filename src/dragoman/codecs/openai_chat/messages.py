@@ -46,7 +46,7 @@ from dragoman.codecs.openai_chat.wire import (
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
-from dragoman.codecs.search_results import NOT_SENT
+from dragoman.codecs.search_results import NOT_SENT, approval_text
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.codecs.wire_values import Wire
@@ -755,6 +755,10 @@ class MessageEncoder:
             if type(shown) is not Text:
                 return part
             text = Text(f"\n{shown.text}\n")
+            self._log.replaced(text, part)
+            return text
+        if type(part) is Opaque and part.origin != FAMILY and (said := approval_text(part, self._log)) is not None:
+            text = Text(f"\n{said}\n")
             self._log.replaced(text, part)
             return text
         if type(part) is not Audio or not part.transcript or self._speaks(part):

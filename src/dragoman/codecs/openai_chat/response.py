@@ -312,10 +312,10 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
     # A prompt that was blocked has no answer; this API says so in a choice that says nothing.
     messages = completion.messages if completion.messages or native else (Message("assistant", ()),)
     words = _encode_finishes(completion, len(messages), log, native=native)
-    choices = [
-        _encode_choice(message, encoder, words[position], position, tokens_of(completion, position), native=native)
-        for position, message in enumerate(messages)
-    ]
+    choices = []
+    for position, message in enumerate(messages):
+        tokens = tokens_of(completion, position) if completion.logprobs else ()
+        choices.append(_encode_choice(message, encoder, words[position], position, tokens, native=native))
     if completion.logprobs and not native:
         report_ids(completion, log)
     if not native and (completion.id is None or completion.model is None):

@@ -29,7 +29,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import search_result_text
+from dragoman.codecs.search_results import opaque_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
@@ -334,7 +334,7 @@ class PartEncoder:
     def _encode_opaque(self, part: Opaque, role: str) -> WireValue:
         if part.origin == FAMILY:
             return opaque_block_held(part)
-        shown = search_result_text(part, self._log)
+        shown = opaque_text(part, self._log)
         if shown is not None:
             return self._encode_text(Text(shown), role)
         return self._lose(part, "it belongs to the provider that made it")
