@@ -67,3 +67,11 @@ def test_a_job_that_converts_nothing_says_so_in_its_exit_code(tmp_path: Path) ->
     (tmp_path / "table.csv").write_bytes(b"a,b\n1,2\n")
     done = run("batch", "convert", str(tmp_path / "table.csv"), "--to", "gemini", "-o", str(tmp_path / "out.jsonl"))
     assert (done.returncode, b"2 rejected" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("command", ["convert", "inspect"])
+def test_commands_for_text_name_the_one_that_reads_tables(tmp_path: Path, command: str) -> None:
+    (tmp_path / "logs.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+    further = ["--to", "gemini"] if command == "convert" else []
+    done = run(command, str(tmp_path / "logs.db"), *further)
+    assert (done.returncode, b"dragoman batch convert" in done.stderr) == (2, True)

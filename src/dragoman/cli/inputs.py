@@ -9,6 +9,15 @@ from contextlib import contextmanager
 from dragoman.cli.problems import CommandError, system_reason
 from dragoman.inspection.rereadable_lines import Input
 
+_NO_TEXT = {
+    b"SQLite format 3\0": "a SQLite database",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"\x1f\x8b": "packed by gzip",
+    b"\x28\xb5\x2f\xfd": "packed by zstd",
+}
+"""First bytes of files that `batch` reads, and what they are."""
+
 
 @contextmanager
 def open_input(name: str) -> Iterator[Input]:
@@ -26,4 +35,9 @@ def open_input(name: str) -> Iterator[Input]:
         reason = system_reason(error) if isinstance(error, OSError) else str(error)
         raise CommandError(f"cannot read {name}: {reason}") from error
     with stream:
+        start = stream.peek(16)
+        for magic, kind in _NO_TEXT.items():
+            if start.startswith(magic):
+                command = f"dragoman batch convert {name} --to FORMAT -o DST"
+                raise CommandError(f"{name} is {kind}; read it with: {command}")
         yield Input(stream, name)
