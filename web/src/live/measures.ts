@@ -5,6 +5,7 @@ import type { Summary } from "./types.ts";
 
 const STEPS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600].map((seconds) => seconds * 1000);
 const MOST = 36;
+const LEAST = 24; // bars: a few would be as wide as a finger
 
 export interface Bucket {
   readonly at: number;
@@ -52,7 +53,7 @@ export function measures(rows: readonly Summary[], now: number): Measures {
   const oldest = rows.reduce((least, one) => Math.min(least, one.at), now);
   const step = STEPS.find((one) => (now - oldest) / one <= MOST - 1) ?? Math.ceil((now - oldest) / (MOST - 1));
   const last = Math.floor(now / step);
-  const first = Math.max(last - MOST + 1, Math.floor(oldest / step) - 1);
+  const first = Math.max(last - MOST + 1, Math.min(Math.floor(oldest / step) - 1, last - LEAST + 1));
   const sorted = new Map<number, Summary[]>();
   for (const one of rows) {
     const place = Math.min(last, Math.floor(one.at / step));

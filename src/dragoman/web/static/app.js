@@ -2825,6 +2825,7 @@ var STEPS = [
 	21600
 ].map((seconds) => seconds * 1e3);
 var MOST$1 = 36;
+var LEAST$1 = 24;
 /** The value below which this share of the numbers is; they need not be sorted. */
 function percentile(numbers, share) {
 	if (numbers.length === 0) return null;
@@ -2850,7 +2851,7 @@ function measures(rows, now) {
 	const oldest = rows.reduce((least, one) => Math.min(least, one.at), now);
 	const step = STEPS.find((one) => (now - oldest) / one <= 35) ?? Math.ceil((now - oldest) / 35);
 	const last = Math.floor(now / step);
-	const first = Math.max(last - MOST$1 + 1, Math.floor(oldest / step) - 1);
+	const first = Math.max(last - MOST$1 + 1, Math.min(Math.floor(oldest / step) - 1, last - LEAST$1 + 1));
 	const sorted = /* @__PURE__ */ new Map();
 	for (const one of rows) {
 		const place = Math.min(last, Math.floor(one.at / step));
