@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import tomllib
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +33,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 # ── the reference ──
 autodoc_member_order = "groupwise"
 autodoc_typehints = "signature"
-autodoc_default_options = {"members": True, "imported-members": True}
+autodoc_default_options = {"members": True}
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 add_module_names = False
@@ -85,6 +88,8 @@ def _read_page(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"]({outside}", f"]({page}")
     if name == "decisions/README":
         source[0] += _ALL_DECISIONS
+    if name == "api":
+        source[0] = re.sub(r"```\{public-names\} (\S+)\n```", _public_names, source[0])
     if name == "index":
         listed = set(re.findall(r"^[a-z-]+$", source[0], re.MULTILINE))
         others = sorted({file.stem for file in Path(app.srcdir).glob("*.md")} - listed - {"index"})
@@ -101,15 +106,29 @@ def _read_docstring(app: Sphinx, what: str, name: str, obj: object, options: Any
     lines[:] = [line if line.startswith("    ") else _MARK.sub(_as_text, line) for line in lines]
 
 
-def _skip_repeated(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: Any) -> bool | None:  # noqa: ARG001, FBT001 - the signature is Sphinx's
-    """A name of the front door is described there and nowhere else."""
-    module = app.env.temp_data.get("autodoc:module")
-    if what == "module" and module not in {None, "dragoman"} and name in dragoman.__all__:
-        return getattr(dragoman, name, None) is obj or None
-    return None
+# A kind of name: its heading, its directive, and whether a value is of that kind.
+_KINDS: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
+    ("Functions", "autofunction", inspect.isroutine),
+    ("Classes", "autoclass", lambda value: isinstance(value, type) and not issubclass(value, BaseException)),
+    ("Errors", "autoexception", lambda value: isinstance(value, type) and issubclass(value, BaseException)),
+)
+
+
+def _public_names(match: re.Match[str]) -> str:
+    """The names of a module by their kind. A name of the front door is described there and nowhere else."""
+    name = match[1]
+    module = import_module(name)
+    names = module.__all__ if module is dragoman else set(module.__all__) - set(dragoman.__all__)
+    members = {member: getattr(module, member) for member in names}
+    text = ""
+    for heading, directive, is_of_kind in _KINDS:
+        found = sorted(member for member, value in members.items() if is_of_kind(value))
+        if found:
+            lines = "\n".join(f".. {directive}:: {name}.{member}" for member in found)
+            text += f"### {heading}\n\n```{{eval-rst}}\n{lines}\n```\n\n"
+    return text
 
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _read_page)
     app.connect("autodoc-process-docstring", _read_docstring)
-    app.connect("autodoc-skip-member", _skip_repeated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html.parser
 import importlib.util
 import json
@@ -17,6 +18,7 @@ import pytest
 
 import dragoman
 from dragoman.fidelity.judging import VERDICTS
+from tests.support.browser import browser, tab
 from tests.support.not_tried import NOT_TRIED
 from tests.support.promises import promise
 
@@ -72,6 +74,26 @@ def test_the_site_builds_and_its_links_lead_somewhere(site: Path) -> None:
                 lost.append(f"{file.name}: {link}")
     assert lost == []
     assert {"index.html", "quickstart.html", "api.html", "search.html"} <= {file.name for file in pages}
+
+
+@promise("front:site")
+def test_no_page_is_wider_than_a_phone(site: Path) -> None:
+    files = sorted(site.rglob("*.html"))
+
+    async def look(address: str) -> list[str]:
+        wide = []
+        async with tab(address) as page:
+            await page.size(390, 844, phone=True)
+            for file in files:
+                await page.command("Page.navigate", url=file.as_uri())
+                await page.until(f"document.readyState === 'complete' && location.pathname.endsWith('/{file.name}')")
+                if await page.js("document.documentElement.scrollWidth > innerWidth"):
+                    wide.append(file.name)
+            assert page.problems == []
+        return wide
+
+    with browser() as address:
+        assert asyncio.run(look(address)) == []
 
 
 @promise("front:site")
