@@ -85,7 +85,7 @@ fidelity: $(DEVELOP)
 
 # Warnings are errors: a link that leads nowhere, a page that no table of contents has.
 docs: $(DEVELOP)
-	@$(PY) -m sphinx -b html -q -W --keep-going docs build/docs
+	@$(PY) -m sphinx -b html -q -E -W --keep-going docs build/docs
 	@echo "==> build/docs/index.html"
 
 lock: $(CREATED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -51,16 +52,17 @@ pygments_dark_style = "github-dark"
 _MARK = re.compile(r"`+[^`]*`+|[*|\\]|(?<=\w)_(?=\W|$)")
 
 
-# Pages of the repository that stand outside of docs/, and the pages of the site that show them.
-_SHOWN_AS = {
-    "../deploy/README.md": "deployment.md",
-    "../benchmarks/README.md": "benchmarks.md",
-    "../SECURITY.md": "security.md",
-    "../CHANGELOG.md": "changelog.md",
-    "../CONTRIBUTING.md": "contributing.md",
-    "../RELEASING.md": "releasing.md",
-    "../README.md": "index.md",
+# Pages of the site that show a page of the repository outside of docs/.
+_SHOWN = {
+    "deployment": "deploy/README.md",
+    "benchmarks": "benchmarks/README.md",
+    "security": "SECURITY.md",
+    "changelog": "CHANGELOG.md",
+    "contributing": "CONTRIBUTING.md",
+    "releasing": "RELEASING.md",
 }
+_PAGE_OF = {_ROOT / path: f"{name}.md" for name, path in _SHOWN.items()} | {_ROOT / "README.md": "index.md"}
+_LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 _ALL_DECISIONS = """
 ```{toctree}
 :glob:
@@ -84,8 +86,18 @@ _FURTHER = """
 
 def _read_page(app: Sphinx, name: str, source: list[str]) -> None:
     """Pages are written to be read in the repository too: links that leave docs/ lead to the site's copy here."""
-    for outside, page in _SHOWN_AS.items():
-        source[0] = source[0].replace(f"]({outside}", f"]({page}")
+    docs = Path(app.srcdir).resolve()
+    file = docs / f"{name}.md"
+    if name in _SHOWN:
+        file = _ROOT / _SHOWN[name]
+        source[0] = file.read_text(encoding="utf-8")
+
+    def link(match: re.Match[str]) -> str:
+        target = (file.parent / match[1]).resolve()
+        found = docs / _PAGE_OF[target] if target in _PAGE_OF else target
+        return os.path.relpath(found, (docs / name).parent) if found.exists() else match[0]
+
+    source[0] = _LINK.sub(link, source[0])
     if name == "decisions/README":
         source[0] += _ALL_DECISIONS
     if name == "api":
