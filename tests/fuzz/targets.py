@@ -31,6 +31,7 @@ from dragoman.chat.entries import Unreadable
 from dragoman.chat.importing import imported
 from dragoman.codecs.datasets.catalogue import dataset
 from dragoman.detection import detect_stream, looks_streamed
+from dragoman.embeddings import DIALECTS, EmbeddingRequest, EmbeddingResponse, split
 from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
 from dragoman.ir import (
@@ -288,6 +289,42 @@ def _batch(name: str, data: bytes) -> str:
     if line is not None and b"\n" in line:
         raise Finding("a converted record has more than one line")
     return _check_losses(converter.last_losses)
+
+
+def _embedding(name: str, data: bytes) -> str:
+    """A request for vectors, or an answer with them, to another API and back."""
+    source, others = DIALECTS[name], tuple(DIALECTS.values())
+    target = others[_turn(data) % len(others)]
+    try:
+        if _turn(data) // 8 % 2:
+            answer = source.decode_response(data, {})
+            if not answer.vectors:
+                return "no vectors"
+            again = target.encode_response(answer, EmbeddingRequest(inputs=("x",) * len(answer.vectors)))
+            json.loads(again)
+            return f"{len(answer.vectors)} vectors"
+        request = source.decode_request(data, "cohere.embed-v4")
+        encoding = target.encode_request(split(request, target)[0], source.PATHS)
+        json.loads(encoding.content)
+        return _check_losses(encoding.losses)
+    except DragomanError as error:
+        return _check_error(error)
+
+
+def _embedding_seeds(name: str) -> list[bytes]:
+    codec = DIALECTS[name]
+    settings: dict[str, Any] = {
+        "dimensions": 256,
+        "purpose": "document",
+        "title": "t",
+        "truncation": "none",
+        "user": "u",
+    }
+    requests = [EmbeddingRequest(model="cohere.embed-v4", inputs=("one", "two"), **settings)]
+    requests.append(EmbeddingRequest(model="amazon.titan-embed-text-v2:0", inputs=("one",), base64=True))
+    answer = EmbeddingResponse(vectors=((0.5, -1.0), (0.25, 2.0)), input_tokens=3, model="m", id="i")
+    bodies = [codec.encode_request(one, {}).content for one in requests]
+    return [*bodies, *(codec.encode_response(answer, one) for one in requests)]
 
 
 def _detect(data: bytes) -> str:
@@ -557,6 +594,8 @@ def _all() -> Iterator[Target]:
         yield Target(f"request:{name}", partial(_request, name), partial(_dataset_records, name))
     for name in BATCH_FILES:
         yield Target(f"batch:{name}", partial(_batch, name), partial(_batch_lines, name))
+    for name in DIALECTS:
+        yield Target(f"embeddings:{name}", partial(_embedding, name), partial(_embedding_seeds, name))
     yield Target("import", _import, lambda: [seed for name in WIRE for seed in _bodies(name, "request")[:20]])
     yield Target("detect", _detect, lambda: [seed for name in WIRE for seed in _bodies(name, "request")[:40]])
     yield Target("arguments", _arguments, _argument_seeds)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct, structs
 
 from dragoman.embeddings import cohere
@@ -17,6 +16,7 @@ from dragoman.embeddings.values import (
     read_wire,
     report_losses,
     texts_of,
+    write_wire,
 )
 from dragoman.errors import DecodeError, EncodeError
 
@@ -25,6 +25,8 @@ TAKEN = frozenset({"dimensions"})
 PATHS = {"dimensions": "$.dimensions", "purpose": "$.input_type", "truncation": "$.truncate"}
 TITAN, COHERE_BARE, COHERE_TYPED = "titan", "cohere", "cohere-typed"
 _COUNT = "x-amzn-bedrock-input-token-count"
+_LONGEST_COUNT = 15
+"""Digits of a number of tokens."""
 
 
 class TitanWire(Struct, rename="camel"):
@@ -63,7 +65,7 @@ def decode_request(body: bytes, model: str) -> EmbeddingRequest:
     if titan.embedding_types not in (None, ["float"]):
         path, got = "$.embeddingTypes", ", ".join(titan.embedding_types)
         raise DecodeError(path=path, expected="float, as other providers give", got=got, source=NAME)
-    extras = extras_of(body, TitanWire)
+    extras = extras_of(body, TitanWire, NAME)
     if titan.normalize is False:
         extras["normalize"] = False
     return EmbeddingRequest(
@@ -76,20 +78,21 @@ def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encod
     path = f"/model/{quote(request.model, safe='')}/invoke"
     if "cohere." in request.model:
         body, losses = cohere.fields_of(request, paths, NAME)
-        return Encoding(msgspec.json.encode(body), path, losses)
+        return Encoding(write_wire(body, NAME), path, losses)
     if "titan-embed" not in request.model:
         raise EncodeError(path="$.model", reason="is neither a Titan nor a Cohere embedding model", target=NAME)
     titan: dict[str, object] = {"inputText": texts_of(request, NAME)[0]}
     if request.dimensions is not None:
         titan["dimensions"] = request.dimensions
-    return Encoding(msgspec.json.encode(titan), path, report_losses(request, TAKEN, paths, NAME))
+    return Encoding(write_wire(titan, NAME), path, report_losses(request, TAKEN, paths, NAME))
 
 
 def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingResponse:
     if read_wire(body, _Head, NAME).embedding is None:
         answer = cohere.decode_response(body, headers)
         counted = headers.get(_COUNT, "")
-        return structs.replace(answer, input_tokens=int(counted)) if counted.isdecimal() else answer
+        is_count = counted.isdecimal() and len(counted) <= _LONGEST_COUNT
+        return structs.replace(answer, input_tokens=int(counted)) if is_count else answer
     titan = read_wire(body, TitanResponseWire, NAME)
     return EmbeddingResponse(vectors=(tuple(titan.embedding),), input_tokens=titan.input_text_token_count)
 
@@ -97,10 +100,10 @@ def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingRespons
 def encode_response(answer: EmbeddingResponse, request: EmbeddingRequest) -> bytes:
     if request.shape == TITAN:
         vector = list(answer.vectors[0])
-        return msgspec.json.encode(TitanResponseWire(vector, {"float": vector}, answer.input_tokens or 0))
+        return write_wire(TitanResponseWire(vector, {"float": vector}, answer.input_tokens or 0), NAME)
     if request.shape == COHERE_TYPED:
         return cohere.encode_response(answer, structs.replace(request, shape="float"))
     texts = [one for one in request.inputs if isinstance(one, str)]
     vectors = [list(one) for one in answer.vectors]
     bare = cohere.ResponseWire(vectors, answer.id or "", texts, None, "embeddings_floats")
-    return msgspec.json.encode(bare)
+    return write_wire(bare, NAME)

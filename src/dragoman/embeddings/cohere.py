@@ -20,6 +20,7 @@ from dragoman.embeddings.values import (
     read_wire,
     report_losses,
     texts_of,
+    write_wire,
 )
 from dragoman.errors import DecodeError
 from dragoman.loss import Loss
@@ -114,7 +115,7 @@ def decode_request(body: bytes, model: str) -> EmbeddingRequest:
         truncation=None if wire.truncate is None else CUTS.get(wire.truncate, "end"),
         base64="base64" in types,
         shape=",".join(types) if wire.embedding_types is not None else "",
-        extras=extras_of(body, RequestWire),
+        extras=extras_of(body, RequestWire, NAME),
     )
 
 
@@ -156,7 +157,7 @@ def fields_of(
 
 def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encoding:
     body, losses = fields_of(request, paths, NAME)
-    return Encoding(msgspec.json.encode({"model": request.model, **body}), "/v2/embed", losses)
+    return Encoding(write_wire({"model": request.model, **body}, NAME), "/v2/embed", losses)
 
 
 def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingResponse:  # noqa: ARG001 - as in all
@@ -185,4 +186,4 @@ def encode_response(answer: EmbeddingResponse, request: EmbeddingRequest) -> byt
     tokens = answer.input_tokens
     meta = MetaWire({"version": "2"}, None if tokens is None else UnitsWire(tokens))
     texts = [one for one in request.inputs if isinstance(one, str)]
-    return msgspec.json.encode(ResponseWire(vectors, answer.id or "", texts, meta, "embeddings_by_type"))
+    return write_wire(ResponseWire(vectors, answer.id or "", texts, meta, "embeddings_by_type"), NAME)

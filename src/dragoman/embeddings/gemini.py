@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from dragoman.embeddings.values import (
@@ -17,6 +16,7 @@ from dragoman.embeddings.values import (
     read_wire,
     report_losses,
     texts_of,
+    write_wire,
 )
 from dragoman.errors import DecodeError
 
@@ -113,7 +113,7 @@ def decode_request(body: bytes, model: str) -> EmbeddingRequest:
         purpose=purpose_of(first.task_type, "$.taskType", NAME),
         title=first.title,
         shape=ONE if wire.requests is None else MANY,
-        extras=extras_of(body, RequestWire),
+        extras=extras_of(body, RequestWire, NAME),
     )
 
 
@@ -130,7 +130,7 @@ def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encod
     name, settings = f"models/{request.model}", settings_of(request)
     items = [{"model": name, "content": {"parts": [{"text": text}]}, **settings} for text in texts_of(request, NAME)]
     path = f"/v1beta/{name}:batchEmbedContents"
-    return Encoding(msgspec.json.encode({"requests": items}), path, report_losses(request, TAKEN, paths, NAME))
+    return Encoding(write_wire({"requests": items}, NAME), path, report_losses(request, TAKEN, paths, NAME))
 
 
 def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingResponse:  # noqa: ARG001 - as in all
@@ -149,5 +149,5 @@ def encode_response(answer: EmbeddingResponse, request: EmbeddingRequest) -> byt
     vectors = [VectorWire(list(one)) for one in answer.vectors]
     usage = None if answer.input_tokens is None else UsageWire(answer.input_tokens)
     if request.shape == ONE:
-        return msgspec.json.encode(ResponseWire(embedding=vectors[0], usage_metadata=usage))
-    return msgspec.json.encode(ResponseWire(embeddings=vectors, usage_metadata=usage))
+        return write_wire(ResponseWire(embedding=vectors[0], usage_metadata=usage), NAME)
+    return write_wire(ResponseWire(embeddings=vectors, usage_metadata=usage), NAME)

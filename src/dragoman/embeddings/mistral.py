@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Struct, structs
 
 from dragoman.embeddings import openai
-from dragoman.embeddings.values import EmbeddingRequest, EmbeddingResponse, Encoding, read_wire, report_losses
+from dragoman.embeddings.values import (
+    EmbeddingRequest,
+    EmbeddingResponse,
+    Encoding,
+    read_wire,
+    report_losses,
+    write_wire,
+)
 
 NAME = "mistral"
 TAKEN = frozenset({"dimensions"})
@@ -37,7 +43,7 @@ def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encod
     body: dict[str, object] = {"model": request.model, "input": request.inputs}
     if request.dimensions is not None:
         body["output_dimension"] = request.dimensions
-    return Encoding(msgspec.json.encode(body), "/embeddings", report_losses(request, TAKEN, paths, NAME))
+    return Encoding(write_wire(body, NAME), "/embeddings", report_losses(request, TAKEN, paths, NAME))
 
 
 def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingResponse:

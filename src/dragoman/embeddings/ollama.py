@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Struct
 
 from dragoman.embeddings.values import (
@@ -15,6 +14,7 @@ from dragoman.embeddings.values import (
     read_wire,
     report_losses,
     texts_of,
+    write_wire,
 )
 from dragoman.errors import DecodeError
 
@@ -59,7 +59,7 @@ def decode_request(body: bytes, model: str) -> EmbeddingRequest:
         dimensions=wire.dimensions,
         truncation=None if wire.truncate is None else "end" if wire.truncate else "none",
         shape=OLDER if wire.input is None else EMBED,
-        extras=extras_of(body, RequestWire),
+        extras=extras_of(body, RequestWire, NAME),
     )
 
 
@@ -69,7 +69,7 @@ def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encod
         body["dimensions"] = request.dimensions
     if request.truncation is not None:
         body["truncate"] = request.truncation != "none"
-    return Encoding(msgspec.json.encode(body), "/api/embed", report_losses(request, TAKEN, paths, NAME))
+    return Encoding(write_wire(body, NAME), "/api/embed", report_losses(request, TAKEN, paths, NAME))
 
 
 def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingResponse:  # noqa: ARG001 - as in all
@@ -84,11 +84,12 @@ def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingRespons
 
 def encode_response(answer: EmbeddingResponse, request: EmbeddingRequest) -> bytes:
     if request.shape == OLDER:
-        return msgspec.json.encode(ResponseWire(embedding=list(answer.vectors[0])))
-    return msgspec.json.encode(
+        return write_wire(ResponseWire(embedding=list(answer.vectors[0])), NAME)
+    return write_wire(
         ResponseWire(
             model=answer.model or request.model,
             embeddings=[list(one) for one in answer.vectors],
             prompt_eval_count=answer.input_tokens,
-        )
+        ),
+        NAME,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from dragoman.embeddings.values import (
@@ -16,6 +15,7 @@ from dragoman.embeddings.values import (
     floats_of,
     read_wire,
     report_losses,
+    write_wire,
 )
 from dragoman.errors import DecodeError
 
@@ -76,7 +76,7 @@ def decode_request(body: bytes, model: str) -> EmbeddingRequest:
         dimensions=wire.dimensions,
         user=wire.user,
         base64=wire.encoding_format == "base64",
-        extras=extras_of(body, RequestWire),
+        extras=extras_of(body, RequestWire, NAME),
     )
 
 
@@ -86,7 +86,7 @@ def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encod
         body["dimensions"] = request.dimensions
     if request.user is not None:
         body["user"] = request.user
-    return Encoding(msgspec.json.encode(body), "/embeddings", report_losses(request, TAKEN, paths, NAME))
+    return Encoding(write_wire(body, NAME), "/embeddings", report_losses(request, TAKEN, paths, NAME))
 
 
 def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingResponse:  # noqa: ARG001 - as in all
@@ -107,4 +107,4 @@ def encode_response(answer: EmbeddingResponse, request: EmbeddingRequest) -> byt
         EmbeddingWire(base64_of(vector) if request.base64 else list(vector), index)
         for index, vector in enumerate(answer.vectors)
     ]
-    return msgspec.json.encode(ResponseWire(data, answer.model or request.model, UsageWire(tokens, tokens)))
+    return write_wire(ResponseWire(data, answer.model or request.model, UsageWire(tokens, tokens)), NAME)

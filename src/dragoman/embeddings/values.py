@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.loss import Loss
@@ -99,11 +99,19 @@ def read_wire(body: bytes, kind: type[T], source: str) -> T:
         raise DecodeError(path="$", expected="JSON", got=str(error), source=source) from None
 
 
-def extras_of(body: bytes, kind: type[Struct]) -> dict[str, Any]:
-    """Top-level keys that the wire struct does not know."""
-    given: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
+def extras_of(body: bytes, kind: type[Struct], source: str) -> dict[str, Any]:
+    """Top-level keys that the wire struct does not know, unparsed. Raises `DecodeError`."""
+    given = read_wire(body, dict[str, Raw], source)
     known = {field.encode_name for field in msgspec.structs.fields(kind)}
-    return {name: value for name, value in given.items() if name not in known and value is not None}
+    return {name: value for name, value in given.items() if name not in known and bytes(value) != b"null"}
+
+
+def write_wire(value: object, target: str) -> bytes:
+    """Raises `EncodeError` for a text that is no Unicode, as half a surrogate pair."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        raise EncodeError(path="$", reason="a text has half a surrogate pair", target=target) from None
 
 
 def floats_of(text: str, source: str) -> Vector:

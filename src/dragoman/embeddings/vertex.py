@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
 from dragoman.embeddings import gemini
@@ -19,6 +18,7 @@ from dragoman.embeddings.values import (
     read_wire,
     report_losses,
     texts_of,
+    write_wire,
 )
 from dragoman.errors import DecodeError
 
@@ -91,7 +91,7 @@ def suits(body: bytes, model: str) -> bool:
 
 def decode_request(body: bytes, model: str) -> EmbeddingRequest:
     wire = read_wire(body, RequestWire, NAME)
-    extras = extras_of(body, RequestWire)
+    extras = extras_of(body, RequestWire, NAME)
     if wire.instances is None:
         config = wire.embed_content_config or ConfigWire()
         return EmbeddingRequest(
@@ -131,14 +131,14 @@ def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encod
     if not _PREDICTED.match(request.model):
         content = {"content": {"parts": [{"text": texts[0]}]}}
         config = {"embedContentConfig": {**settings, **cut}} if settings or cut else {}
-        return Encoding(msgspec.json.encode({**content, **config}), f"{path}:embedContent", losses)
+        return Encoding(write_wire({**content, **config}, NAME), f"{path}:embedContent", losses)
     size = {"outputDimensionality": request.dimensions} if request.dimensions is not None else {}
     own = {"task_type": settings.get("taskType"), "title": request.title}
     given = {name: value for name, value in own.items() if value is not None}
     body: dict[str, Any] = {"instances": [{"content": text, **given} for text in texts]}
     if size or cut:
         body["parameters"] = {**size, **cut}
-    return Encoding(msgspec.json.encode(body), f"{path}:predict", losses)
+    return Encoding(write_wire(body, NAME), f"{path}:predict", losses)
 
 
 def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingResponse:
@@ -155,11 +155,11 @@ def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingRespons
 def encode_response(answer: EmbeddingResponse, request: EmbeddingRequest) -> bytes:
     if request.shape == CONTENT:
         usage = None if answer.input_tokens is None else UsageWire(answer.input_tokens)
-        return msgspec.json.encode(ResponseWire(embedding=VectorWire(list(answer.vectors[0])), usage_metadata=usage))
+        return write_wire(ResponseWire(embedding=VectorWire(list(answer.vectors[0])), usage_metadata=usage), NAME)
     # Other APIs count all texts together: the first one gets the whole number.
     counts = [answer.input_tokens or 0, *(0 for _ in answer.vectors)]
     predictions = [
         PredictionWire(PredictedWire(list(vector), StatisticsWire(count)))
         for vector, count in zip(answer.vectors, counts, strict=False)
     ]
-    return msgspec.json.encode(ResponseWire(predictions=predictions))
+    return write_wire(ResponseWire(predictions=predictions), NAME)
