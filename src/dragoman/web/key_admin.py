@@ -26,7 +26,7 @@ _NO_DATABASE = (
     'such as database = "gateway.db" under [server] in dragoman.toml.'
 )
 _NOT_YOURS = (
-    "Keys are managed by the administrator: whoever logs in with the password of the page (DRAGOMAN_PAGE_PASSWORD)."
+    "Keys are managed by the administrator, who logs in with the password of the page (DRAGOMAN_PAGE_PASSWORD)."
 )
 
 

@@ -81,7 +81,7 @@ class _Houses:
         return self._rooms[person]
 
     def asking(self, person: Person) -> Asking:
-        """With the key of whoever asks, who pays for it."""
+        """With the key of the person who asks and pays for it."""
         return Asking(self._url, person.key or self._setting.page_key or "none", self.is_simulated)
 
     def is_simulated(self, model: str) -> bool:
