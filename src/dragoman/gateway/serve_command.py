@@ -186,9 +186,9 @@ async def _work(
 
 def _greeting(running: Running, setting: Setting, *, offline: bool) -> Iterable[str]:
     yield f"{running.url}  dragoman gateway, until Ctrl-C"
-    yield "  in a browser: requests as they happen, the chat, a playground"
+    yield "  in a browser: requests as they happen, chat, playground, usage, keys"
     if offline:
-        yield "  no keys of any provider found: the simulators answer (set one, such as ANTHROPIC_API_KEY)"
+        yield "  no keys of any provider found: the simulators answer (store one: dragoman keys set anthropic)"
     names = ", ".join(place.name for place in running.gateway.router.available())
     yield f"  providers: {names or 'none'}"
     here = sorted(name for name, models in setting.local.items() if models)
