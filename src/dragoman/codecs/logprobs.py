@@ -53,6 +53,11 @@ def tokens_of(completion: Completion, candidate: int = 0) -> tuple[TokenLogprob,
     return ()
 
 
+def tokens_by_candidate(completion: Completion) -> dict[int, tuple[TokenLogprob, ...]]:
+    """Those of all candidates. The first list of a candidate counts."""
+    return {one.candidate: one.tokens for one in reversed(completion.logprobs)}
+
+
 def write_tokens(tokens: Iterable[TokenLogprob]) -> list[dict[str, Any]]:
     """The list with every member that strict clients want."""
     return [_write_token(token) | {"top_logprobs": list(map(_write_token, token.top_logprobs))} for token in tokens]

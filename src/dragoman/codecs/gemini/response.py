@@ -34,7 +34,7 @@ from dragoman.codecs.gemini.wire import (
 )
 from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
-from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_of, write_google
+from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
@@ -375,6 +375,7 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
     messages = completion.messages
     if not messages and notes is None and not blocked:
         messages = (Message("assistant", ()),)  # a client takes no candidates for a prompt that was blocked
+    likely = tokens_by_candidate(completion) if completion.logprobs else {}
     for index, message in enumerate(messages):
         finish = finishes[index] if finishes else completion.finish
         if finish is None and not completion.messages:
@@ -384,7 +385,7 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
         if finish is not None and finish.explanation is not None:
             candidate = explained(candidate, finish.explanation)
         if completion.logprobs:
-            candidate = _with_logprobs(candidate, tokens_of(completion, index))
+            candidate = _with_logprobs(candidate, likely.get(index, ()))
         candidates.append(candidate)
     if completion.logprobs:
         report_bytes(completion, log)

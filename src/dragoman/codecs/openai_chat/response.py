@@ -8,7 +8,7 @@ from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failed_answer
 from dragoman.codecs.ids import invent_id
-from dragoman.codecs.logprobs import read_choice, report_ids, tokens_of, write_choice
+from dragoman.codecs.logprobs import read_choice, report_ids, tokens_by_candidate, write_choice
 from dragoman.codecs.openai_chat.errors import encode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
@@ -312,10 +312,11 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
     # A prompt that was blocked has no answer; this API says so in a choice that says nothing.
     messages = completion.messages if completion.messages or native else (Message("assistant", ()),)
     words = _encode_finishes(completion, len(messages), log, native=native)
-    choices = []
-    for position, message in enumerate(messages):
-        tokens = tokens_of(completion, position) if completion.logprobs else ()
-        choices.append(_encode_choice(message, encoder, words[position], position, tokens, native=native))
+    likely = tokens_by_candidate(completion) if completion.logprobs else {}
+    choices = [
+        _encode_choice(message, encoder, words[position], position, likely.get(position, ()), native=native)
+        for position, message in enumerate(messages)
+    ]
     if completion.logprobs and not native:
         report_ids(completion, log)
     if not native and (completion.id is None or completion.model is None):
