@@ -36,7 +36,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     object: str = "estimate"
     input_tokens: int
     output_tokens: int
-    """The most that the answer may have."""
+    """Up to the limit of the client or the route; a usual number where neither sets one."""
     cost: float | None
     currency: str = CURRENCY
     models: list[str]
