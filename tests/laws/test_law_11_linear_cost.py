@@ -750,7 +750,8 @@ def agent_rows() -> Iterator[tuple[str, str, str, Prepare]]:
             pieces = [text(n)[place : place + 8] for place in range(0, len(text(n)), 8)]
             return lambda: [*map(PartialReader(_LISTS).feed, pieces)]
 
-        yield "Agent", dimension, "typed output while streaming", stream
+        if dimension not in {"fences", "white space", "escapes"}:
+            yield "Agent", dimension, "typed output while streaming", stream
         yield "Agent", dimension, "typed output", _prepared(_read_typed, text)
 
 

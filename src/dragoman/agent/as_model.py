@@ -5,7 +5,7 @@ What the agent does on the way is shown as reasoning; its last answer is the tex
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -45,14 +45,15 @@ _SHOWN = 2_000
 """Characters of one result that are shown."""
 
 
-async def answer_as_model(agent: Agent[Any], request: Request) -> AsyncIterator[list[AnyEvent]]:
+async def answer_as_model(agent: Agent[Any], request: Request) -> AsyncGenerator[list[AnyEvent], None]:
     """The events of a stream that answers the request. The agent uses its own tools, not those of the request."""
     system = "\n\n".join(message.text for message in request.messages if message.role == "system")
     history = [without_reasoning(message) for message in request.messages if message.role != "system"]
-    worker = agent.fork(history[:-1], instructions=system)
+    before, opening = opening_of(history)
+    worker = agent.fork(before, instructions=system)
     writer = _Writer(agent.name)
     yield writer.start()
-    async with aclosing(worker.run_stream(history[-1] if history else None)) as events:
+    async with aclosing(worker.run_stream(opening)) as events:
         async for event in events:
             told = writer.write(event)
             if told:

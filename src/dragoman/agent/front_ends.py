@@ -6,7 +6,7 @@ Events in, bytes out: whatever serves them over HTTP is not known here.
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -290,7 +290,7 @@ class JsonLines:
         return b""
 
 
-async def stream_bytes(agent: Agent[Any], opening: Opening, front_end: FrontEnd) -> AsyncIterator[bytes]:
+async def stream_bytes(agent: Agent[Any], opening: Opening, front_end: FrontEnd) -> AsyncGenerator[bytes, None]:
     """A run of the agent in the protocol. Leaving the iteration ends the run."""
     yield front_end.start()
     async with aclosing(agent.run_stream(opening)) as events:
@@ -382,6 +382,3 @@ def without_reasoning(message: Message) -> Message:
     """A message as an agent's history takes it from a client: what was shown as reasoning was not its model's."""
     kept = tuple(part for part in message.parts if not isinstance(part, Reasoning))
     return message if len(kept) == len(message.parts) else Message(message.role, kept)
-
-
-__all__ = ["AgUi", "FrontEnd", "JsonLines", "UiMessages", "read_input", "stream_bytes", "without_reasoning"]

@@ -11,7 +11,7 @@ import importlib
 import secrets
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -136,8 +136,9 @@ class ServedAgents:
     async def _whole(self, exchange: Exchange, agent: Agent[Any], request: Any) -> None:
         wire, account = codec(_FORMAT), Accumulator()
         try:
-            async for events in answer_as_model(agent, request):
-                account.add(events)
+            async with aclosing(answer_as_model(agent, request)) as answer:
+                async for events in answer:
+                    account.add(events)
         except DragomanError as error:
             failure = _failure(error)
             exchange.send(failure.status or 500, _JSON, wire.encode_error(failure).content)
@@ -149,9 +150,10 @@ class ServedAgents:
         encoder = StreamEncoder(_FORMAT)
         exchange.start(200, _STREAM)
         try:
-            async for events in answer_as_model(agent, request):
-                if exchange.write(encoder.encode(events)):
-                    await exchange.drain()
+            async with aclosing(answer_as_model(agent, request)) as answer:
+                async for events in answer:
+                    if exchange.write(encoder.encode(events)):
+                        await exchange.drain()
         except DragomanError as error:
             exchange.write(encoder.encode([StreamFailed(_failure(error))]))
         exchange.finish()
@@ -189,9 +191,11 @@ class ServedAgents:
         system = "\n\n".join(one.text for one in messages if one.role == "system")
         worker = agent.fork(history, instructions=system)
         exchange.start(200, front_end.headers)
-        async for data in stream_bytes(worker, opening, front_end):
-            if exchange.write(data):
-                await exchange.drain()
+        # A client that goes away ends its run at once, not when the generator is collected.
+        async with aclosing(stream_bytes(worker, opening, front_end)) as pieces:
+            async for data in pieces:
+                if exchange.write(data):
+                    await exchange.drain()
         exchange.finish()
 
 
