@@ -21,8 +21,15 @@ CREATED := $(VENV)/.stamp-created
 RUNTIME := $(VENV)/.stamp-runtime
 DEVELOP := $(VENV)/.stamp-develop
 
+# The package with its core compiled, beside the editable install and never in it (docs/decisions/0028-compiled-wheels.md).
+COMPILED := $(CURDIR)/build/compiled
+# What has to hold for the compiled core too: bad input, recorded bodies, streams, losses.
+CHECKED_COMPILED := tests/test_compiling.py tests/test_recordings_identity.py tests/codecs/test_traps.py \
+    tests/laws/test_law_01_identity.py tests/laws/test_law_02_nothing_vanishes.py tests/laws/test_law_05_streams.py \
+    tests/laws/test_law_10_bad_input.py tests/laws/test_ugly_bodies.py
+
 .DELETE_ON_ERROR:
-.PHONY: help run demo check-run test lint format unit fuzz bench fidelity docs lock web check-web clean
+.PHONY: help run demo check-run test lint format unit fuzz bench bench-compiled compile check-compiled fidelity docs lock web check-web clean
 
 help:
 	@echo "make run     the gateway and its page, until Ctrl-C: any client in, any model out, simulated ones without keys"
@@ -32,7 +39,9 @@ help:
 	@echo "make unit    pytest only              (ARGS='-k gemini' passes options on)"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make fuzz    attack every decoder      (ARGS='--executions 1000000' for a long run, --only stream: for some)"
+	@echo "make compile the package with its core compiled, in build/compiled (needs a C compiler; about two minutes)"
 	@echo "make bench   measure                  (ARGS=... passes options on)"
+	@echo "make bench-compiled  the same for the compiled core"
 	@echo "make fidelity  write docs/fidelity.* anew (the PNG needs the extra docs)"
 	@echo "make docs    the documentation site, into build/docs"
 	@echo "make web     check and build the page (web/, needs Node.js 20 and npm) into src/dragoman/web/static"
@@ -79,6 +88,20 @@ format: $(DEVELOP)
 
 bench: $(DEVELOP)
 	@$(PY) benchmarks/run.py $(ARGS)
+
+bench-compiled: $(COMPILED)/.stamp
+	@PYTHONPATH=$(COMPILED) $(PY) benchmarks/run.py $(ARGS)
+
+compile: $(COMPILED)/.stamp
+
+check-compiled: $(COMPILED)/.stamp
+	@PYTHONPATH=$(COMPILED) DRAGOMAN_COMPILED=1 $(PY) -m pytest -n 3 --dist worksteal $(CHECKED_COMPILED) $(ARGS)
+
+$(COMPILED)/.stamp: $(DEVELOP) pyproject.toml hatch_build.py $(wildcard compiling/*) $(shell find src/dragoman -name '*.py')
+	@echo "==> compiling the core"
+	@rm -rf $(COMPILED)
+	@DRAGOMAN_COMPILE=1 $(PIP) install --quiet --no-build-isolation --no-deps --target $(COMPILED) .
+	@touch $@
 
 fidelity: $(DEVELOP)
 	@$(PY) scripts/fidelity_docs.py

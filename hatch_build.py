@@ -1,7 +1,6 @@
-"""Wheels are compiled, editable installs are source: what hatchling runs when it builds dragoman (decision 27).
+"""What hatchling runs when it builds dragoman: `DRAGOMAN_COMPILE=1` makes a compiled wheel (decision 28).
 
-`DRAGOMAN_COMPILE=0` builds a wheel of pure Python, `DRAGOMAN_COMPILE=1` fails where a wheel cannot be compiled. Without
-either, a machine that has no C compiler gets pure Python and a line that says so.
+Without it a wheel is pure Python. An editable install is always source, so no compiled module can shadow an edited one.
 """
 
 import os
@@ -22,17 +21,14 @@ class CompiledCore(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        return [] if _wanted() == "0" or missing_tool() is not None else [*REQUIREMENTS, "msgspec>=0.19"]
+        return [*REQUIREMENTS] if _is_wanted() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable" or _wanted() == "0":
+        if version == "editable" or not _is_wanted():
             return
         missing = missing_tool()
         if missing is not None:
-            if _wanted() == "1":
-                raise RuntimeError(f"DRAGOMAN_COMPILE=1, but this machine has no {missing}")
-            self.app.display_warning(f"dragoman is installed as pure Python: this machine has no {missing}")
-            return
+            raise RuntimeError(f"This machine has no {missing}: build without DRAGOMAN_COMPILE=1 for pure Python")
         root = Path(self.root)
         built = compile_core(root / "src", root / "build" / "core")
         build_data["force_include"].update({str(path): place for path, place in built.items()})
@@ -40,5 +36,5 @@ class CompiledCore(BuildHookInterface):  # type: ignore[type-arg]
         build_data["infer_tag"] = True
 
 
-def _wanted() -> str:
-    return os.environ.get("DRAGOMAN_COMPILE", "")
+def _is_wanted() -> bool:
+    return os.environ.get("DRAGOMAN_COMPILE") == "1"

@@ -1,7 +1,9 @@
 """From the modules of `modules.py` to extension modules: mypyc writes C, the C compiler does the rest."""
 
+import hashlib
 import os
 import shutil
+import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,13 +11,12 @@ from typing import Any, Final
 
 from compiling.modules import compiled_modules
 
-REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5")
-"""What a build needs beside hatchling. mypyc comes with mypy; the version is the one of requirements.lock."""
+REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5", "msgspec>=0.19")
+"""What a build needs beside hatchling. mypyc comes with mypy, in the version of requirements.lock."""
 
 _CACHES: Final = Path(__file__).with_name("inline_caches.h")
 _GROUP: Final = "dragoman_core"
-_OPTIMISATION: Final = "1"
-"""-O2 takes twice as long to build and gains nothing that can be measured: the time goes to calls into Python."""
+_OPTIMISATION: Final = "1"  # a build of two minutes on two cores; higher levels were not measured
 
 
 def missing_tool() -> str | None:
@@ -29,10 +30,31 @@ def missing_tool() -> str | None:
 
 
 def compile_core(source: Path, work: Path) -> dict[Path, str]:
-    """Compiles the core below `source` into `work`: extension module -> its place in the wheel."""
-    import setuptools  # noqa: F401, PLC0415 - mypyc looks whether it is there
+    """Compiles the core below `source` into `work`: extension module -> its place in the wheel.
+
+    pip builds a wheel twice, the first time for its metadata: what was compiled from the same bytes is used again.
+    """
+    digest, done = _digest(source), work / "digest"
+    if not done.exists() or done.read_text() != digest:
+        _compile(source, work)
+        done.write_text(digest)
+    built = (work / "lib").rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}")
+    return {path: path.relative_to(work / "lib").as_posix() for path in built}
+
+
+def _digest(source: Path) -> str:
+    """Of everything that the result depends on: all modules, because native classes are laid out across them."""
+    digest = hashlib.sha256(sys.version.encode())
+    for path in (*sorted(source.rglob("*.py")), *sorted(Path(__file__).parent.glob("*.[ph]*"))):
+        if path.is_file():
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _compile(source: Path, work: Path) -> None:
+    import setuptools  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - mypyc looks whether it is there
     from mypyc.build import mypycify  # noqa: PLC0415 - only a build has it
-    from setuptools.dist import Distribution  # noqa: PLC0415
+    from setuptools.dist import Distribution  # type: ignore[import-untyped]  # noqa: PLC0415
 
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -55,8 +77,6 @@ def compile_core(source: Path, work: Path) -> dict[Path, str]:
         command.run()
     finally:
         os.chdir(before)
-    built = (work / "lib").rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}")
-    return {path: path.relative_to(work / "lib").as_posix() for path in built}
 
 
 def _mypy_settings(work: Path) -> Path:
@@ -64,14 +84,14 @@ def _mypy_settings(work: Path) -> Path:
     path = work / "mypy.ini"
     path.write_text(
         "[mypy]\nstrict = True\nfollow_imports = silent\nwarn_unused_ignores = False\nwarn_unreachable = False\n"
-        "namespace_packages = True\nexplicit_package_bases = True\n"
+        f"namespace_packages = True\nexplicit_package_bases = True\ncache_dir = {work / 'mypy'}\n"
     )
     return path
 
 
 def _parallel_build() -> type[Any]:
     """`build_ext` that compiles one C file per core at a time, the generated ones with our inline caches."""
-    from setuptools.command.build_ext import build_ext  # noqa: PLC0415 - only a build has it
+    from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]  # noqa: PLC0415
 
     class ParallelBuild(build_ext):  # type: ignore[misc]
         def build_extensions(self) -> None:

@@ -70,7 +70,6 @@ class TraitNotes:
     where a part has some. `noted_on` at the end.
     """
 
-    # A struct, as its subclasses are: every request makes one, and an object of a Python class costs thrice as much.
     bits: int = 0
     _waiting: list[str] | tuple[()] = ()
     _answered: int = 0
