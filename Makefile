@@ -39,7 +39,7 @@ help:
 	@echo "make unit    pytest only              (ARGS='-k gemini' passes options on)"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make fuzz    attack every decoder      (ARGS='--executions 1000000' for a long run, --only stream: for some)"
-	@echo "make compile the package with its core compiled, in build/compiled (needs a C compiler; about two minutes)"
+	@echo "make compile the package with its core compiled, in build/compiled (needs a C compiler; takes minutes)"
 	@echo "make bench   measure                  (ARGS=... passes options on)"
 	@echo "make bench-compiled  the same for the compiled core"
 	@echo "make fidelity  write docs/fidelity.* anew (the PNG needs the extra docs)"

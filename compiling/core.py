@@ -16,7 +16,7 @@ REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5", "msgspec>=0.19")
 
 _CACHES: Final = Path(__file__).with_name("inline_caches.h")
 _GROUP: Final = "dragoman_core"
-_OPTIMISATION: Final = "1"  # a build of two minutes on two cores; higher levels were not measured
+_OPTIMISATION: Final = "1"  # higher levels were not measured
 
 
 def missing_tool() -> str | None:
