@@ -48,7 +48,7 @@ def test_the_list_gets_shorter() -> None:
 def test_a_format_added_later_stays_small(folder: str) -> None:
     """What two formats share belongs beside their folders (docs/decisions/0026-two-more-formats.md)."""
     sources = (Path(codecs.__file__).parent / folder).glob("*.py")
-    assert sum(len(source.read_text(encoding="utf-8").splitlines()) for source in sources) <= 3_540
+    assert sum(len(source.read_text(encoding="utf-8").splitlines()) for source in sources) <= 3_500
 
 
 @promise("core:public-surface")

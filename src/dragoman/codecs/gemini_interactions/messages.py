@@ -87,12 +87,6 @@ class MessageDecoder(TraitNotes):
     Notes the traits of the conversation as it reads (ir/traits.py). `answering`: all steps are the model's.
     """
 
-    seed: str
-    answering: bool
-    _messages: list[Message]
-    _said: list[AnyPart]
-    """The model's turn, so far."""
-    _results: list[AnyPart]
     _owed: tuple[Signature | None, Extra] | None = None
     """The signature of the part that comes next, and how it was said."""
     _calls: int = 0
@@ -101,9 +95,9 @@ class MessageDecoder(TraitNotes):
         super().__init__()
         self.seed = seed
         self.answering = answering
-        self._messages = []
-        self._said = []
-        self._results = []
+        self._messages: list[Message] = []
+        self._said: list[AnyPart] = []  # the model's turn, so far
+        self._results: list[AnyPart] = []
 
     def finished(self) -> tuple[Message, ...]:
         self._end_turn()

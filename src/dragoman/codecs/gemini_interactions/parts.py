@@ -143,15 +143,8 @@ class PartEncoder(BlockEncoder):
     signatures: ClassVar[Carriers] = foreign_signatures
     hosted: ClassVar[SharedTools] = HOSTED
 
-    _profile: InteractionsProfile
-
     def __init__(
-        self,
-        log: LossLog,
-        request: Request | None = None,
-        *,
-        native: bool = False,
-        profile: InteractionsProfile = PROFILE,
+        self, log: LossLog, request: Request | None = None, *, native: bool, profile: InteractionsProfile = PROFILE
     ) -> None:
         super().__init__(log, request, native=native)
         self._profile = profile

@@ -57,12 +57,10 @@ _config_keys = collect_keys(GenerationConfigBody, PASSED_ON_CONFIG)
 
 _CONFIG = "generation_config"
 _NO_CONFIG = GenerationConfig()
+_NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None)
 INPUT = "~input"
 """Note: how the input was given, where it was no list of steps."""
-_FALSE = Raw(b"false")
 _GOOGLES = (FAMILY, GOOGLE)
-_SAMPLING = ("temperature", "top_p")
-
 _MODALITIES = ("text", "image", "audio", "video", "document")
 
 
@@ -125,28 +123,23 @@ def decode_request(body: bytes) -> Request:
 
 
 def _decode_input(given: Any, decoder: MessageDecoder, notes: Extra) -> None:
+    """Notes every form but the usual one, a list of steps."""
     if given is UNSET:
         return
+    single = type(given) is not list
+    items, form = ([given], "step") if single else (given, "")
     if type(given) is str:
-        notes[INPUT] = Raw(b'"string"')
+        form = "string"
         decoder.add_text(given)
-    elif type(given) is list:
-        if not given:
-            notes[INPUT] = Raw(b'"empty"')
-        elif type(given[0]) in CONTENTS:
-            notes[INPUT] = Raw(b'"contents"')
-            decoder.add_contents(given)
-        else:
-            decoder.add_steps(given)
-    elif type(given) in CONTENTS:
-        notes[INPUT] = Raw(b'"content"')
-        decoder.add_contents([given])
+    elif not items:
+        form = "empty"
+    elif type(items[0]) in CONTENTS:
+        form = "content" if single else "contents"
+        decoder.add_contents(items)
     else:
-        notes[INPUT] = Raw(b'"step"')
-        decoder.add_steps([given])
-
-
-_NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None)
+        decoder.add_steps(items)
+    if form:
+        notes[INPUT] = Raw(encode_json(form))
 
 
 def _decode_config(config: Any, notes: Extra) -> tuple[Any, ...]:
@@ -181,7 +174,7 @@ def encode_request(request: Request, log: LossLog, profile: InteractionsProfile 
     notes = SETTINGS.add_keys(request, log, own(request.metadata)) or {}
     if not native and not {"store", "previous_interaction_id"} & notes.keys():
         # By default this API keeps what it is sent; others do not.
-        notes = {"store": _FALSE, **notes}
+        notes = {"store": Raw(b"false"), **notes}
     system, messages = split_system(request.messages, log)
     encoder = MessageEncoder(log, profile, model=request.model, native=native)
     steps = encoder.encode(messages)
@@ -189,15 +182,9 @@ def encode_request(request: Request, log: LossLog, profile: InteractionsProfile 
     if not native and not steps:
         raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
     written = encode_tools(request.tools, log, native=native) if request.tools else None
-    wire = SETTINGS.write(
-        request,
-        log,
-        given,
-        system,
-        UNSET if written is None else written,
-        _encode_config(request, log, notes, has_tools=written is not None),
-        encode_output(request, log),
-    )
+    tools = UNSET if written is None else written
+    config = _encode_config(request, log, notes, has_tools=written is not None)
+    wire = SETTINGS.write(request, log, given, system, tools, config, encode_output(request, log))
     extra = notes if native else {**notes, **settings_of_google(request, notes, log)}
     return Encoded(bytes(spliced(wire, extra)) if extra else encode_json(wire), (), profile.path)
 
@@ -252,7 +239,7 @@ def _legal_settings(request: Request, profile: InteractionsProfile, log: LossLog
         log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
     if request.origin not in _GOOGLES:
         # Deprecated here, and to be deleted by Google's own guide; generateContent still has them.
-        for name in _SAMPLING:
+        for name in ("temperature", "top_p"):
             if getattr(request, name) is not None:
                 log.drop(request, name, name, "this API has deprecated it")
                 changes[name] = None

@@ -106,9 +106,6 @@ MOVES: dict[tuple[str, str], str] = {
 
 
 class _Incoming(Incoming):
-    kind: str
-    raw: Raw
-    changes: dict[str, Raw]
     signature: Any = ""
     has_spoken: bool = False
     offsets: TextOffsets | None = None
@@ -117,7 +114,7 @@ class _Incoming(Incoming):
         super().__init__()
         self.kind = kind
         self.raw = raw
-        self.changes = {}
+        self.changes: dict[str, Raw] = {}
 
 
 class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
@@ -131,12 +128,11 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
     _id: str = ""
     _status: str | None = None
     _errors: Raw | UnsetType = UNSET
-    _seen: list[AnyPart]
     _flow_kind: type[Any] = StepStop
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen = []
+        self._seen: list[AnyPart] = []
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:

@@ -101,7 +101,7 @@ class EventEncoder(SequentialEncoder):
     # ── the interaction ──
 
     def _part_encoder(self) -> PartEncoder:
-        return PartEncoder(self._log)
+        return PartEncoder(self._log, native=False)
 
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         self._start = event

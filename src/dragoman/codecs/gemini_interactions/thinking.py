@@ -46,8 +46,7 @@ def encode_reasoning(request: Request, log: LossLog) -> tuple[Any, Any]:
         if settings.mode != "off":
             log.drop(request, "reasoning", "reasoning settings", "this model does not think")
         return UNSET, UNSET
-    level = _level(settings, rule, request, log)
-    return level, UNSET if settings.visible is None else _SUMMARIES[settings.visible]
+    return _level(settings, rule, request, log), UNSET if settings.visible is None else _SUMMARIES[settings.visible]
 
 
 def _level(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> Any:
