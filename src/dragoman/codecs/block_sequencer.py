@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol
 
+import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
@@ -53,6 +55,9 @@ class Parts(Protocol):
     """The codec's encoder of parts that are known whole."""
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]: ...
+
+
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class Outgoing:
@@ -164,9 +169,19 @@ class SequentialEncoder(ABC):
     @abstractmethod
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]: ...
 
-    @abstractmethod
+    signature_delta: ClassVar[str] = ""
+    """The type of a delta that brings a signature."""
+
     def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
         """The signature of a thought, in the block of its text."""
+        out: list[bytes] = []
+        for block in self._part_encoder().encode_part(whole, "assistant"):
+            signature = _entries(encode_json(block)).get("signature")
+            out += [] if signature is None else [self._delta(part.block, self.signature_delta, signature=signature)]
+        return out
+
+    def _delta(self, block: int, kind: str, **fields: Any) -> bytes:
+        raise NotImplementedError
 
     def _tell_empty(self, part: Outgoing) -> list[bytes]:
         """All of a block without text."""

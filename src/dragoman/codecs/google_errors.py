@@ -15,7 +15,7 @@ from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.values import compact_text, encode_json, held
+from dragoman.ir.values import compact_text, encode_json, held, parse_json
 
 
 class _Status(Wire, frozen=True):
@@ -230,3 +230,11 @@ def encode_event_error(failure: Failure, family: str) -> Any:
         return noted
     code = _INVALID if failure.kind in {"invalid_request", "too_large"} else WORD_OF_KIND[failure.kind].lower()
     return {"code": code, "message": failure.message}
+
+
+def explanation_of(errors: Raw) -> str | None:
+    """What the one error of an answer says; None where there are several."""
+    said = parse_json(errors)
+    first = said[0] if isinstance(said, list) and len(said) == 1 else None
+    message = first.get("message") if isinstance(first, dict) else None
+    return message if isinstance(message, str) else None

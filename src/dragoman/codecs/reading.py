@@ -218,6 +218,11 @@ def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | 
         raise DecodeError(path="$", expected="JSON values", got=str(error), source=source) from error
 
 
+def fields_beyond(wider: type[Struct], narrower: type[Struct]) -> tuple[str, ...]:
+    """The members of a body as it is read that the body as it is written does not have."""
+    return tuple(name for name in wider.__struct_fields__ if name not in narrower.__struct_fields__)
+
+
 def restored(value: Any) -> Any:
     """A wire value as it was written, with what it and the objects inside it say beyond their types."""
     if isinstance(value, list):

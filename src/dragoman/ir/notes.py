@@ -71,6 +71,18 @@ def is_data_text(metadata: Mapping[str, Mapping[str, Any]] | None) -> bool:
     return metadata is not None and any(DATA_TEXT in notes for notes in metadata.values())
 
 
+def family_notes(family: str, metadata: Mapping[str, Extra] | None) -> Extra:
+    """What a family said about a node, and how."""
+    return {} if metadata is None else metadata.get(family, {})
+
+
+def with_notes(family: str, metadata: Mapping[str, Extra] | None, notes: Extra) -> dict[str, Extra] | None:
+    """The metadata with further notes of a family."""
+    if not notes:
+        return None if metadata is None else dict(metadata)
+    return {**(metadata or {}), family: {**family_notes(family, metadata), **notes}}
+
+
 _entries = msgspec.json.Decoder(Extra).decode
 
 

@@ -67,6 +67,7 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
+    signature_delta: ClassVar[str] = "signature_delta"
     refusals_as_text: ClassVar[str] = "it is sent as text: this API tells a refusal by its stop reason"
 
     def fragment(self, index: int, text: str) -> bytes:
@@ -163,13 +164,6 @@ class EventEncoder(SequentialEncoder):
         notes = own(call.metadata)
         block = ToolUseBlock(call.id, member_name(call.name, notes), EMPTY_OBJECT)
         return self._start_block(part, json_line(spliced(block, notes) if notes else block))
-
-    def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
-        out: list[bytes] = []
-        for block in self._part_encoder().encode_part(whole, "assistant"):
-            signature = _entries(encode_json(block)).get("signature")
-            out += [] if signature is None else [self._delta(part.block, "signature_delta", signature=signature)]
-        return out
 
     def _spell(self, block: WireValue) -> list[bytes]:
         entries: dict[str, Any] = _entries(encode_json(block))

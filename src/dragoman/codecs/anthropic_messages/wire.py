@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from dragoman.codecs.reading import fields_beyond
 from dragoman.codecs.wire_values import MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Unmodelled, Wire
 
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -355,7 +356,7 @@ class MessagesBody(UsualMessagesBody, frozen=True, omit_defaults=True):
     workspace_id: MaybeRaw = None
 
 
-PASSED_ON = tuple(name for name in MessagesBody.__struct_fields__ if name not in MessagesRequest.__struct_fields__)
+PASSED_ON = fields_beyond(MessagesBody, MessagesRequest)
 """Keys of a request that only this family understands."""
 USUALLY_PASSED_ON = tuple(name for name in PASSED_ON if name in UsualMessagesBody.__struct_fields__)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import spliced
+from dragoman.codecs.reading import fields_beyond, spliced
 from dragoman.codecs.wire_values import MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Wire
 from dragoman.ir.values import encode_json
 
@@ -226,7 +226,7 @@ class ConverseBody(ConverseRequest, frozen=True, rename="camel", omit_defaults=T
     service_tier: MaybeRaw = None
 
 
-PASSED_ON = tuple(name for name in ConverseBody.__struct_fields__ if name not in ConverseRequest.__struct_fields__)
+PASSED_ON = fields_beyond(ConverseBody, ConverseRequest)
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────

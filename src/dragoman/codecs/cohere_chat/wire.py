@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from dragoman.codecs.reading import fields_beyond
 from dragoman.codecs.wire_values import UNKNOWN, MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Unmodelled, Wire
 
 
@@ -143,7 +144,7 @@ class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
     priority: MaybeRaw = None
 
 
-PASSED_ON = tuple(name for name in ChatBody.__struct_fields__ if name not in ChatRequest.__struct_fields__)
+PASSED_ON = fields_beyond(ChatBody, ChatRequest)
 """Keys that go back to this API as they are, and nowhere else."""
 
 

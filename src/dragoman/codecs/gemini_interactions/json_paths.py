@@ -198,12 +198,14 @@ def _tool_path(index: int, field: str) -> str:
 
 request_paths = paths_by_tables(_request_path)
 
-_USAGE = {
-    "input": "total_input_tokens",
-    "output": "total_output_tokens",
-    "cached": "total_cached_tokens",
-    "reasoning": "total_thought_tokens",
-    "total": "total_tokens",
+_ANSWER = {
+    "finish": "status",
+    "finish.explanation": "errors[0].message",
+    "usage.input": "usage.total_input_tokens",
+    "usage.output": "usage.total_output_tokens",
+    "usage.cached": "usage.total_cached_tokens",
+    "usage.reasoning": "usage.total_thought_tokens",
+    "usage.total": "usage.total_tokens",
 }
 
 
@@ -224,12 +226,8 @@ def _response_path(
 
 
 def _answer_path(field: str) -> str:
-    head, _, rest = field.partition(".")
-    if head == "finish":
-        return "$.errors[0].message" if rest == "explanation" else "$.status"
-    if head == "usage" and rest:
-        return f"$.usage.{_USAGE.get(rest, rest)}"
-    return f"$.{field}" if field else "$"
+    path = _ANSWER.get(field) or _ANSWER.get(field.partition(".")[0], field)
+    return f"$.{path}" if path else "$"
 
 
 response_paths = paths_by_tables(_response_path)

@@ -29,6 +29,7 @@ from dragoman.codecs.gemini_interactions.steps import (
     encode_call,
     encode_thought,
     is_output,
+    is_plain_text,
     is_signed_by_google,
     noted,
     own,
@@ -171,7 +172,7 @@ class MessageDecoder(TraitNotes):
         self._messages.append(Message("user", parts, None, metadata))
 
     def _decode_contents(self, wires: Sequence[Any]) -> str | tuple[AnyPart, ...]:
-        if len(wires) == 1 and _is_plain_text(wires[0]):
+        if len(wires) == 1 and is_plain_text(wires[0]):
             text: str = wires[0].text
             if not text or text.isspace():
                 self.bits |= BLANK_TEXT
@@ -386,10 +387,6 @@ _HANDLERS: dict[type[Any], Callable[[MessageDecoder, Any, int], None]] = {
 
 _AMONG_CONTENTS = (FunctionResultStep, Unmodelled)
 """What is a step, and may stand in a list of contents too."""
-
-
-def _is_plain_text(wire: Any) -> bool:
-    return type(wire) is TextContent and wire.annotations is UNSET and wire.extra is UNSET
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────

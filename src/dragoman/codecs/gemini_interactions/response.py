@@ -14,14 +14,14 @@ from dragoman.codecs.gemini_interactions.messages import MessageDecoder, Message
 from dragoman.codecs.gemini_interactions.profile import FAMILY, STATUSES, UNFINISHED
 from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import Interaction, ModelOutputStep, UsageWire
-from dragoman.codecs.google_errors import encode_event_error
+from dragoman.codecs.google_errors import encode_event_error, explanation_of
 from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.timestamps import read_time, write_time
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 SOURCE = "gemini-interactions response"
@@ -62,15 +62,8 @@ def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | Un
     if reason in {"stop", "tool_calls"}:
         calls = any(type(part) is ToolCall for part in parts)
         reason = "tool_calls" if calls else "pause" if reason == "tool_calls" else "stop"
-    explained = None if errors is UNSET or reason != "error" else _explanation(errors)
+    explained = None if errors is UNSET or reason != "error" else explanation_of(errors)
     return Finish(reason, status, explanation=explained)
-
-
-def _explanation(errors: Raw) -> str | None:
-    said = parse_json(errors)
-    first = said[0] if isinstance(said, list) and len(said) == 1 else None
-    message = first.get("message") if isinstance(first, dict) else None
-    return message if isinstance(message, str) else None
 
 
 def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -> str:

@@ -6,6 +6,7 @@ generateContent has it too; a signature that no call and no text follows is that
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,7 +34,6 @@ from dragoman.ir import (
     Audio,
     Document,
     Image,
-    Metadata,
     Opaque,
     Reasoning,
     Refusal,
@@ -43,7 +43,7 @@ from dragoman.ir import (
     Text,
     ToolCall,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes, with_notes
 from dragoman.ir.parts import call_block_held, result_block_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -71,15 +71,8 @@ _OUTPUT = (Text, Refusal, Image, Document, Audio)
 _heads = msgspec.json.Decoder(StepHead).decode
 
 
-def own(metadata: Metadata | None) -> Extra:
-    """What this family said about a node, and how."""
-    return {} if metadata is None else metadata.get(FAMILY, {})
-
-
-def noted(metadata: Metadata | None, notes: Extra) -> Metadata | None:
-    """The metadata with further notes of this family."""
-    return metadata if not notes else {**(metadata or {}), FAMILY: {**own(metadata), **notes}}
-
+own = partial(family_notes, FAMILY)
+noted = partial(with_notes, FAMILY)
 
 # ── thoughts ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -89,7 +82,7 @@ def decode_thought(step: ThoughtStep) -> Reasoning | None:
     summary = step.summary
     notes: Extra = {} if step.extra is UNSET else dict(step.extra)
     texts = [] if summary is UNSET else [piece.text for piece in summary if type(piece) is TextContent]
-    if summary is not UNSET and (len(summary) != 1 or not texts or not _is_plain(summary[0])):
+    if summary is not UNSET and (len(summary) != 1 or not any(texts) or not is_plain_text(summary[0])):
         notes[SUMMARY] = Raw(encode_json(restored(summary)))
         extras = {f"summary[{index}]": piece.extra for index, piece in enumerate(summary)}
         notes.update((keep(FAMILY, UNSET, **extras) or {FAMILY: {}})[FAMILY])
@@ -98,8 +91,8 @@ def decode_thought(step: ThoughtStep) -> Reasoning | None:
     return Reasoning(SUMMARY_BREAK.join(texts), metadata=noted(NATIVE_THOUGHT, notes))
 
 
-def _is_plain(content: Any) -> bool:
-    return content.extra is UNSET and content.annotations is UNSET and bool(content.text)
+def is_plain_text(content: Any) -> bool:
+    return type(content) is TextContent and content.extra is UNSET and content.annotations is UNSET
 
 
 def encode_thought(

@@ -65,6 +65,7 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
+    signature_delta: ClassVar[str] = "thought_signature"
     refusals_as_text: ClassVar[str] = "this API has no refusals: it crosses as text"
 
     def __init__(
@@ -176,13 +177,6 @@ class EventEncoder(SequentialEncoder):
         step = {"type": "function_call", "id": call.id, "name": call.name, "arguments": EMPTY_OBJECT, **further}
         return self._start_step(part, step)
 
-    def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
-        out: list[bytes] = []
-        for step in self._part_encoder().encode_part(whole, "assistant"):
-            signature = _entries(encode_json(step)).get("signature")
-            out += [] if signature is None else [self._delta(part.block, "thought_signature", signature=signature)]
-        return out
-
     def _spell(self, block: WireValue) -> list[bytes]:
         """Writes a complete step as the sequence of events that a client of a stream expects."""
         entries: dict[str, Any] = _entries(encode_json(block))
@@ -209,8 +203,8 @@ class EventEncoder(SequentialEncoder):
         head = b"event: " + kind.encode() + b"\ndata: " + body
         return self._numbered(head + b"\n\n") if self._stores else head + b"\n\n"
 
-    def _delta(self, step: int, kind: str, **fields: Any) -> bytes:
-        return self._event("step.delta", index=step, delta={"type": kind, **fields})
+    def _delta(self, block: int, kind: str, **fields: Any) -> bytes:
+        return self._event("step.delta", index=block, delta={"type": kind, **fields})
 
     def _stop(self, block: int) -> bytes:
         return self._event("step.stop", index=block)

@@ -10,12 +10,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
 from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.gemini_interactions.steps import own
-from dragoman.codecs.gemini_interactions.wire import (
-    AllowedTools,
-    ChoiceObject,
-    ProviderToolWire,
-    ToolWire,
-)
+from dragoman.codecs.gemini_interactions.wire import AllowedTools, ChoiceObject, ProviderToolWire, ToolWire
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.google_vocabulary import member_as_tool, tool_as_member
 from dragoman.codecs.memo import ToolReader, ToolWriter

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from dragoman.codecs.reading import fields_beyond
 from dragoman.codecs.wire_values import MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Unmodelled, Wire
 
 # ── contents ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -168,9 +169,7 @@ class GenerationConfigBody(GenerationConfig, frozen=True, omit_defaults=True):
     image_config: MaybeRaw = None
 
 
-PASSED_ON_CONFIG = tuple(
-    name for name in GenerationConfigBody.__struct_fields__ if name not in GenerationConfig.__struct_fields__
-)
+PASSED_ON_CONFIG = fields_beyond(GenerationConfigBody, GenerationConfig)
 
 
 class InteractionRequest(Wire, frozen=True, omit_defaults=True):
@@ -203,9 +202,7 @@ class InteractionBody(InteractionRequest, frozen=True, omit_defaults=True):
     webhook_config: MaybeRaw = None
 
 
-PASSED_ON = tuple(
-    name for name in InteractionBody.__struct_fields__ if name not in InteractionRequest.__struct_fields__
-)
+PASSED_ON = fields_beyond(InteractionBody, InteractionRequest)
 """Keys of a request that only Google understands."""
 
 
