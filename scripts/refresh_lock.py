@@ -103,7 +103,12 @@ def resolve_all(requirements: Iterable[str]) -> Pins:
         venv.create(directory, with_pip=True)
         pip = [f"{directory}/bin/python", "-m", "pip", "--disable-pip-version-check", "--no-input"]
         subprocess.run([*pip, "install", *requirements], check=True)  # noqa: S603  (our own pyproject.toml)
-        frozen = subprocess.run([*pip, "freeze"], check=True, capture_output=True, text=True)  # noqa: S603
+        frozen = subprocess.run(  # noqa: S603  (our own arguments)
+            [*pip, "freeze", "--all", "--exclude", "pip"],  # without --all it leaves setuptools out
+            check=True,
+            capture_output=True,
+            text=True,
+        )
     lines = frozen.stdout.splitlines()
     if located := [line for line in lines if not PIN.fullmatch(line)]:  # such as "name @ file:///somewhere"
         raise SystemExit(f"pip named a place instead of a version: {located}")
