@@ -147,9 +147,11 @@ def test_calls_of_the_clients_own_functions_are_the_clients() -> None:
         scripted(calling(("mine", {}), ("add", {"a": 1}))) as upstream,
         RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
     ):
-        got = send(gateway.url, "/v1/chat/completions", chat("p/m", tools=[own]), ALL).json["choices"][0]
+        answer = send(gateway.url, "/v1/chat/completions", chat("p/m", tools=[own]), ALL)
+        got = answer.json["choices"][0]
         assert [call["function"]["name"] for call in got["message"]["tool_calls"]] == ["mine"]
         assert got["finish_reason"] == "tool_calls"
+        assert "call of the gateway's tool 'add' (the same turn" in answer.headers["x-dragoman-lost"]
         assert not [one for one in gateway.log.lines if one["event"] == "mcp_call"], "nothing was run half"
 
 
@@ -162,6 +164,7 @@ def test_limits_end_a_loop() -> None:
         got = send(gateway.url, "/v1/chat/completions", chat("p/m"), ALL)
         assert (got.status, upstream.count) == (200, 3)
         assert got.json["choices"][0]["finish_reason"] == "length", "an answer that was cut is no success"
+        assert "call of the gateway's tool 'greet' (no round" in got.headers["x-dragoman-lost"]
         last = json.loads(upstream.bodies[-1])
         assert last["tool_choice"] == "none"
         results = [one["content"] for one in last["messages"] if one["role"] == "tool"]

@@ -42,6 +42,7 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
+from dragoman.loss import Loss
 
 if TYPE_CHECKING:
     from dragoman.gateway.relay import Relay
@@ -146,6 +147,7 @@ class McpTools:
             used = record.usage = _sum(used, completion.usage)
             ours = [call for call in completion.tool_calls if call.name in tools]
             if not ours or not rounds_left or len(ours) < len(completion.messages[0].tool_calls):
+                record.losses += tuple(_not_run(call, is_over=not rounds_left) for call in ours)
                 return structs.replace(_without(completion, ours), usage=used)
             calls_left -= len(ours)
             results = await self._run_all(ours, tools, record, is_over=calls_left < 0)
@@ -238,6 +240,11 @@ def _cut(result: ToolResult, most: int) -> ToolResult:
 
 def _text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _not_run(call: ToolCall, *, is_over: bool) -> Loss:
+    why = "no round of tool calls is left" if is_over else "the same turn calls functions of the client"
+    return Loss("$", f"call of the gateway's tool {call.name!r}", "dropped", why)
 
 
 def _without(completion: Completion, calls: Sequence[ToolCall]) -> Completion:
