@@ -19,6 +19,7 @@ from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, send, simulated
 from tests.gateway.scripted_upstream import Reply, completion, reply, scripted
 from tests.gateway.test_failures import chat
+from tests.gateway.test_keys import create, key
 from tests.support.promises import promise
 
 pytestmark = promise("gateway:mcp")
@@ -235,6 +236,19 @@ def test_the_official_client_asks_converts_and_calls(dragoman_simulator: Simulat
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         assert send(gateway.url, "/mcp", body).status == 401
         assert send(gateway.url, "/mcp", method="GET").status == 405, "there are no sessions to listen to"
+
+
+def test_a_key_with_one_slot_may_ask_a_model(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway.db")
+    create(address, key("one", concurrent=1))
+    text = f'[server]\ndatabase = "{address}"\n[mcp]\nserve = true\n'
+    question = {"name": "ask_model", "arguments": {"model": "anthropic/claude-sonnet-5", "prompt": "Say: yes"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": question}
+    headers = {"authorization": "Bearer k-one", "accept": "application/json, text/event-stream"}
+    with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
+        got = send(gateway.url, "/mcp", body, headers)
+        assert got.status == 200
+        assert (got.json["result"].get("isError", False), got.json["result"]["content"][0]["text"]) == (False, "yes")
 
 
 def _text(result: Any) -> str:

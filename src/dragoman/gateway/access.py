@@ -102,11 +102,10 @@ class Caller:
             usage = record.usage
             await asyncio.shield(self._access.leave(ticket, 0 if usage is None else usage.input + usage.output))
 
-    def leave(self) -> None:
-        """Whatever has happened: also where nothing was settled."""
+    def leave(self) -> asyncio.Task[None] | None:
+        """Free the slot, also where nothing was settled. The task that does it, if there was one to free."""
         ticket, self._ticket = self._ticket, None
-        if ticket is not None:
-            self._access.leave(ticket, 0)
+        return None if ticket is None else self._access.leave(ticket, 0)
 
     def handed_over(self) -> Caller:
         """Who works on when this request has its answer, with its place."""

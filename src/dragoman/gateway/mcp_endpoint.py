@@ -241,6 +241,9 @@ async def _ask_model(visit: _Visit, _name: str, given: Mapping[str, Any]) -> tup
     shown = {name: visit.head.headers[name] for name in _COPIED if name in visit.head.headers}
     headers = {**shown, "content-type": "application/json"}
     inner = _Inner(Head("POST", "/v1/chat/completions", "", headers), msgspec.json.encode(body))
+    leaving = visit.caller.leave()  # the question takes a slot of the same key, which may have only one
+    if leaving is not None:
+        await leaving
     await visit.gateway(inner)
     told = msgspec.json.decode(inner.answer)
     if inner.status != 200:  # noqa: PLR2004 - of HTTP
