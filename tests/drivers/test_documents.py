@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,12 +40,17 @@ def test_every_error_is_named() -> None:
         assert re.search(rf"`(?:dragoman\.)?{kind.__name__}`", TEXT), kind
 
 
-def test_the_example_runs(
+def test_the_examples_run(
     dragoman_sim: Simulator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "any")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", dragoman_sim.url + "/anthropic")
-    (example,) = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    exec(compile(example, "docs/providers.md", "exec"), {"__name__": "example"})  # noqa: S102 - our own document
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    monkeypatch.setenv("OPENAI_BASE_URL", dragoman_sim.url + "/openai/v1")
+    query, embeddings = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    exec(compile(query, "docs/providers.md", "exec"), {"__name__": "example"})  # noqa: S102 - our own document
     assert "18 degrees" in capsys.readouterr().out
     assert [recorded.status for recorded in dragoman_sim.requests] == [200, 200, 200]
+    names: dict[str, Any] = {"__name__": "example"}
+    exec(compile(embeddings, "docs/providers.md", "exec"), names)  # noqa: S102 - our own document
+    assert [len(vector) for vector in names["result"].vectors] == [256, 256]

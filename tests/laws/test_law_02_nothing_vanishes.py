@@ -477,7 +477,7 @@ def test_strict_refuses_what_tells_of_the_content_or_is_not_known(key: str, valu
     (choice,) = ORDINARY_ANSWERS["openai-chat"]["choices"]
     body = {**ORDINARY_ANSWERS["openai-chat"], "choices": [{**choice, key: value}]}
     with pytest.raises(LossRefused) as refused:
-        dragoman.translate_response(body, source="openai-chat", target="gemini", strict=True)
+        dragoman.translate_response(body, source="openai-chat", target="anthropic-messages", strict=True)
     assert [loss.path for loss in refused.value.losses] == [f"$.choices[0].{key}"]
 
 

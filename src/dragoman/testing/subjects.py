@@ -21,6 +21,7 @@ from dragoman.loss import Loss
 from dragoman.losses import LossLog, intermediate_paths
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
+from dragoman.passes.private import PrivateEvents
 
 Bodies: TypeAlias = Iterable[bytes | str | dict[str, Any]]
 
@@ -60,7 +61,8 @@ class Subject:
     def write_stream(self, events: Sequence[AnyEvent], *, ended: bool = True) -> tuple[bytes, tuple[Loss, ...]]:
         log = LossLog()
         encoder = self.stream.EventEncoder(log)
-        content = encoder.encode(events) + (encoder.close() if ended else b"")
+        report = PrivateEvents(self.codec.profile, log).report  # as `StreamEncoder` does for every codec
+        content = encoder.encode([report(event) for event in events]) + (encoder.close() if ended else b"")
         return content, log.resolve(Completion(()), intermediate_paths)
 
     def read_stream(self, content: bytes, size: int | None = None) -> list[AnyEvent]:
