@@ -14,6 +14,7 @@
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(Py_GIL_DISABLED)
 
 typedef struct {
+    PyObject *name; /* the only one this site reads from its cache, and held: getattr(object, name) has several */
     unsigned int version[2]; /* of the type; 0 is no version */
     Py_ssize_t offset[2];
     unsigned int next;
@@ -24,7 +25,11 @@ enum { MOST_MISSES = 64 };
 
 static __attribute__((noinline, unused)) PyObject *slot_missed(PyObject *object, PyObject *name, SlotCache *cache) {
     PyTypeObject *type = Py_TYPE(object);
-    if (cache->misses < MOST_MISSES && type->tp_getattro == PyObject_GenericGetAttr) {
+    if (cache->name == NULL && PyUnicode_CheckExact(name)) {
+        Py_INCREF(name);
+        cache->name = name;
+    }
+    if (cache->name == name && cache->misses < MOST_MISSES && type->tp_getattro == PyObject_GenericGetAttr) {
         cache->misses++;
         PyObject *found = _PyType_Lookup(type, name); /* borrowed; gives the type a version */
         if (found != NULL && Py_TYPE(found) == &PyMemberDescr_Type) {
@@ -43,7 +48,7 @@ static __attribute__((noinline, unused)) PyObject *slot_missed(PyObject *object,
 
 static inline __attribute__((always_inline)) PyObject *slot_read(PyObject *object, PyObject *name, SlotCache *cache) {
     unsigned int version = Py_TYPE(object)->tp_version_tag;
-    if (__builtin_expect(version != 0, 1)) {
+    if (__builtin_expect(version != 0 && cache->name == name, 1)) {
         PyObject *held = NULL;
         if (__builtin_expect(version == cache->version[0], 1)) {
             held = *(PyObject **)((char *)object + cache->offset[0]);

@@ -242,7 +242,7 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     elif extra is not None and MODELLED + SEED in extra:
         seed = None
     if extra is not None and _USAGE in extra:
-        options = parse_json(extra.get("stream_options", b"{}"))
+        options = parse_json(extra.get("stream_options", Raw(b"{}")))
         extra = {**extra, "stream_options": Raw(encode_json({"include_usage": extra[_USAGE], **options}))}
     wire = SETTINGS.write(
         request,
