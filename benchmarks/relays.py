@@ -209,7 +209,7 @@ def chunk(data: bytes) -> bytes:
 
 @contextmanager
 def process(*command: str, told: str = "", heard: bool = False) -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    environment = {"PYTHONPATH": str(Path(__file__).parents[1] / "src"), **os.environ}
     environment["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or it asks the internet for prices first
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE if heard else subprocess.DEVNULL}
     running: subprocess.Popen[str] = subprocess.Popen(  # type: ignore[call-overload]  # noqa: S603 - our own
