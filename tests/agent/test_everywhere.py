@@ -1,16 +1,17 @@
 """The same scenario on the simulators of all providers, over real HTTP: the same events as from a script."""
 
 import asyncio
+from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
 import pytest
 
-from dragoman.agent import Agent, SessionStore, StepCompleteEvent, done, tool
+from dragoman.agent import Agent, NestedEvent, SessionStore, StepCompleteEvent, agent_tool, done, tool, toolset
 from dragoman.agent.history_repair import is_whole
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.drivers.retries import RetryPolicy
-from dragoman.ir import Image, Text
+from dragoman.ir import Image, Message, Text
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH, EACH_FORMAT, FORMATS, Partner, driver_of, talking
 from tests.support.agents import Story, plain, run, story_of, types
@@ -174,3 +175,44 @@ def test_a_session_is_resumed_with_the_same_provider(partner: Partner, dragoman_
 
     run(session())
     assert [recorded.status for recorded in dragoman_sim.requests] == [200] * 4
+
+
+@promise("agent:toolsets", "agent:sub-agents", "agent:instructions", "agent:same-story")
+@EACH_FORMAT
+def test_toolsets_agents_as_tools_instructions_and_processors(partner: Partner, dragoman_sim: Simulator) -> None:
+    """Caller and called agent share the provider; what is sent is what instructions and processors made of it."""
+
+    def asked_only(messages: Sequence[Message]) -> Sequence[Message]:
+        return [*messages[:-1], Message("user", "(end of notes)")] if messages[-1].role == "user" else messages
+
+    async def session() -> None:
+        dragoman_sim.play(
+            {"calls": [{"name": "research", "arguments": {"task": "weather in Rome"}}]},
+            {"calls": [{"name": "far_get_weather", "arguments": {"city": "Rome"}}]},
+            {"text": "18.5 in Rome."},
+            {"text": "Take a coat."},
+        )
+        async with talking(partner, dragoman_sim) as driver:
+            researcher = Agent(driver, tools=toolset(get_weather).prefix("far_"), name="research")
+            agent = Agent(
+                driver,
+                tools=[agent_tool(researcher, description="Looks things up.")],
+                instructions=["Be kind.", lambda: "Today is Monday."],
+                history_processors=[asked_only],
+            )
+            events = [event async for event in agent.run_stream("What to pack?")]
+        nested = [event for event in events if isinstance(event, NestedEvent)]
+        assert {event.path for event in nested} == {("research",)}
+        assert events[-1].type == "final"
+        assert is_whole(agent.history)
+        assert [part.value for message in agent.history for part in message.tool_results] == ["18.5 in Rome."]
+        assert [message.text for message in agent.history if message.role == "user"] == ["What to pack?"]
+
+    run(session())
+    assert [recorded.status for recorded in dragoman_sim.requests] == [200] * 4
+    first, second, *_ = (recorded.body.decode() for recorded in dragoman_sim.requests)
+    assert "Today is Monday." in first
+    assert "(end of notes)" in first
+    assert "What to pack?" not in first
+    assert "far_get_weather" in second
+    assert "Today is Monday." not in second

@@ -280,3 +280,19 @@ def test_a_tool_named_like_the_output_tool_is_refused() -> None:
 def test_without_an_output_type_the_output_is_the_text() -> None:
     result = run(Agent(ScriptedDriver(["Hello."])).run("Hi"))
     assert result.output == result.text == "Hello."
+
+
+@promise("agent:typed-output")
+@pytest.mark.parametrize("mode", ["tool", "prompted", "native"])
+def test_a_validator_may_return_what_has_no_json(mode: Any) -> None:
+    class Checked:
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+    answer: Any = Scripted(calls=[("final_answer", {"value": 3})]) if mode == "tool" else '{"value":3}'
+    driver = ScriptedDriver([answer])
+    agent = Agent(driver, output_type=int, output_mode=mode, output_validators=[Checked])
+    result = run(agent.run("How many?"))
+    assert isinstance(result.output, Checked)
+    assert result.output.value == 3
+    assert is_whole(agent.history)
