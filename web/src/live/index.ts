@@ -107,6 +107,8 @@ class Live implements Place {
     const { rows, waiting } = this.#feed;
     const { all, underWay, failed } = this.#feed.counts;
     this.#list.show(rows);
+    // At once with the first rows: otherwise the list would jump when the timer draws the charts above it.
+    if (this.#charts.element.hidden !== (rows.length === 0)) this.#charts.draw();
     this.#filters.offer();
     this.#headings.show();
     this.#root?.classList.toggle("keyed", this.#feed.choices.keys.length > 0);

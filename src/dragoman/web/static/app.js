@@ -4114,6 +4114,7 @@ var Live = class {
 		const { rows, waiting } = this.#feed;
 		const { all, underWay, failed } = this.#feed.counts;
 		this.#list.show(rows);
+		if (this.#charts.element.hidden !== (rows.length === 0)) this.#charts.draw();
 		this.#filters.offer();
 		this.#headings.show();
 		this.#root?.classList.toggle("keyed", this.#feed.choices.keys.length > 0);
