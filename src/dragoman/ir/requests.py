@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dragoman.ir.messages import Message
@@ -100,6 +101,8 @@ class ProviderTool(Tool, tag="provider", frozen=True):
 AnyTool: TypeAlias = ToolDefinition | CustomTool | ProviderTool
 
 parameters_held = getter(ToolDefinition, "parameters")
+parameters_of: Callable[[ToolDefinition], Any] = attrgetter("parameters")
+"""As a Python value, whatever a wire holds there: compiled code would check the annotation of the field."""
 format_held = getter(CustomTool, "format")
 definition_held = getter(ProviderTool, "definition")
 headers_held = getter(ProviderTool, "headers")

@@ -170,7 +170,8 @@ def _encode_function(
 
 def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None:
     """True, or None when this API cannot enforce the schema: leaving `strict` out keeps the schema whole."""
-    schema = NOTHING if tool.parameters is None else to_raw(parameters_held(tool))
+    held = parameters_held(tool)
+    schema = NOTHING if held is None else to_raw(held)
     found = adapted(bytes(schema), "ANTHROPIC_STRICT")
     if found.refusal or found.notes:
         why = found.refusal or f"{found.notes[0].keyword}: {found.notes[0].reason}"

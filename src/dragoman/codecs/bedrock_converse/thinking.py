@@ -95,14 +95,14 @@ class ModelSettings:
     """What a request says about thinking and sampling, as it is sent."""
 
     max_tokens: int | None
-    temperature: float | None
-    top_p: float | None
+    temperature: WireValue
+    top_p: WireValue
     effort: WireValue = UNSET
     fields: dict[str, Any] | None = None
     """Of `additionalModelRequestFields`."""
     thinks: bool = False
 
-    def __init__(self, max_tokens: int | None, temperature: float | None, top_p: float | None) -> None:
+    def __init__(self, max_tokens: int | None, temperature: WireValue, top_p: WireValue) -> None:
         self.max_tokens = max_tokens
         self.temperature = temperature
         self.top_p = top_p

@@ -176,7 +176,8 @@ def _enforced(tool: ToolDefinition, log: LossLog, *, enforces: bool) -> WireValu
     """Leaving `strict` out where the schema cannot be enforced keeps the schema whole."""
     if not tool.strict:
         return False
-    schema = NOTHING if tool.parameters is None else to_raw(parameters_held(tool))
+    held = parameters_held(tool)
+    schema = NOTHING if held is None else to_raw(held)
     found = adapted(bytes(schema), "ANTHROPIC_STRICT")
     why = found.refusal or (f"{found.notes[0].keyword}: {found.notes[0].reason}" if found.notes else "")
     if not enforces:

@@ -44,7 +44,7 @@ _keys = collect_keys(ChatBody, PASSED_ON)
 EMPTY_STOP = "~stop_sequences"
 
 
-def _within(low: float, high: float, field: str, value: Any, request: Request, log: LossLog) -> WireValue:
+def _within(low: WireValue, high: WireValue, field: str, value: WireValue, request: Request, log: LossLog) -> WireValue:
     """A number as it is, or the nearest one that the API takes."""
     if request.origin == FAMILY or low <= value <= high:
         return value
@@ -53,11 +53,11 @@ def _within(low: float, high: float, field: str, value: Any, request: Request, l
     return nearest
 
 
-def _write_temperature(value: float, request: Request, log: LossLog) -> WireValue:
+def _write_temperature(value: WireValue, request: Request, log: LossLog) -> WireValue:
     return _within(0, 1, "temperature", value, request, log)
 
 
-def _write_top_p(value: float, request: Request, log: LossLog) -> WireValue:
+def _write_top_p(value: WireValue, request: Request, log: LossLog) -> WireValue:
     return _within(LEAST_TOP_P, MOST_TOP_P, "top_p", value, request, log)
 
 
@@ -65,18 +65,18 @@ def _write_top_k(value: int, request: Request, log: LossLog) -> WireValue:
     return _within(0, MOST_TOP_K, "top_k", value, request, log)
 
 
-def _write_penalty(field: str, value: float, request: Request, log: LossLog) -> WireValue:
+def _write_penalty(field: str, value: WireValue, request: Request, log: LossLog) -> WireValue:
     if value < 0 and request.origin != FAMILY:
         log.drop(request, field, f"{field} {value:g}", "this API takes penalties from 0 to 1")
         return None
     return _within(0, 1, field, value, request, log)
 
 
-def _write_presence(value: float, request: Request, log: LossLog) -> WireValue:
+def _write_presence(value: WireValue, request: Request, log: LossLog) -> WireValue:
     return _write_penalty("presence_penalty", value, request, log)
 
 
-def _write_frequency(value: float, request: Request, log: LossLog) -> WireValue:
+def _write_frequency(value: WireValue, request: Request, log: LossLog) -> WireValue:
     return _write_penalty("frequency_penalty", value, request, log)
 
 

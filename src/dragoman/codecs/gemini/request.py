@@ -223,9 +223,9 @@ def _said(value: Number) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-def _real(value: Number, key: str, said: Extra) -> float:
+def _real(value: Number, key: str, said: Extra) -> WireValue:
     if type(value) is not str:
-        return value  # type: ignore[return-value]
+        return value
     said[_NUMBER + key] = Raw(encode_json(value))
     try:
         return float(value)
@@ -342,7 +342,7 @@ def _legal_settings(request: Request, profile: GeminiProfile, log: LossLog) -> R
     return structs.replace(request, **changes) if changes else request
 
 
-def _spelled(value: float | None, key: str, said: Extra) -> WireValue:
+def _spelled(value: WireValue, key: str, said: Extra) -> WireValue:
     if value is None:
         return None
     noted = said.get(_NUMBER + key)

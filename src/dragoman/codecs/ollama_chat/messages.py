@@ -575,7 +575,7 @@ class MessageEncoder:
         body = ToolMessage(_spelled_content(content, notes), name, call_id, images or UNSET)
         return _with_notes(body, notes)
 
-    def _result_content(self, result: ToolResult) -> tuple[str, list[str]]:
+    def _result_content(self, result: ToolResult) -> tuple[WireValue, list[str]]:
         kind = result.kind
         if result.parts or kind == "multimodal":
             held = gather(result.parts, self._log, text_first=True)
@@ -590,7 +590,7 @@ class MessageEncoder:
         return write_error(result.value) if kind == "error" else compact_text(value_held(result)), []
 
 
-def _spelled_content(text: str, notes: Extra) -> WireValue:
+def _spelled_content(text: WireValue, notes: Extra) -> WireValue:
     spelled = None if text else notes.get(CONTENT)
     if spelled is None:
         return text

@@ -119,7 +119,7 @@ def decode_request(body: bytes) -> Request:
     return decoder.noted_on(request, tools.names, tools.is_private)
 
 
-def _whole(value: float | None, key: str, said: Extra) -> int | None:
+def _whole(value: WireValue, key: str, said: Extra) -> int | None:
     """-1 says what saying nothing says: as much as it takes, a seed by chance. -2 fills the context."""
     if value is None or (type(value) is int and value >= 0):
         return value

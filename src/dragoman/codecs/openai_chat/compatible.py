@@ -79,6 +79,10 @@ def _said_as(name: str, changes: Mapping[str, Any]) -> str:
     return "safety_identifier" if name == "user" and "safety_identifier" in changes else name
 
 
+def _absent(request: Request, name: str) -> Any:
+    return () if type(getattr(request, name)) is tuple else None
+
+
 def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str, str]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     known = profile.known_keys
@@ -86,7 +90,7 @@ def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mappin
     for name in unknown:
         if getattr(request, name) not in (None, ()):
             log.drop(request, name, name.replace("_", " "), "this server refuses keys it does not know")
-            changes[name] = None
+            changes[name] = _absent(request, name)
     # Servers of others know the end user under the older name.
     if request.safety_identifier is not None and request.user is None and request.origin != FAMILY:
         moved = structs.replace(request, user=request.safety_identifier, safety_identifier=None)
@@ -96,7 +100,7 @@ def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mappin
     for name in profile.refuses:
         if getattr(request, name) not in (None, (), _ANYWAY.get(name)):
             log.drop(request, _said_as(name, changes), name.replace("_", " "), "this server takes no such setting")
-            changes[name] = None
+            changes[name] = _absent(request, name)
     return changes
 
 

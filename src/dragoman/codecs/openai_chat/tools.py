@@ -33,7 +33,7 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.requests import definition_held, format_held, parameters_held, parameters_of, schema_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
 from dragoman.schema import OPENAI_STRICT, violations
@@ -145,7 +145,8 @@ _WRITERS = {
 
 def _strict(tool: ToolDefinition, log: LossLog) -> bool:
     """A schema this API would refuse as strict keeps its meaning and loses the switch, never the other way round."""
-    broken = violations(tool.parameters, OPENAI_STRICT) if tool.strict and tool.parameters is not None else ()
+    schema = parameters_of(tool)
+    broken = violations(schema, OPENAI_STRICT) if tool.strict and schema is not None else ()
     if broken:
         log.degrade(tool, "strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
     return bool(tool.strict) and not broken
