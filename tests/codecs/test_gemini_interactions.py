@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import dragoman
 from dragoman import ir
@@ -535,3 +536,13 @@ def test_what_google_ran_crosses_between_its_two_apis(name: str) -> None:
     assert [{key: value for key, value in step.items() if key != "is_error"} for step in found] == [
         {key: value for key, value in step.items() if key != "is_error"} for step in wanted
     ]
+
+
+@pytest.mark.parametrize("mode", ["on", "adaptive"])
+def test_thinking_that_is_switched_on_elsewhere_is_shown(mode: Any) -> None:
+    """Other APIs return it; here it is returned on request. An API of Google's own has said what it wants to see."""
+    request = ir.Request("gemini-3-pro", (ir.Message("user", "Hi"),), reasoning=ir.ReasoningSettings(mode))
+    encoded = dragoman.encode_request(request, "gemini-interactions")
+    assert encoded.body["generation_config"] == {"thinking_summaries": "auto"}
+    own = structs.replace(request, origin="google")
+    assert "generation_config" not in dragoman.encode_request(own, "gemini-interactions").body

@@ -10,6 +10,7 @@ from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import GenerationConfig
 from dragoman.codecs.google_models import ThinkingRule, fit_level, thinking_rule
+from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.reasoning_effort import effort_of_budget
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import Extra
@@ -46,7 +47,11 @@ def encode_reasoning(request: Request, log: LossLog) -> tuple[Any, Any]:
         if settings.mode != "off":
             log.drop(request, "reasoning", "reasoning settings", "this model does not think")
         return UNSET, UNSET
-    return _level(settings, rule, request, log), UNSET if settings.visible is None else _SUMMARIES[settings.visible]
+    level = _level(settings, rule, request, log)
+    visible = settings.visible
+    if visible is None and level is UNSET and settings.mode in {"on", "adaptive"} and request.origin != GOOGLE:
+        visible = True  # other APIs return thinking that was switched on, this one only on request
+    return level, UNSET if visible is None else _SUMMARIES[visible]
 
 
 def _level(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> Any:
