@@ -1,7 +1,8 @@
 """Which modules of dragoman a wheel holds compiled: those that do the work for every body.
 
 Modules with structs are never among them: msgspec reads the annotations of a struct, and mypyc leaves none
-(tests/test_compiling.py). The others stay Python because they run rarely, or only when they are imported.
+(tests/test_compiling.py). Classes that programs may derive from stay Python too (streams.py): Python cannot derive from
+a compiled class. The others stay Python because they run rarely, or only when they are imported.
 """
 
 from pathlib import Path
@@ -26,7 +27,6 @@ _OF_EACH_CODEC: Final = (
 _SHARED: Final = (
     "ir/traits.py",
     "losses.py",
-    "streams.py",
     "translate.py",
     "codecs/accumulate.py",
     "codecs/arguments.py",
