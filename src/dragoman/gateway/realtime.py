@@ -173,7 +173,7 @@ class _Session:
         )
 
     async def _pump(self, messages: AsyncIterator[str | bytes], upstream: ClientConnection) -> None:
-        """Until either side ends; the other is then told so."""
+        """Relays until either side ends; then the other one is closed too."""
 
         async def onward() -> None:
             async for message in messages:
