@@ -3,6 +3,7 @@
 import asyncio
 import json
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -64,6 +65,13 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (folder / "app.py").write_text(APP, encoding="utf-8")
     with served(folder, "", "--agent", "app:agent", "--agent", "app:plain", "--quiet") as running:
         yield running
+
+
+def test_the_greeting_names_the_agents(gateway: Served) -> None:
+    deadline = time.monotonic() + 20
+    while not any("agents" in line for line in gateway.lines) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert "  agents, asked as models: weather, plain\n" in gateway.lines
 
 
 # ── as a model ────────────────────────────────────────────────────────────────────────────────────────────────

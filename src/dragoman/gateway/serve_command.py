@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -170,25 +170,30 @@ async def _work(
             simulated = {name: url for name, url in simulated.items() if name not in local}
         setting = Setting(config=config, environment=found, simulated=simulated, local=local, page_key=options.page_key)
         among: Among | None = None if siblings is None else siblings.among
+        named: tuple[str, ...] = ()
         if options.agents:
             from dragoman.gateway.served_agents import load_agent, serve_agents  # noqa: PLC0415 - rarely needed
 
             agents = dict(load_agent(place) for place in options.agents)
+            named = tuple(agents)
             setting, among = await stack.enter_async_context(serve_agents(agents, setting, among))
 
         def ready(running: Running) -> None:
             if speaks:
-                sys.stderr.write("".join(f"{line}\n" for line in _greeting(running, setting, offline=offline)))
+                lines = _greeting(running, setting, named, offline=offline)
+                sys.stderr.write("".join(f"{line}\n" for line in lines))
                 sys.stderr.flush()
 
         await run(setting, file=options.file, listening=listening, ready=ready, front=options.front, among=among)
 
 
-def _greeting(running: Running, setting: Setting, *, offline: bool) -> Iterable[str]:
+def _greeting(running: Running, setting: Setting, agents: Sequence[str], *, offline: bool) -> Iterable[str]:
     yield f"{running.url}  dragoman gateway, until Ctrl-C"
     yield "  in a browser: requests as they happen, chat, playground, usage, keys"
     if offline:
         yield "  no keys of any provider found: the simulators answer (store one: dragoman keys set anthropic)"
+    if agents:
+        yield f"  agents, asked as models: {', '.join(agents)}"
     names = ", ".join(place.name for place in running.gateway.router.available())
     yield f"  providers: {names or 'none'}"
     here = sorted(name for name, models in setting.local.items() if models)
