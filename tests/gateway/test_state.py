@@ -29,6 +29,7 @@ from dragoman.gateway.state.base import (
 from dragoman.gateway.state.connect import open_ledger, open_store
 from dragoman.gateway.state.ledger import Ledger
 from dragoman.gateway.state.memory import MemoryMeters
+from dragoman.gateway.state.postgres import PostgresDatabase
 from tests.support.databases import Postgres, Redis
 from tests.support.promises import promise
 
@@ -615,3 +616,24 @@ def test_a_database_of_one_gateway_is_found_by_the_next(tmp_path: Path) -> None:
             await store.close()
 
     finish(scenario())
+
+
+@promise("gateway:leases")
+def test_work_that_ends_after_the_database_was_closed_keeps_no_connection(postgres_server: Postgres) -> None:
+    async def session() -> None:
+        database = PostgresDatabase(postgres_server.fresh())
+        held = []
+        has_begun = asyncio.Event()
+
+        async def slow(connection: Any) -> None:
+            held.append(connection)
+            has_begun.set()
+            await asyncio.sleep(0.2)
+
+        working = asyncio.create_task(database._run(slow))  # noqa: SLF001 - what is kept is private
+        await has_begun.wait()
+        await database.close()
+        await working
+        assert held[0].closed
+
+    asyncio.run(session())

@@ -175,7 +175,7 @@ def test_the_administrator_makes_and_revokes_keys(tmp_path: Path, address: str) 
 
     async def work(page: Page, url: str) -> None:
         await page.js("location.hash = '#/keys'")
-        await page.until("document.querySelector('.keys-page .soft')")
+        await page.until("document.querySelector('.keys-page .primary:not([disabled])')")
         await page.js("document.querySelector('.keys-page .primary').click()")
         await page.until("document.querySelector('#dialog[open] [name=name]')")
         assert "This is the first key" in await page.js("document.getElementById('dialog').textContent")

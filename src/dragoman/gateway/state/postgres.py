@@ -157,6 +157,7 @@ class PostgresDatabase:
         self._psycopg = needed("psycopg", "postgres")
         self._dsn = dsn
         self._idle: list[Any] = []
+        self._is_closed = False
         self._turns = asyncio.Semaphore(_SIZE)
 
     async def prepare(self) -> None:
@@ -235,7 +236,10 @@ class PostgresDatabase:
             except BaseException:  # a cancelled query must not leave its answer to the next one
                 await connection.close()
                 raise
-            self._idle.append(connection)
+            if self._is_closed:  # work that ends after the store was closed
+                await connection.close()
+            else:
+                self._idle.append(connection)
 
     async def _connect(self) -> Any:
         # No prepared statements: a connection pooler in between would run them on another connection.
@@ -250,6 +254,7 @@ class PostgresDatabase:
                 await connection.close()
 
     async def close(self) -> None:
+        self._is_closed = True
         await self._drop()
 
 

@@ -2408,6 +2408,7 @@ var KeysPlace = class {
 	mount(root) {
 		const head = element("div", { class: "row usage-tools" }, element("h1", {}, "Keys"), element("span", { class: "space" }), this.#create);
 		const about = element("p", { class: "soft" }, "Clients show a key to this gateway. Each has its own models, limits and budget, and sees its own requests and usage.");
+		this.#create.disabled = true;
 		root.append(element("div", { class: "keys-page" }, head, about, this.#note, this.#list));
 		document.addEventListener("keydown", (event) => {
 			if (this.#isShown && event.key === "n" && event.target === document.body && !this.#create.disabled) this.#create.click();
