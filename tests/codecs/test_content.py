@@ -6,7 +6,7 @@ import pytest
 
 import dragoman
 from dragoman import ir
-from tests.support.formats import FORMATS
+from tests.support.formats import FORMATS, refusals
 from tests.support.promises import promise
 
 pytestmark = promise("core:content-crosses")
@@ -79,6 +79,84 @@ def test_a_search_result_that_is_none_is_kept_whole_and_lost_elsewhere(block: di
     body = {**MESSAGES, "messages": [{"role": "user", "content": [block, {"type": "text", "text": "Why?"}]}]}
     assert sent(body, "anthropic-messages", "anthropic-messages").body["messages"] == body["messages"]
     assert "dropped" in {loss.severity for loss in sent(body, "anthropic-messages", "gemini").losses}
+
+
+def test_a_search_result_is_a_part_with_the_same_fields_whoever_wrote_it() -> None:
+    expected = ir.SearchResult("kb://1", "Rain", ("Rain falls.",), cite=True)
+    assert dragoman.decode_request(MESSAGES, "anthropic-messages").messages[0].parts[0] == expected
+    assert dragoman.decode_request(CONVERSE, "bedrock-converse").messages[0].parts[0] == expected
+
+
+def test_the_cache_mark_of_a_search_result_crosses() -> None:
+    marked = {**OF_MESSAGES, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    asked = {"role": "user", "content": [marked, {"type": "text", "text": "Why?"}]}
+    body = {**MESSAGES, "messages": [asked]}
+    there = sent(body, "anthropic-messages", "bedrock-converse")
+    point = {"cachePoint": {"type": "default", "ttl": "1h"}}
+    assert there.body["messages"][0]["content"] == [OF_CONVERSE, point, {"text": "Why?"}]
+    assert there.losses == ()
+    back = dragoman.translate_request(
+        there.body, source="bedrock-converse", target="anthropic-messages", model="claude-sonnet-4-5"
+    )
+    assert back.body["messages"] == [asked]
+    assert "$.messages[0].content[0].cache_control" in {
+        loss.path for loss in sent(body, "anthropic-messages", "gemini").losses
+    }
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"future": 1},
+        {"citations": None},
+        {"citations": {}},
+        {"citations": {"enabled": True, "future": 1}},
+        {"content": [{"type": "text", "text": "Rain falls.", "future": 1}]},
+        {"content": []},
+        {"cache_control": None},
+        {"cache_control": {"type": "ephemeral", "future": 1}},
+    ],
+    ids=str,
+)
+def test_what_a_search_result_says_beyond_its_fields_returns_and_is_reported(odd: dict[str, Any]) -> None:
+    body = {**MESSAGES, "messages": [{"role": "user", "content": [{**OF_MESSAGES, **odd}]}]}
+    assert sent(body, "anthropic-messages", "anthropic-messages").body["messages"] == body["messages"]
+    there = sent(body, "anthropic-messages", "bedrock-converse")
+    result = there.body["messages"][0]["content"][0]["searchResult"]
+    assert (result["source"], result["title"]) == ("kb://1", "Rain")
+    (key,) = odd
+    told = [loss.path for loss in there.losses if loss.path.startswith("$.messages[0].content[0]")]
+    assert bool(told) == ("future" in str(odd)), told
+    assert all(path.startswith(f"$.messages[0].content[0].{key}") for path in told)
+
+
+def test_a_search_result_in_a_tool_result_crosses_exactly() -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "s", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [OF_MESSAGES]}
+    turns = [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    body = {**MESSAGES, "tools": [{"name": "s", "input_schema": {"type": "object"}}], "messages": turns}
+    there = sent(body, "anthropic-messages", "bedrock-converse")
+    assert there.body["messages"][2]["content"][0]["toolResult"]["content"] == [OF_CONVERSE]
+    assert there.losses == ()
+    back = dragoman.translate_request(
+        there.body, source="bedrock-converse", target="anthropic-messages", model="claude-sonnet-4-5"
+    )
+    assert back.body["messages"][2]["content"][0]["content"] == [OF_MESSAGES]
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_search_result_is_read_by_every_model_in_either_role(role: Any, target: str) -> None:
+    part = ir.SearchResult("kb://1", "Rain", ("Rain falls.", "A lot."), cite=True)
+    turns = [ir.Message("user", "Why?"), ir.Message(role, (part,)), ir.Message("user", "Go on.")]
+    encoded = dragoman.encode_request(ir.Request(MODELS[target], tuple(turns), max_output_tokens=99), target)
+    assert refusals(encoded, target, model=MODELS[target]) == ()
+    text = encoded.json().decode()
+    assert all(word in text for word in ("kb://1", "Rain", "Rain falls.", "A lot."))
 
 
 # ── turns of which nothing crosses ──

@@ -21,7 +21,7 @@ from dragoman.codecs.cohere_chat.wire import (
 from dragoman.codecs.media import data_url, sniffed_type, split_data_url
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import approval_text, search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -33,6 +33,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -202,11 +203,15 @@ def _encode_audio(part: Audio, log: LossLog, to_client: bool) -> WireValue:  # n
 def _encode_opaque(part: Opaque, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
     if part.origin == FAMILY:
         return opaque_block_held(part)
-    shown = opaque_text(part, log)
+    shown = approval_text(part, log)
     if shown is not None:
         return TextPart(shown)
     log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
     return None
+
+
+def _encode_search_result(part: SearchResult, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001
+    return _encode_text(Text(search_text(part, log), cache=part.cache), log, to_client)
 
 
 def _encode_hosted(part: ServerToolCall | ServerToolResult, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001
@@ -229,6 +234,7 @@ ENCODE_PART = PartHandlers[Callable[[Any, LossLog, bool], WireValue]](
     tool_result=_encode_foreign,
     server_tool_call=_encode_hosted,
     server_tool_result=_encode_hosted,
+    search_result=_encode_search_result,
     opaque=_encode_opaque,
 ).by_type()
 """Part type -> how it is written; None where this API cannot hold it (logged)."""

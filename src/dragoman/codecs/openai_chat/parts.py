@@ -23,7 +23,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import approval_text, search_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
@@ -35,6 +35,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     Text,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
@@ -225,11 +226,15 @@ def _encode_reasoning(part: Reasoning, log: LossLog) -> WireValue:  # noqa: ARG0
 def _encode_opaque(part: Opaque, log: LossLog) -> WireValue:
     if part.origin == FAMILY:
         return opaque_block_held(part)
-    shown = opaque_text(part, log)
+    shown = approval_text(part, log)
     if shown is not None:
         return TextPart(shown)
     log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
     return None
+
+
+def _encode_search_result(part: SearchResult, log: LossLog) -> WireValue:
+    return _encode_text(Text(search_text(part, log), cache=part.cache), log)
 
 
 def _encode_foreign(part: AnyPart, log: LossLog) -> WireValue:
@@ -256,6 +261,7 @@ _ENCODE_PART = PartHandlers[Callable[[Any, LossLog], WireValue]](
     tool_result=_encode_foreign,
     server_tool_call=_encode_foreign,
     server_tool_result=_encode_foreign,
+    search_result=_encode_search_result,
     opaque=_encode_opaque,
 ).by_type()
 

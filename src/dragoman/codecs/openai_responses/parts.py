@@ -29,7 +29,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import approval_text, search_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
@@ -42,6 +42,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -221,6 +222,7 @@ _NAMES: dict[type[AnyPart], str] = {
     ToolResult: "tool result",
     ServerToolCall: "call run by the provider",
     ServerToolResult: "result of a call run by the provider",
+    SearchResult: "search result",
 }
 _NOT_FILES = ("audio/", "video/", "application/octet-stream")
 _FILM = re.compile(r"[^?#]*\.(mp3|wav|ogg|flac|aac|m4a|mp4|mov|webm|mkv|avi)([?#]|$)", re.IGNORECASE)
@@ -331,10 +333,13 @@ class PartEncoder:
         notes = own(part.metadata)
         return spliced(RefusalPart(part.text), notes) if notes else RefusalPart(part.text)
 
+    def _encode_search_result(self, part: SearchResult, role: str) -> WireValue:
+        return self._encode_text(Text(search_text(part, self._log), cache=part.cache), role)
+
     def _encode_opaque(self, part: Opaque, role: str) -> WireValue:
         if part.origin == FAMILY:
             return opaque_block_held(part)
-        shown = opaque_text(part, self._log)
+        shown = approval_text(part, self._log)
         if shown is not None:
             return self._encode_text(Text(shown), role)
         return self._lose(part, "it belongs to the provider that made it")
@@ -379,6 +384,7 @@ _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], WireValue]] = PartHandl
     tool_result=PartEncoder._refuse,  # noqa: SLF001
     server_tool_call=PartEncoder._refuse,  # noqa: SLF001
     server_tool_result=PartEncoder._refuse,  # noqa: SLF001
+    search_result=PartEncoder._encode_search_result,  # noqa: SLF001
     opaque=PartEncoder._encode_opaque,  # noqa: SLF001
 ).by_type()
 
