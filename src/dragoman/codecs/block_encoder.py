@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Protocol
 
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.search_results import approval_text, search_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted
 from dragoman.ir import (
     AnyPart,
@@ -92,12 +92,9 @@ class BlockEncoder:
             return [block, self.signatures.trailing_signature(part, signature)]
         return [self.signatures.tagged_signature(part, signature), block]
 
-    def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:
+    def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:  # noqa: ARG002
         if part.origin == self.family:
             return [opaque_block_held(part)]
-        shown = approval_text(part, self._log)
-        if shown is not None:
-            return self.encode_part(Text(shown), role)
         return self._lose(part, "it belongs to the provider that made it")
 
     def encode_search_result(self, part: SearchResult, role: str) -> list[WireValue]:

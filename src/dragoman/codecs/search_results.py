@@ -1,16 +1,12 @@
-"""Search results that an application gives a model to cite, in the two spellings that exist, and as text elsewhere.
-
-Also the words for approvals of calls, which only one vendor has.
-"""
+"""Search results that an application gives a model to cite, in the two spellings that exist, and as text elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Raw
 
-from dragoman.ir import Opaque, SearchResult
+from dragoman.ir import SearchResult
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -64,28 +60,3 @@ def search_text(part: SearchResult, log: LossLog) -> str:
 
 def search_words(part: SearchResult) -> str:
     return "\n".join((f"{part.title} ({part.source})", *part.texts))
-
-
-def approval_text(part: Opaque, log: LossLog) -> str | None:
-    """What a history says about a call of an MCP server that the client had to approve; None for any other block."""
-    write = _APPROVALS.get(part.kind)
-    block: Any = None if write is None else part.block
-    shown = write(block) if write is not None and isinstance(block, dict) else None
-    if shown is not None:
-        log.degrade(part, "", "approval of a call", "it crosses as text: this API has no approvals")
-    return shown
-
-
-def _asked(block: dict[str, Any]) -> str:
-    return f"[approval asked for {block.get('server_label')}.{block.get('name')} with {block.get('arguments')}]"
-
-
-def _answered(block: dict[str, Any]) -> str:
-    reason = f": {block['reason']}" if block.get("reason") else ""
-    return f"[{'approved' if block.get('approve') is True else 'denied'}{reason}]"
-
-
-_APPROVALS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
-    "mcp_approval_request": _asked,
-    "mcp_approval_response": _answered,
-}

@@ -21,7 +21,7 @@ from dragoman.codecs.cohere_chat.wire import (
 from dragoman.codecs.media import data_url, sniffed_type, split_data_url
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import approval_text, search_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -203,9 +203,6 @@ def _encode_audio(part: Audio, log: LossLog, to_client: bool) -> WireValue:  # n
 def _encode_opaque(part: Opaque, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
     if part.origin == FAMILY:
         return opaque_block_held(part)
-    shown = approval_text(part, log)
-    if shown is not None:
-        return TextPart(shown)
     log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
     return None
 

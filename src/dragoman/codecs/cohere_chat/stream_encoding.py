@@ -19,7 +19,7 @@ from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, encode_usage
 from dragoman.codecs.failures import streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import skip_logprobs
-from dragoman.codecs.search_results import approval_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyEvent,
@@ -30,12 +30,12 @@ from dragoman.ir import (
     Finished,
     LogprobsDelta,
     MediaDelta,
-    Opaque,
     PartDelta,
     PartEnd,
     PartStart,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -171,7 +171,7 @@ class EventEncoder:
         if isinstance(part, ServerToolCall | ServerToolResult):
             cross_hosted(part, self._log, HOSTED)
             return []
-        said = approval_text(part, self._log) if type(part) is Opaque else None
+        said = search_text(part, self._log) if type(part) is SearchResult else None
         if said is not None:
             return self._open_block(outgoing, Text(said))
         if not isinstance(part, Document) or part.text is None:

@@ -38,7 +38,7 @@ from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, restored, spliced
-from dragoman.codecs.search_results import approval_text, search_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.ir import (
     AnyPart,
@@ -638,9 +638,6 @@ class PartEncoder:
     def _opaque(self, part: Opaque) -> WireValue:
         if part.origin == FAMILY:
             return opaque_block_held(part)
-        shown = approval_text(part, self._log)
-        if shown is not None:
-            return TextOut(shown)
         self._log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
         return None
 

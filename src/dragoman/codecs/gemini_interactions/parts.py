@@ -29,7 +29,7 @@ from dragoman.codecs.gemini_interactions.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.search_results import approval_text, search_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import SharedTools
 from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.codecs.wire_values import Unmodelled
@@ -171,9 +171,6 @@ class PartEncoder(BlockEncoder):
     def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:
         if part.origin == FAMILY and part.kind.startswith(CONTENT):
             return self._encode_output(part, role)
-        shown = approval_text(part, self._log)
-        if shown is not None:
-            return self.encode_part(Text(shown), role)
         return super().encode_opaque(part, role)
 
     # ── contents ──
@@ -248,9 +245,6 @@ class PartEncoder(BlockEncoder):
     def _content_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:
             return opaque_block_held(part)
-        shown = approval_text(part, self._log)
-        if shown is not None:
-            return TextContent(shown)
         return self._refused(part, "it belongs to the provider that made it")
 
     def _refused(self, part: AnyPart, why: str | None = None) -> None:

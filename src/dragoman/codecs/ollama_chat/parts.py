@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from dragoman.codecs.media import sniffed_type
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
-from dragoman.codecs.search_results import approval_text, search_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyPart,
@@ -109,9 +109,6 @@ def _other_text(part: AnyPart, log: LossLog) -> list[str]:
         if part.cache is not None:
             log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
         return [search_text(part, log)]
-    shown = approval_text(part, log) if isinstance(part, Opaque) else None
-    if shown is not None:
-        return [shown]
     of = f"{part.origin} block" if isinstance(part, Opaque) else type(part).__name__.lower()
     log.drop(part, "", of, "this message cannot hold it")
     return []

@@ -46,7 +46,7 @@ from dragoman.codecs.openai_chat.wire import (
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
-from dragoman.codecs.search_results import NOT_SENT, approval_text, search_text
+from dragoman.codecs.search_results import NOT_SENT, search_text
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.codecs.wire_values import Wire
@@ -762,10 +762,6 @@ class MessageEncoder:
             return text
         if type(part) is SearchResult:
             text = Text(f"\n{search_text(part, self._log)}\n", cache=part.cache)
-            self._log.replaced(text, part)
-            return text
-        if type(part) is Opaque and part.origin != FAMILY and (said := approval_text(part, self._log)) is not None:
-            text = Text(f"\n{said}\n")
             self._log.replaced(text, part)
             return text
         if type(part) is not Audio or not part.transcript or self._speaks(part):

@@ -23,7 +23,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import approval_text, search_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
@@ -226,9 +226,6 @@ def _encode_reasoning(part: Reasoning, log: LossLog) -> WireValue:  # noqa: ARG0
 def _encode_opaque(part: Opaque, log: LossLog) -> WireValue:
     if part.origin == FAMILY:
         return opaque_block_held(part)
-    shown = approval_text(part, log)
-    if shown is not None:
-        return TextPart(shown)
     log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
     return None
 

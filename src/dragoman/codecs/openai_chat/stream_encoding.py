@@ -18,7 +18,7 @@ from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.response import encode_finish, encode_usage
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
-from dragoman.codecs.search_results import approval_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyEvent,
@@ -28,12 +28,12 @@ from dragoman.ir import (
     Finished,
     LogprobsDelta,
     MediaDelta,
-    Opaque,
     PartDelta,
     PartEnd,
     PartStart,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -145,7 +145,7 @@ class EventEncoder:
             return self._plain(outgoing, part.text) + self._reasoning_details(part, part.signature)
         if type(part) is Audio:
             return self._open_sound(index, part)
-        said = approval_text(part, self._log) if type(part) is Opaque else None
+        said = search_text(part, self._log) if type(part) is SearchResult else None
         if said is not None:
             return self._open(index, Text(f"\n{said}\n"))
         if isinstance(part, ServerToolCall | ServerToolResult):

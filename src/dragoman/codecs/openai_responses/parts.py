@@ -29,7 +29,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import approval_text, search_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
@@ -336,12 +336,9 @@ class PartEncoder:
     def _encode_search_result(self, part: SearchResult, role: str) -> WireValue:
         return self._encode_text(Text(search_text(part, self._log), cache=part.cache), role)
 
-    def _encode_opaque(self, part: Opaque, role: str) -> WireValue:
+    def _encode_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:
             return opaque_block_held(part)
-        shown = approval_text(part, self._log)
-        if shown is not None:
-            return self._encode_text(Text(shown), role)
         return self._lose(part, "it belongs to the provider that made it")
 
     def _refuse(self, part: AnyPart, role: str) -> WireValue:
