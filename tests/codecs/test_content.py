@@ -222,38 +222,38 @@ def test_a_bare_image_address_returns_as_an_image() -> None:
     assert dragoman.encode_request(dragoman.decode_request(own, "gemini"), "gemini").body == own
 
 
+GOOGLES = ("gemini", "vertex", "gemini-interactions")
+
+
+def every_format_but(*others: str) -> tuple[str, ...]:
+    return tuple(name for name in FORMATS if name not in others)
+
+
 REFUSED: dict[str, tuple[ir.AnyPart, tuple[str, ...]]] = {
-    "HEIC": (
-        ir.Image("image/heic", "AAAA"),
-        ("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse"),
+    "HEIC": (ir.Image("image/heic", "AAAA"), every_format_but(*GOOGLES)),
+    "HEIC by address": (ir.Image(url="https://example.org/a.heic"), every_format_but(*GOOGLES)),
+    "an image in S3": (ir.Image("image/png", url="s3://bucket/a.png"), every_format_but("bedrock-converse")),
+    "a document in S3": (ir.Document("application/pdf", url="s3://bucket/a.pdf"), every_format_but("bedrock-converse")),
+    "an image at Google": (ir.Image("image/png", url="gs://bucket/a.png"), every_format_but("vertex")),
+    "a document at Google": (ir.Document("application/pdf", url="gs://bucket/a.pdf"), every_format_but("vertex")),
+    "a file of a disk": (ir.Image("image/png", url="file:///tmp/a.png"), FORMATS),
+    "webm video": (ir.Document("video/webm", "AAAA"), every_format_but(*GOOGLES, "bedrock-converse")),
+    "webm sound": (ir.Audio("audio/webm", "AAAA"), every_format_but(*GOOGLES)),
+    "a file stored with Gemini": (
+        ir.Document("application/pdf", url="https://generativelanguage.googleapis.com/v1beta/files/abc"),
+        every_format_but("gemini", "gemini-interactions"),
     ),
-    "HEIC by address": (
-        ir.Image(url="https://example.org/a.heic"),
-        ("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse"),
-    ),
-    "an image in S3": (
-        ir.Image("image/png", url="s3://bucket/a.png"),
-        ("openai-chat", "openai-responses", "anthropic-messages", "gemini", "vertex", "ollama-chat"),
-    ),
-    "an image at Google": (
-        ir.Image("image/png", url="gs://bucket/a.png"),
-        ("openai-chat", "openai-responses", "anthropic-messages", "gemini", "bedrock-converse", "ollama-chat"),
-    ),
-    "webm video": (
-        ir.Document("video/webm", "AAAA"),
-        ("openai-chat", "openai-responses", "anthropic-messages", "ollama-chat"),
-    ),
-    "webm sound": (
-        ir.Audio("audio/webm", "AAAA"),
-        ("openai-chat", "openai-responses", "anthropic-messages", "ollama-chat"),
+    "an image stored with Gemini": (
+        ir.Image("image/png", url="https://generativelanguage.googleapis.com/v1beta/files/abc"),
+        every_format_but("gemini", "gemini-interactions"),
     ),
     "a file of Anthropic": (
         ir.Document(file_id="file_011CNha8iCJcU1wXNR6q4V8w"),
-        tuple(name for name in FORMATS if name != "anthropic-messages"),
+        every_format_but("anthropic-messages"),
     ),
     "a file of OpenAI": (
         ir.Document(file_id="file-6F2ksmvXxt4VdoqmHRw6kL"),
-        ("anthropic-messages", "gemini", "vertex", "bedrock-converse", "ollama-chat"),
+        every_format_but("openai-chat", "openai-responses"),
     ),
 }
 
@@ -264,4 +264,6 @@ def test_what_an_api_refuses_is_a_loss_and_not_sent(case: str, target: str) -> N
     encoded = with_part(part, target)
     assert "dropped" in {loss.severity for loss in encoded.losses}
     text = encoded.json().decode()
-    assert not any(word in text for word in ("heic", "s3://", "gs://", "webm", "file_0", "file-6"))
+    assert not any(
+        word in text for word in ("heic", "s3://", "gs://", "file:", "webm", "file_0", "file-6", "googleapis")
+    )

@@ -34,7 +34,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
-from dragoman.codecs.media import is_refused_image
+from dragoman.codecs.media import is_fetched, is_refused_image
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
@@ -355,7 +355,7 @@ class PartEncoder(BlockEncoder):
             if self._native or part.file_id.startswith("file_"):
                 return FileSource(part.file_id)
             self._lose(part, "its file id belongs to another provider")
-        elif part.url is None or not (self._native or part.url.startswith(("https://", "http://"))):
+        elif part.url is None or not (self._native or is_fetched(part.url)):
             self._lose(part, "this API fetches http and https addresses only")
         else:
             return UrlSource(part.url)

@@ -18,7 +18,7 @@ from dragoman.codecs.cohere_chat.wire import (
     TextPart,
     ThinkingPart,
 )
-from dragoman.codecs.media import data_url, sniffed_type, split_data_url
+from dragoman.codecs.media import data_url, is_fetched, sniffed_type, split_data_url
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.search_results import search_text
@@ -167,7 +167,7 @@ def _encode_image(part: Image, log: LossLog, to_client: bool) -> WireValue:  # n
     if url is None:
         log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
         return None
-    if not url.startswith(("http", "data:")) and FAMILY not in (part.metadata or {}):
+    if not (is_fetched(url) or url.startswith("data:")) and FAMILY not in (part.metadata or {}):
         log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
         return None
     if part.cache is not None:

@@ -127,6 +127,9 @@ def report_text(part: Text, log: LossLog) -> None:
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
 
 
+_NO_DECODER = frozenset({"image/heic", "image/heif", "image/avif", "image/svg+xml"})
+
+
 def _encode_media(part: Media, log: LossLog) -> str | None:
     """The bare base64, or None when the list cannot hold it (logged)."""
     kind = type(part).__name__.lower()
@@ -138,6 +141,9 @@ def _encode_media(part: Media, log: LossLog) -> str | None:
         return None
     if isinstance(part, Audio) and part.media_type is not None and part.media_type not in _SOUND:
         log.drop(part, "", part.media_type, "this API takes wav or mp3 sound only")
+        return None
+    if part.media_type in _NO_DECODER:
+        log.drop(part, "", part.media_type, "no model server reads images of this type")
         return None
     _report_unsaid(part, log)
     return part.data

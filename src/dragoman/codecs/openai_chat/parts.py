@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.media import audio_format, audio_type, data_url, sniffed_type, split_data_url
+from dragoman.codecs.media import audio_format, audio_type, data_url, is_fetched, sniffed_type, split_data_url
 from dragoman.codecs.openai_chat.wire import (
     AudioPart,
     Breakpoint,
@@ -83,7 +83,7 @@ def _decode_image(wire: ImagePart) -> Image:
 def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata | None) -> Image:
     inline = split_data_url(url)
     if inline is None:
-        if not url.startswith(("http", "data:")):
+        if not (is_fetched(url) or url.startswith("data:")):
             metadata = _noted(metadata, "~url")  # vLLM reads files, others their own stores
         return Image(url=url, cache=cache, detail=detail, metadata=metadata)
     media_type, data = inline
@@ -166,7 +166,7 @@ def _encode_image(part: Image, log: LossLog) -> WireValue:
     if url is None:
         log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
         return None
-    if not url.startswith(("http", "data:")) and FAMILY not in (part.metadata or {}):
+    if not (is_fetched(url) or url.startswith("data:")) and FAMILY not in (part.metadata or {}):
         log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
         return None
     detail = UNSET if part.detail is None else part.detail

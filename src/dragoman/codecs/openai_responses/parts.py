@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.annotations import AnnotationFormat
 from dragoman.codecs.cache_breakpoints import with_breakpoint
-from dragoman.codecs.media import audio_format, audio_type, data_url, is_refused_image, split_data_url
+from dragoman.codecs.media import audio_format, audio_type, data_url, is_fetched, is_refused_image, split_data_url
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import (
     AudioData,
@@ -272,7 +272,7 @@ class PartEncoder:
         url = part.url if part.data is None else data_url(part.media_type or "image/png", part.data)
         if part.data is not None and not self._native and (part.media_type or "image/png") not in _IMAGE_TYPES:
             return self._lose(part, f"this API takes PNG, JPEG, GIF and WebP, not {part.media_type}")
-        if url is not None and not self._native and not url.startswith(("http", "data:")):
+        if url is not None and not self._native and not (is_fetched(url) or url.startswith("data:")):
             return self._lose(part, "this API fetches images from the web only")
         if part.data is None and not self._native and is_refused_image(part.media_type, part.url):
             return self._lose(part, "this API takes PNG, JPEG, GIF and WebP")
@@ -297,7 +297,7 @@ class PartEncoder:
             return self._encode_image(Image(part.media_type, part.data, part.url, part.file_id), role)
         if not self._native and ((part.media_type or "").startswith(_NOT_FILES) or _FILM.match(part.url or "")):
             return self._lose(part, f"this API takes no {part.media_type or 'sound or film'} files")
-        if part.url is not None and not self._native and not part.url.startswith(("http://", "https://")):
+        if part.url is not None and not self._native and not is_fetched(part.url):
             return self._lose(part, "this API fetches http and https addresses only")
         if part.file_id is not None and not self._knows_file(part):
             return self._lose(part, "its file id belongs to another provider")
