@@ -11,7 +11,7 @@ from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_b
 from dragoman.codecs.anthropic_messages.parts import own
 from dragoman.codecs.anthropic_messages.wire import HostedCounts, MessageResponse, OutputDetails, TextBlock, UsageWire
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import failed_answer
+from dragoman.codecs.failures import failed_answer, refusal_told, words_of_refusal
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
@@ -220,6 +220,8 @@ def decode_response(body: bytes) -> Completion:
         # The answer was cut inside the call: its input may be short of something.
         parts[-1] = replace(parts[-1], incomplete=True)
     _note_spelling(wire, finish, extra)
+    if finish is not None and finish.reason == "refusal" and wire.stop_details is not UNSET:
+        finish, parts = _read_refusal(finish, parts, wire.stop_details)
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
         extra["usage"], usage = NULL, UNSET
@@ -231,6 +233,24 @@ def decode_response(body: bytes) -> Completion:
         wire.model,
         metadata={FAMILY: extra},
     )
+
+
+def _read_refusal(finish: Finish, parts: list[AnyPart], held: Raw) -> tuple[Finish, list[AnyPart]]:
+    """The words of a refusal where the details of the end repeat them."""
+    details = parse_json(held)
+    declined = refusal_told(parts, details.get("explanation")) if isinstance(details, dict) else None
+    if declined is None:
+        return finish, parts
+    if details.get("category") is None:  # nothing else is said there
+        finish = replace(finish, metadata={FAMILY: {"~stop_details": held}})
+    return finish, list(declined)
+
+
+def _refusal_details(completion: Completion, word: str | None) -> Raw:
+    words = words_of_refusal(completion.messages[0]) if completion.messages and word == "refusal" else None
+    if words is None:
+        return NULL
+    return Raw(encode_json({"type": "refusal", "category": None, "explanation": words}))
 
 
 def _note_spelling(wire: MessageResponse, finish: Finish | None, extra: Extra) -> None:
@@ -276,7 +296,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         completion.model or "",
         word,
         matched,
-        NULL,
+        _refusal_details(completion, word),
         encode_usage(usage or Usage()),
     )
     return Encoded(encode_json(wire))

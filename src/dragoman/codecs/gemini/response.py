@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import refusal_told, words_of_refusal
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.messages import MessageEncoder, decode_answer
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
@@ -112,6 +113,15 @@ def with_explanation(finish: Finish, held: Raw | UnsetType) -> Finish:
     """The end of a failed answer with the provider's words about it."""
     said = None if held is UNSET else parse_json(held)
     return structs.replace(finish, explanation=said) if isinstance(said, str) and said else finish
+
+
+def _read_refusal(finish: Finish, message: Message, held: Raw) -> tuple[Finish, Message]:
+    """The words of a refusal where the message about the end repeats them."""
+    declined = refusal_told(message.parts, parse_json(held))
+    if declined is None:
+        return finish, message
+    spelled = {FAMILY: {"~word": Raw(encode_json(finish.raw))}}
+    return Finish("refusal", finish.raw, metadata=spelled), structs.replace(message, parts=declined)
 
 
 def refuses_calls(finish: Finish | None) -> bool:
@@ -292,6 +302,8 @@ def decode_response(body: bytes) -> Completion:
             finish = decode_finish(candidate.finish_reason, message)
             if finish is not None and finish.reason == "error":
                 finish = with_explanation(finish, candidate.finish_message)
+            elif finish is not None and finish.raw == "SAFETY" and candidate.finish_message is not UNSET:
+                finish, message = _read_refusal(finish, message, candidate.finish_message)
             messages.append(_unrunnable(message) if refuses_calls(finish) else message)
             finishes.append(finish)
             if type(candidate) is CandidateBody and (tokens := _tokens_in(candidate)):
@@ -384,8 +396,9 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
             log.invent(completion, "finish", "finish reason OTHER", "there is no answer")
             finish = Finish("error", "OTHER")
         candidate = _encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log)
-        if finish is not None and finish.explanation is not None:
-            candidate = explained(candidate, finish.explanation)
+        declined = None if finish is None or finish.reason != "refusal" else words_of_refusal(message)
+        if declined is not None or (finish is not None and finish.explanation is not None):
+            candidate = explained(candidate, declined or finish.explanation or "")  # type: ignore[union-attr]
         if completion.logprobs:
             candidate = _with_logprobs(candidate, likely.get(index, ()))
         candidates.append(candidate)
