@@ -21,7 +21,14 @@ from dragoman.agent.limits import LimitReached, Limits
 from dragoman.agent.loop import Ending, EndReason, Loop
 from dragoman.agent.output_cache import OutputCache
 from dragoman.agent.outputs import output_tool
-from dragoman.agent.pending import Decision, PendingCall, check_decisions, pending_in
+from dragoman.agent.pending import (
+    BadDecisions,
+    Decision,
+    PendingCall,
+    agents_waiting,
+    check_decisions,
+    pending_in,
+)
 from dragoman.agent.permissions import Asker, Hook
 from dragoman.agent.run_state import RunState
 from dragoman.agent.setup import HistoryProcessor, Instruction, Setup, StopHook, Validator
@@ -250,6 +257,18 @@ class Agent(Generic[OutputT]):
         """
         return await self._finish(await self._begin_again(session, decisions))
 
+    async def check(self, decisions: Mapping[str, Decision]) -> None:
+        """Raise `BadDecisions` if `resume` would: decisions that are unknown or missing, and tools that are gone."""
+        check_decisions(self.pending, decisions, self._tools)
+        for name, resumed in agents_waiting(self._conversation.messages, decisions).values():
+            make = self._tools[name].agent
+            if make is not None:
+                worker: Agent[Any] = await make(resumed.history)
+                try:
+                    await worker.check(resumed.decisions)
+                except BadDecisions as error:
+                    raise BadDecisions(f"in {name}: {error}") from None
+
     def resume_stream(
         self, session: Record | None = None, *, decisions: Mapping[str, Decision]
     ) -> AsyncGenerator[AnyAgentEvent, None]:
@@ -321,7 +340,7 @@ class Agent(Generic[OutputT]):
         if session is not None and session is not self._conversation.record:
             await self._leave_old_run()
             self._conversation = Conversation(self.driver, getattr(session, "messages", ()), session)
-        check_decisions(self.pending, decisions, self._tools)
+        await self.check(decisions)
         run = await self._begin(None)
         run.decisions = decisions
         return run
