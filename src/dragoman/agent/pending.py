@@ -76,9 +76,7 @@ def waiting(call: ToolCall, result: ToolResult) -> tuple[PendingCall, ...]:
         return ()
     if note.kind == "agent":
         inner = pending_in(note.history)
-        return tuple(
-            structs.replace(one, call_id=_nested_id(call, one), path=(call.name, *one.path)) for one in inner
-        )
+        return tuple(structs.replace(one, call_id=_nested_id(call, one), path=(call.name, *one.path)) for one in inner)
     return (PendingCall(call.id, call.name, dict(call.arguments), note.kind, note.reason),)
 
 
