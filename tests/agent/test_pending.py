@@ -290,7 +290,7 @@ def office(make: Any) -> Agent:
 
 def boss(*tasks: str, make: Any = None, **options: Any) -> Agent:
     """An agent whose clerks each get one task at the same time."""
-    script = [Scripted(calls=[("clerk", {"task": one}) for one in tasks]), "All done."]
+    script: list[Any] = [Scripted(calls=[("clerk", {"task": one}) for one in tasks]), "All done."]
     tool_of_clerk = agent_tool(make or clerk(), name="clerk", description="Pays.")
     return Agent(ScriptedDriver(script), tools=[tool_of_clerk, look], **options)
 
@@ -322,7 +322,7 @@ def test_calls_of_a_sub_agent_wait_in_the_outer_run_with_their_path() -> None:
             "clerk: paid 5",
             "clerk: pay was not permitted: too much; it did not run",
         ]
-        assert agent.pending == ()
+        assert not agent.pending
 
     run(session())
 

@@ -288,12 +288,25 @@ class Agent(Generic[OutputT]):
         finally:
             in_background(events.aclose())
 
-    def fork(self, history: Iterable[Message] = (), *, instructions: str = "") -> Agent[OutputT]:
-        """An agent with the same driver, tools and setup, and a history of its own."""
+    def fork(
+        self,
+        history: Iterable[Message] = (),
+        *,
+        instructions: str = "",
+        tools: Iterable[Tool] = (),
+        tool_choice: Choice = None,
+    ) -> Agent[OutputT]:
+        """An agent with the same driver, tools and setup, and a history of its own.
+
+        `instructions` and `tools` are added; where a name is taken, the agent's own tool stays.
+        """
         twin: Agent[OutputT] = object.__new__(type(self))
         twin._tools, twin._hosted = dict(self._tools), list(self._hosted)
+        own = self._setup.output_tool
+        twin.add_tools(one for one in tools if one.name not in twin._tools and (own is None or one.name != own.name))
         further = (*self._setup.instructions, instructions) if instructions else self._setup.instructions
-        twin._setup = structs.replace(self._setup, instructions=further)
+        choice = self._setup.tool_choice if tool_choice is None else tool_choice
+        twin._setup = structs.replace(self._setup, instructions=further, tool_choice=choice)
         twin._conversation = Conversation(self.driver, history)
         twin._run = twin._last = None
         return twin

@@ -226,6 +226,15 @@ def tool_from_schema(
     return _made(chosen, name, schema, run=run, decode=checking(schema), function=function)
 
 
+def client_tool(definition: ToolDefinition) -> Tool:
+    """A tool that the caller of the agent runs: a call of it pauses the run until its result is there."""
+
+    async def run(_arguments: dict[str, Any], _context: ToolContext) -> Any:
+        raise Deferred("the client runs it")
+
+    return Tool(definition=definition, run=run, decode=dict, read_only=True)
+
+
 def checking(schema: Mapping[str, Any]) -> Decoder:
     """Arguments as they are, if the schema accepts them."""
 
