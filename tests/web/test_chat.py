@@ -152,7 +152,7 @@ def test_options_models_and_state(tmp_path: Path) -> None:
         _, told = await web.ask("PATCH", "/_/api/chat/models/GEMINI", {"model": "gemini/other"})
         assert [(one["name"], one["model"]) for one in told["models"]] == [("gemini", "gemini/other")]
         status, told = await web.ask("PATCH", "/_/api/chat/models/all", {"model": "gemini/other"})
-        assert (status, "no name for a model" in told["error"]) == (400, True)
+        assert (status, "is not a valid name for a model" in told["error"]) == (400, True)
         assert (await web.ask("GET", "/_/api/chat/models"))[1] == ["gemini/other"]
 
     with_page(work, tmp_path, model("gemini", []))
