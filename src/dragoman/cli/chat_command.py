@@ -161,13 +161,13 @@ def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
 
 
 def _web(arguments: argparse.Namespace, models: list[Participant]) -> int:
-    from dragoman.web.conversation_hub import Furnishing, Rooms
+    from dragoman.web.conversation_hub import ConversationHub, HubSettings
     from dragoman.web.serving import serve_forever
 
     store, folder = _store(arguments)
-    furnishing = Furnishing(permissions=_approval(arguments))
+    settings = HubSettings(permissions=_approval(arguments))
     serving = serve_forever(
-        Rooms(models, store, folder, furnishing=furnishing, options=_options(arguments, models)),
+        ConversationHub(models, store, folder, settings=settings, options=_options(arguments, models)),
         tools=_tools(arguments),
         servers=mcp_servers(arguments.mcp),
         address=(arguments.host, arguments.port),
