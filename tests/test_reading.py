@@ -155,7 +155,6 @@ def test_keep_and_inner_extra_are_each_others_inverse() -> None:
     assert keep("family", UNSET, function=UNSET) is None
 
 
-KEYS = st.sampled_from(("inner", "many", "free", "maybe", "longName", "x", "y", "~z"))
 INNERS = st.fixed_dictionaries(
     {"name": st.just("a")}, optional={"size": st.integers(0, 9), "x": strategies.JSON_SCALARS}
 )

@@ -26,11 +26,6 @@ DECODERS: tuple[Callable[[bytes, str], object], ...] = (
     dragoman.decode_response,
     dragoman.decode_error,
 )
-SAMPLES = {
-    dragoman.decode_request: REQUESTS,
-    dragoman.decode_response: RESPONSES,
-    dragoman.decode_error: ERRORS,
-}
 
 
 def _detect(body: bytes, name: str) -> object:

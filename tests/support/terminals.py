@@ -45,14 +45,6 @@ class Program:
         cells = (cell for row in self._emulator.buffer.values() for cell in row.values())
         return {cell.fg for cell in cells} - {"default"}
 
-    def column_of(self, words: str) -> int:
-        """Where the words begin, in columns of the terminal: wide signs take two."""
-        line = next(number for number, line in enumerate(self.lines) if words in line)
-        row = self._emulator.buffer[line]
-        cells = [row[column].data for column in range(self._emulator.columns)]
-        starts = [column for column, cell in enumerate(cells) if "".join(cells[column:]).startswith(words) and cell]
-        return starts[0]
-
     def resize(self, columns: int, rows: int) -> None:
         self._emulator.resize(rows, columns)
         self._set_size(columns, rows)

@@ -137,7 +137,6 @@ EVERY: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 """A request of each family to another one, one that stays at home, and one that nobody answers."""
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": '{"celsius": 18, "sky": "clear"}'}
 TOOL_LOOP: dict[str, Any] = {
     "model": "openai-chat/gpt-5.6",
     "max_tokens": 800,
