@@ -22,6 +22,7 @@ from dragoman.errors import NotConfigured
 from dragoman.sim.server import Simulator
 from tests.cli.command import COMMAND, environment
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 SERVER = Path(__file__).parent / "fixtures" / "mcp_server.py"
 TOOLS = '''
@@ -202,7 +203,7 @@ class Terminal:
         os.write(self._main, words.encode())
 
     def ended(self) -> tuple[int, str]:
-        answer, _ = self.process.communicate(timeout=30)
+        answer, _ = self.process.communicate(timeout=PATIENCE)
         os.close(self._main)
         return self.process.returncode, answer.decode()
 
@@ -262,7 +263,7 @@ def test_ctrl_c_cancels_in_order(folder: Path, dragoman_sim: Simulator) -> None:
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
             break
-    rest, problems = process.communicate(timeout=15)
+    rest, problems = process.communicate(timeout=PATIENCE)
     lines += [json.loads(line)["type"] for line in rest.splitlines()]
     assert lines == ["usage", "step_start", "tool_call", "tool_result", "step_complete"]
     assert (process.returncode, problems) == (130, "")

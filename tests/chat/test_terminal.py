@@ -17,6 +17,7 @@ from dragoman.sim.server import Simulator
 from dragoman.terminal import harmless
 from tests.support.promises import promise
 from tests.support.terminals import ROOT, Program, terminal
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -288,10 +289,10 @@ def test_the_page_is_one_command_away(environment: dict[str, str]) -> None:
     with subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:  # noqa: S603
         assert served.stdout is not None
         url = served.stdout.readline().split()[0]
-        with urllib.request.urlopen(f"{url}/_/api/chat/state", timeout=10) as answer:  # noqa: S310 - our own address
+        with urllib.request.urlopen(f"{url}/_/api/chat/state", timeout=PATIENCE) as answer:  # noqa: S310 - our own address
             told = json.loads(answer.read())
         served.send_signal(signal.SIGINT)
-        assert served.wait(timeout=10) == 130
+        assert served.wait(PATIENCE) == 130
     assert [one["name"] for one in told["models"]] == ["gemini", "chatgpt", "claude", "ollama"]
     assert [one["name"] for one in told["tools"]] == ["get_weather", "save_note"]
     refused = piped("", environment, "--web", "--demo", "--host", "0.0.0.0")  # noqa: S104 - that is what is refused

@@ -26,6 +26,7 @@ from dragoman.drivers import Scripted
 from dragoman.ir import Request, Usage
 from tests.support.chats import asked, chat_of, model, of_kind, talk, weather
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 COUNTED: dict[str, Any] = json.loads((Path(__file__).parent / "fixtures" / "counted_tokens.json").read_bytes())
 """What tokenizers of OpenAI, Gemini and Qwen make of a text."""
@@ -59,14 +60,14 @@ def test_the_own_tokenizer_counts_once_it_is_there_and_nobody_waits_for_it(monke
         @staticmethod
         def get_encoding(name: str) -> Table:
             assert name == "o200k_base"
-            fetched.wait(20)  # a table that is not on this machine yet
+            fetched.wait(PATIENCE)  # a table that is not on this machine yet
             return Table()
 
     monkeypatch.setattr("dragoman.chat.tokens.import_module", lambda _: Module)
     tables = Tables()
     assert counter_of("openai/gpt-5.6", tables) is None  # at once
     fetched.set()
-    tables.wait(20)
+    tables.wait(PATIENCE)
     counter = counter_of("openai/gpt-5.6", tables)
     assert counter is not None
     assert counter("a b c") == 3
@@ -81,7 +82,7 @@ def test_a_tokenizer_that_cannot_be_had_is_no_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("dragoman.chat.tokens.import_module", missing)
     tables = Tables()
     assert counter_of("openai/gpt-5.6", tables) is None
-    tables.wait(20)
+    tables.wait(PATIENCE)
     assert counter_of("openai/gpt-5.6", tables) is None
 
 

@@ -9,6 +9,7 @@ from math import inf
 import pytest
 
 from dragoman.drivers.deadlines import TICK, Deadlines
+from tests.support.waiting import PATIENCE
 
 
 def test_a_wait_ends_in_time_or_in_an_error() -> None:
@@ -73,7 +74,7 @@ def test_whoever_is_cancelled_by_others_is_cancelled() -> None:
             return "finished"
 
         assert await asyncio.ensure_future(swallowed_one()) == "timed out"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await deadlines.wait(asyncio.sleep(60), loop.time() + 60)

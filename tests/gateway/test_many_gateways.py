@@ -28,6 +28,7 @@ from tests.gateway.test_command import served
 from tests.gateway.test_failures import chat, provider
 from tests.support.databases import Postgres, Redis
 from tests.support.promises import promise
+from tests.support.waiting import until
 
 LEASE = 3.0
 MODEL = "p/claude-sonnet-5"
@@ -250,7 +251,7 @@ def test_one_that_is_killed_takes_only_its_own_along(
         try:
             held = [hold(both.urls[0], "narrow", stack) for _ in range(2)]
             assert asked(both.urls[1], "narrow").status == 429
-            time.sleep(1.0)
+            until(lambda: len(load.ended) > clients)
             before = len(load.ended)
             os.kill(both.processes[0].pid, signal.SIGKILL)
             both.processes[0].wait(TIMEOUT)

@@ -35,6 +35,7 @@ from scripts import reference_docs
 from tests.gateway.running import RunningGateway, configured, send, simulated
 from tests.gateway.test_failures import chat
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -90,7 +91,7 @@ def test_a_database_that_goes_away_is_noticed_without_requests() -> None:
         tending = asyncio.ensure_future(ledger.tend())
         for broken in (False, True, False):
             store.broken = broken
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 while bool(access.problem) != broken:  # noqa: ASYNC110 - looked at as a probe does
                     await asyncio.sleep(0.005)
             seen.append(access.problem)

@@ -34,7 +34,7 @@ def raw(head: bytes, body: bytes = b"") -> bytes:
 @pytest.fixture(scope="module")
 def small(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
     """With limits that a test can reach."""
-    limits = ServerLimits(body=100_000, head_seconds=0.3, body_window=0.3, idle_seconds=5)
+    limits = ServerLimits(body=100_000, head_seconds=1.0, body_window=1.0, idle_seconds=5)
     setting = simulated(dragoman_simulator.url, every_format(dragoman_simulator.url))
     with RunningGateway(setting, limits) as gateway:
         yield gateway
@@ -71,9 +71,9 @@ HEADS = {
 @promise("gateway:admission")
 def test_the_time_limit_of_a_body_is_not_that_of_its_answer(dragoman_simulator: Simulator) -> None:
     """The body comes after the head, and the answer later than a body may take."""
-    slow = configured(provider("p", dragoman_simulator.url, fault="delay=2.5"))
+    slow = configured(provider("p", dragoman_simulator.url, fault="delay=3"))
     body = json.dumps(chat("p/claude-sonnet-5")).encode()
-    with RunningGateway(slow, ServerLimits(body_window=0.3)) as gateway, connected(gateway.url) as sock:
+    with RunningGateway(slow, ServerLimits(body_window=2.0)) as gateway, connected(gateway.url) as sock:
         sock.sendall(raw(START + b"content-length: %d" % len(body)))
         time.sleep(0.1)
         sock.sendall(body)

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +22,7 @@ from dragoman.sim.server import Simulator
 from tests.gateway.running import Lines, RunningGateway, configured, send
 from tests.gateway.test_failures import chat, provider
 from tests.support.promises import promise
+from tests.support.waiting import until
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01", "tracestate": "vendor=1"}
@@ -41,9 +41,7 @@ def traced(text: str) -> Iterator[tuple[RunningGateway, InMemorySpanExporter]]:
 
 def spans(heard: InMemorySpanExporter, count: int) -> Sequence[ReadableSpan]:
     """The server's own span ends last, a moment after the answer."""
-    end = time.monotonic() + 10
-    while len(heard.get_finished_spans()) < count and time.monotonic() < end:
-        time.sleep(0.002)
+    until(lambda: len(heard.get_finished_spans()) >= count, f"fewer than {count} spans", pause=0.002)
     assert len(heard.get_finished_spans()) == count
     return heard.get_finished_spans()
 

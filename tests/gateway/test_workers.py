@@ -7,8 +7,7 @@ import signal
 import socket
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -28,16 +27,10 @@ from tests.gateway.running import RunningGateway, connected, send, simulated
 from tests.gateway.test_command import served
 from tests.gateway.test_failures import chat
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE, until
 
 MODEL = "anthropic/claude-sonnet-5"
 BROWSER = {"accept": "text/html,*/*"}
-
-
-def until(condition: Callable[[], bool], words: str = "") -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, words
-        time.sleep(0.05)
 
 
 # ── two that know each other ──
@@ -209,7 +202,7 @@ def test_processes_share_limits_and_are_replaced(tmp_path: Path) -> None:
         process.send_signal(signal.SIGHUP)
         until(lambda: all(_lists(url, "other", headers) for _ in range(10)), "all have read it anew")
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(25) == 0, "earlier than requests in progress would be cut off"
         assert not any(Path(f"/proc/{pid}").exists() for pid in before)
 
 
@@ -228,7 +221,7 @@ def test_workers_do_not_outlive_who_started_them(tmp_path: Path) -> None:
         until(lambda: len(children(process.pid)) == 2)
         left = children(process.pid)
         process.kill()
-        process.wait(20)
+        process.wait(PATIENCE)
         until(lambda: not any(_runs(pid) for pid in left), "they serve on, and nobody would replace them")
 
 

@@ -19,8 +19,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.support.waiting import PATIENCE
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 15.0
+
 PICTURES = os.environ.get("DRAGOMAN_SCREENSHOTS")
 _LISTENING = re.compile(rb"DevTools listening on (ws://\S+)")
 

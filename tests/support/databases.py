@@ -11,14 +11,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-_PATIENCE = 30.0
+from tests.support.waiting import PATIENCE, until
 
 
 def free_port() -> int:
@@ -42,13 +41,6 @@ def _die_with_the_tests() -> None:
     """Tests that are killed cannot tidy up."""
     if _SYSTEM is not None:
         _SYSTEM.prctl(_WHEN_THE_PARENT_DIES, signal.SIGQUIT)
-
-
-def _until(condition: Callable[[], bool], words: str) -> None:
-    end = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < end, words
-        time.sleep(0.02)
 
 
 # ── PostgreSQL ──
@@ -109,7 +101,7 @@ class Postgres:
             cwd=self._data,
             preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - it calls the system once
         )
-        _until(self._is_ready, "PostgreSQL does not start")
+        until(self._is_ready, "PostgreSQL does not start")
 
     def _is_ready(self) -> bool:
         told = subprocess.run(  # noqa: S603
@@ -129,7 +121,7 @@ class Postgres:
         """At once: whoever is connected is cut off."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)  # an immediate shutdown
-            self._process.wait(_PATIENCE)
+            self._process.wait(PATIENCE)
             self._process = None
 
 
@@ -180,7 +172,7 @@ class Redis:
             cwd=self._folder,
             preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - it calls the system once
         )
-        _until(lambda: _answers(self._port), "Redis does not start")
+        until(lambda: _answers(self._port), "Redis does not start")
 
     def fresh(self) -> str:
         """The address of a database that nobody has used."""
@@ -190,7 +182,7 @@ class Redis:
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(_PATIENCE)
+            self._process.wait(PATIENCE)
             self._process = None
 
 

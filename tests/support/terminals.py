@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pyte
 
+from tests.support.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
+
 _SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\a]*\a|\x1b[=>]|\r")
 
 

@@ -28,6 +28,7 @@ from dragoman.web.guard import HEADER
 from dragoman.web.serving import serving_page
 from tests.support.chats import model, note, weather
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 OURS = {HEADER: "1"}
 
@@ -52,7 +53,7 @@ class Web:
         return f"/_/api/chat/conversations/{told['id']}"
 
     async def settled(self, path: str) -> Any:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while (told := (await self.ask("GET", path))[1])["running"]:  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.01)
         return told
@@ -80,7 +81,7 @@ def with_page(
         rooms = Rooms(models, store, store.folder, furnishing=Furnishing(tools=(weather, note)))
         rooms.recover()
         async with (
-            asyncio.timeout(20),
+            asyncio.timeout(PATIENCE),
             serving_page(rooms, **options) as url,
             aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
         ):

@@ -16,6 +16,7 @@ from dragoman.web.models import reachable
 from dragoman.web.serving import page_before
 from tests.gateway.running import Lines, on_any_port
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 OURS = {HEADER: "1"}
 
@@ -49,7 +50,7 @@ def test_without_keys_four_models_call_a_tool_through_the_gateway(tmp_path: Path
             environment = {"CHAT_HISTORY_DIR": str(tmp_path)}
             setting = Setting(config=on_any_port(Config()), simulated=simulated, environment=environment)
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(PATIENCE),
                 serving(setting, log=log, front=page_before) as running,
                 aiohttp.ClientSession() as client,
             ):
@@ -89,7 +90,7 @@ def test_who_logs_in_with_a_key_asks_with_it_and_has_conversations_of_his_own(tm
             environment = {"CHAT_HISTORY_DIR": str(tmp_path)}
             setting = Setting(config=on_any_port(config), simulated=simulated, environment=environment)
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(PATIENCE),
                 serving(setting, log=log, front=page_before) as running,
                 session() as one,
                 session() as two,
@@ -116,7 +117,7 @@ def test_who_has_the_password_asks_in_the_name_of_the_page(tmp_path: Path) -> No
                 config=on_any_port(config), simulated=simulated, environment=environment, page_key="of-the-house"
             )
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(PATIENCE),
                 serving(setting, log=log, front=page_before) as running,
                 aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
             ):
@@ -162,7 +163,7 @@ def test_where_nothing_can_be_written_the_chat_works_and_says_so(tmp_path: Path)
             environment = {"CHAT_HISTORY_DIR": str(tmp_path / "file" / "folder")}
             setting = Setting(config=on_any_port(Config()), simulated=simulated, environment=environment)
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(PATIENCE),
                 serving(setting, log=Lines(), front=page_before) as running,
                 aiohttp.ClientSession() as session,
             ):

@@ -12,6 +12,7 @@ import pytest
 from dragoman.drivers.secret import HIDDEN
 from dragoman.gateway.access import digest_of
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 from tests.web.upstream import GEMINI, GEMINI_PATH, KEY, MESSAGES, Upstream, page_and_simulators, page_and_upstream
 
 Work = Callable[[str, aiohttp.ClientSession, Upstream], Coroutine[Any, Any, None]]
@@ -22,7 +23,7 @@ CLIENT_KEY = "sk-ant-client-secret"
 def with_gateway(work: Work, server: str = "", environment: Mapping[str, str] | None = None) -> None:
     async def run() -> None:
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(PATIENCE),
             page_and_upstream(server, environment) as (running, upstream),
             aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
         ):
@@ -193,7 +194,7 @@ def test_what_was_refused_is_shown_with_why() -> None:
 @promise("gateway:page-views")
 def test_counting_is_shown_with_the_upstream_that_counted() -> None:
     async def run() -> None:
-        async with asyncio.timeout(30), page_and_simulators() as running, aiohttp.ClientSession() as client:
+        async with asyncio.timeout(PATIENCE), page_and_simulators() as running, aiohttp.ClientSession() as client:
             body = {"model": "claude-sonnet-5", "messages": [{"role": "user", "content": "hi"}]}
             counted = await post(client, f"{running.url}/v1/messages/count_tokens", body)
             opened = await newest(client, running.url)

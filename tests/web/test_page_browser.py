@@ -17,6 +17,7 @@ from tests.gateway.running import Lines, on_any_port
 from tests.support.browser import Page, picture, tab
 from tests.support.chats import model
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 QUESTION = "@all What is the weather in Paris?"
@@ -40,7 +41,7 @@ def at_the_gateway(address: str, folder: Path, work: Work, config: str = "") -> 
     """A gateway without keys of providers, as `dragoman serve` starts it."""
 
     async def run() -> None:
-        async with asyncio.timeout(90), simulators() as simulated:
+        async with asyncio.timeout(2 * PATIENCE), simulators() as simulated:
             environment = {"CHAT_HISTORY_DIR": str(folder)}
             setting = Setting(config=on_any_port(read_config(config)), simulated=simulated, environment=environment)
             async with serving(setting, log=Lines(), front=page_before) as running, tab(address) as page:
@@ -227,7 +228,7 @@ def test_a_chat_alone_offers_nothing_to_watch(tmp_path: Path, address: str) -> N
     async def run() -> None:
         store = FileStore(tmp_path)
         rooms = Rooms([model("gemini", [])], store, store.folder)
-        async with asyncio.timeout(30), serving_page(rooms) as url, tab(address) as page:
+        async with asyncio.timeout(PATIENCE), serving_page(rooms) as url, tab(address) as page:
             await page.open(url)
             await page.until("location.hash === '#/chat'")
             places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"

@@ -13,6 +13,7 @@ from dragoman.codecs.registry import formats
 from dragoman.web.crossing import LONGEST, Given, Unclear, cross
 from dragoman.web.guard import HEADER
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 from tests.web.upstream import GEMINI, MESSAGES, page_and_upstream
 
 STREAM = (
@@ -113,7 +114,11 @@ def refused(text: str) -> Unclear | None:
 @promise("gateway:playground")
 def test_the_page_asks_for_it_and_nobody_else_is_asked() -> None:
     async def run() -> None:
-        async with asyncio.timeout(20), page_and_upstream() as (running, upstream), aiohttp.ClientSession() as client:
+        async with (
+            asyncio.timeout(PATIENCE),
+            page_and_upstream() as (running, upstream),
+            aiohttp.ClientSession() as client,
+        ):
             url = f"{running.url}/_/api/playground"
             async with client.get(f"{url}/formats") as answer:
                 assert "gemini" in (await answer.json())["wire"]

@@ -18,6 +18,7 @@ from dragoman.web.site import Place, Route, Site
 from dragoman.web.streams import Streams
 from tests.gateway.running import Lines, configured
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 BROWSER = {"accept": "text/html,application/xhtml+xml"}
 Work = Callable[[str, aiohttp.ClientSession], Coroutine[Any, Any, None]]
@@ -26,7 +27,7 @@ Work = Callable[[str, aiohttp.ClientSession], Coroutine[Any, Any, None]]
 def with_site(work: Work, text: str = "", environment: Mapping[str, str] | None = None) -> None:
     async def run() -> None:
         async with (
-            asyncio.timeout(20),
+            asyncio.timeout(PATIENCE),
             serving(configured(text, environment), log=Lines(), front=page_before) as running,
             aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
         ):
@@ -139,9 +140,9 @@ def test_attempts_wait_before_the_password_is_looked_at() -> None:
 @promise("web:front", "gateway:shutdown")
 def test_an_open_page_does_not_hold_up_the_end(tmp_path: Path) -> None:
     async def run() -> None:
-        text = "[server]\ndrain_seconds = 30\nport = 0"
+        text = "[server]\ndrain_seconds = 600\nport = 0"
         setting = Setting(config=read_config(text), environment={"CHAT_HISTORY_DIR": str(tmp_path)})
-        async with asyncio.timeout(20), aiohttp.ClientSession() as client:
+        async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as client:
             async with serving(setting, log=Lines(), front=page_before) as running:
                 api = f"{running.url}/_/api/chat/conversations"
                 async with client.post(api, json={}, headers={HEADER: "1"}) as answer:
