@@ -148,7 +148,8 @@ def test_one_run_at_a_time() -> None:
     async def twice() -> None:
         agent = agent_of([Scripted(text="slow", delay=5), "quick"])
         first = asyncio.create_task(agent.run("a"))
-        await asyncio.sleep(0.01)
+        while not driver_of(agent).requests:  # noqa: ASYNC110 - a script cannot wait for a test
+            await asyncio.sleep(0.001)
         with pytest.raises(AlreadyRunning):
             await agent.run("b")
         agent.cancel()
@@ -387,7 +388,7 @@ def _sleeper(log: list[str]) -> Any:
     return wait
 
 
-WAITS = [("wait", {"name": "slow", "seconds": 0.05}), ("wait", {"name": "quick", "seconds": 0.0})]
+WAITS = [("wait", {"name": "slow", "seconds": 0.3}), ("wait", {"name": "quick", "seconds": 0.0})]
 
 
 @promise("agent:parallel-calls")

@@ -12,6 +12,7 @@ from dragoman.drivers import EchoDriver, Scripted, ScriptedDriver
 from dragoman.drivers.base import Choice, Driver
 from dragoman.errors import CallCancelled, Overloaded, RateLimited, ScriptExhausted
 from dragoman.ir import Failure, Finished, Message, Request, StreamFailed, ToolCall, ToolChoice, Usage
+from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
 LOOK = ("get_weather", {"city": "Tokyo"})
@@ -125,11 +126,11 @@ def test_a_closed_stream_keeps_what_had_come() -> None:
 
 def test_closing_wakes_the_one_who_waits() -> None:
     async def run() -> None:
-        stream = ScriptedDriver([Scripted(text="a", delay=60.0)]).stream_query("x", errors="result")
+        stream = ScriptedDriver([Scripted(text="a", delay=600.0)]).stream_query("x", errors="result")
         waiting = asyncio.ensure_future(stream.result)
         await asyncio.sleep(0.01)
         await stream.close()
-        result = await asyncio.wait_for(waiting, 1.0)
+        result = await asyncio.wait_for(waiting, PATIENCE)
         assert (result.finish_reason, result.content) == ("error", "")
 
     asyncio.run(run())
