@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -104,6 +105,23 @@ class Page:
     async def press(self, key: str, code: int, **more: Any) -> None:
         for kind in ("keyDown", "keyUp"):
             await self.command("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **more)
+
+    async def chord(self, keys: str, expression: str) -> None:
+        """Press these letters until the expression is true: the page takes them as one only if they follow quickly."""
+        end = time.monotonic() + PATIENCE
+        while not await self._is(expression):
+            assert time.monotonic() < end, f"{keys} did not lead to {expression}; problems: {self.problems}"
+            for key in keys:
+                await self.press(key, ord(key.upper()), text=key)
+            for _ in range(20):
+                if await self._is(expression):
+                    return
+                await asyncio.sleep(0.05)
+
+    async def settle(self) -> None:
+        """Wait until every transition has ended."""
+        running = "document.getAnimations().filter((one) => one.playState === 'running'"
+        await self.until(f"!{running} && one.effect.getComputedTiming().endTime !== Infinity).length")
 
     async def say(self, text: str) -> None:
         """Type a message and send it."""

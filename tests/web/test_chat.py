@@ -252,8 +252,11 @@ def test_what_another_program_saved_is_kept_beside_ours(tmp_path: Path) -> None:
         other = FileStore(tmp_path)
         other.save(structs.replace(other.load("one"), system_prompt="theirs"))
         await web.ask("POST", f"{path}/messages", {"text": "@gemini two"})
-        await asyncio.sleep(0.1)
-        names = {row.name: row for row in FileStore(tmp_path).list()}
+        names = {}
+        async with asyncio.timeout(PATIENCE):
+            while "one (copy)" not in names or names["one (copy)"].entries < 4:
+                await asyncio.sleep(0.02)
+                names = {row.name: row for row in FileStore(tmp_path).list()}
         assert set(names) == {"one", "one (copy)"}
         assert FileStore(tmp_path).load("one").system_prompt == "theirs"
         assert names["one (copy)"].entries == 4

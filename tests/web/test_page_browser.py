@@ -52,20 +52,13 @@ def at_the_gateway(address: str, folder: Path, work: Work, config: str = "") -> 
     asyncio.run(run())
 
 
-async def pressed(page: Page, *keys: str) -> None:
-    for key in keys:
-        await page.press(key, ord(key.upper()), text=key)
-
-
 @promise("web:places", "web:chat", "chat:demo")
 def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_path: Path, address: str) -> None:
     async def work(page: Page, _: str) -> None:
         places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"
         assert await page.js(places) == ["Live", "Chat", "Playground", "Usage", "Keys"]
         assert await page.js("document.querySelector('#places [aria-current]').textContent") == "Live"
-        await asyncio.sleep(0.1)
-        await pressed(page, "g", "c")
-        await page.until("document.querySelector('.empty button')")
+        await page.chord("gc", "document.querySelector('.empty button')")
         await page.js("document.querySelector('.empty button').click()")
         await page.js("document.getElementById('composer').requestSubmit()")
         await page.until(ANSWERED)
@@ -74,15 +67,14 @@ def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_
         await page.js("document.querySelectorAll('.tool').forEach((one) => (one.open = true))")
         await picture(page, "chat-columns", dark=True)
         await page.js("document.activeElement.blur()")
-        await pressed(page, "g", "l")
+        await page.chord("gl", "location.hash.startsWith('#/live')")
         await page.until("document.querySelectorAll('.request').length >= 8")
-        await pressed(page, "g", "p")
-        await page.until("location.hash.startsWith('#/playground')")
+        await page.chord("gp", "location.hash.startsWith('#/playground')")
         await page.size(390, 800, phone=True)
         for place in ("live", "chat", "playground", "usage", "keys"):
             await page.js(f"location.hash = '#/{place}'")
             await page.until(f"document.querySelector('.place.{place}:not([hidden])')")
-            await asyncio.sleep(0.2)
+            await page.settle()
             assert await page.js(OUTSIDE) == [], f"{place} is wider than a phone"
             if place == "chat":
                 await picture(page, "chat-phone")
@@ -116,7 +108,7 @@ async def _judged(page: Page, where: str) -> list[str]:
     found = []
     for theme in ("light", "dark"):
         await page.js(f"document.documentElement.dataset.theme = '{theme}'")
-        await asyncio.sleep(0.3)  # colours fade
+        await page.settle()  # colours fade
         found += [f"{where} ({theme}): {one}" for one in await page.js(RUN)]
     return found
 
