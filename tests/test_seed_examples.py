@@ -68,7 +68,7 @@ def test_phase_3_the_result_for_gemini(target: str) -> None:
 
 
 @promise("seed:weather")
-def test_phase_3_the_result_for_anthropic_states_that_it_is_no_error() -> None:
+def test_phase_3_the_result_for_anthropic_states_that_it_is_not_an_error() -> None:
     result = dragoman.decode_tool_result(RESULT, "universal")
     block = {"type": "tool_result", "tool_use_id": "call_123", "content": TEXT, "is_error": False}
     assert dragoman.encode_tool_result(result, "anthropic-messages").value == [{"role": "user", "content": [block]}]
@@ -407,7 +407,7 @@ STOP = chunk(finish="STOP")
 
 @promise("seed:whole-call")
 @pytest.mark.parametrize("source", ["gemini", "vertex"])
-def test_a_whole_call_is_told_when_it_arrives(source: str) -> None:
+def test_a_whole_call_is_emitted_when_it_arrives(source: str) -> None:
     reader = ChunkReader(source)
     assert reader.feed(sse([chunk(call("search", {"q": "test"}))])) == [SEARCH]
     assert reader.feed(sse([chunk(text("Done.")), STOP])) == [{"type": "text", "content": "Done."}]

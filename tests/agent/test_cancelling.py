@@ -86,7 +86,7 @@ async def cancelled_after(agent: Agent, *tools: str) -> Story:
 
 
 @promise("agent:cancel", "agent:only-final")
-def test_amid_a_call_of_the_model() -> None:
+def test_during_a_call_of_the_model() -> None:
     agent = agent_of([Scripted(text="never", delay=10), "Next."])
     assert run(cancelled_after(agent)) == []
     assert [message.role for message in agent.history] == ["user"]
@@ -115,7 +115,7 @@ def test_before_the_run_has_asked_anything() -> None:
 
 
 @promise("agent:cancel", "agent:steps", "agent:no-open-calls")
-def test_amid_a_tool_steps_are_closed_and_there_is_no_final() -> None:
+def test_during_a_tool_steps_are_closed_and_there_is_no_final() -> None:
     agent = agent_of([Scripted(calls=[ADD, SLEEP, SLEEP]), "never"], tools=[add, sleep])
     assert run(cancelled_after(agent, "add", "sleep", "sleep")) == [
         *step(1, "call_1", "add", {"a": 1}),
@@ -281,7 +281,7 @@ class RetryingDriver(ScriptedDriver):
 
 
 @promise("agent:retries")
-def test_retries_of_the_driver_are_told_as_events() -> None:
+def test_retries_of_the_driver_are_events() -> None:
     driver: Any = RetryingDriver(["At last."])
     retry = {"type": "retry", "provider": "scripted", "delay": 0.5, "reason": "scripted: busy (overloaded, status 529)"}
     assert told(Agent(driver)) == [

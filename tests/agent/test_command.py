@@ -212,7 +212,7 @@ class Terminal:
 @pytest.mark.parametrize(
     ("answer", "code", "is_written"), [("y\n", 0, True), ("n\n", 0, False), ("what\nno\n", 0, False), ("s\n", 5, False)]
 )
-def test_somebody_is_asked(folder: Path, dragoman_sim: Simulator, answer: str, code: int, is_written: bool) -> None:  # noqa: FBT001
+def test_the_user_is_asked(folder: Path, dragoman_sim: Simulator, answer: str, code: int, is_written: bool) -> None:  # noqa: FBT001
     dragoman_sim.play(calls(WRITE), {"text": "**Done.**"})
     terminal = Terminal(arguments_of(dragoman_sim, "Write"), folder)
     terminal.until('run write {"text":"hello"}? [y]es, [n]o, [s]top: ')
@@ -224,7 +224,7 @@ def test_somebody_is_asked(folder: Path, dragoman_sim: Simulator, answer: str, c
 
 
 @promise("agent:command")
-def test_panels_for_people_who_watch(folder: Path, dragoman_sim: Simulator) -> None:
+def test_panels_in_a_terminal(folder: Path, dragoman_sim: Simulator) -> None:
     dragoman_sim.play(calls(LOOK, text="Let me see [bold]."), {"text": "Nothing there."})
     terminal = Terminal(arguments_of(dragoman_sim, "Look"), folder)
     terminal.until("tokens in")

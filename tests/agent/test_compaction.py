@@ -103,7 +103,7 @@ def test_what_has_come_in_since_the_last_count_fills_the_window_too() -> None:
 
 
 @promise("agent:compaction-window")
-def test_a_window_that_nobody_knows_turns_it_off_and_a_driver_may_know() -> None:
+def test_an_unknown_context_window_turns_it_off_unless_the_driver_knows() -> None:
     script: list[Any] = [Scripted(calls=[LOOK], usage=Usage(10**9, 1)), SUMMARY, "."]
     assert "compaction_start" not in str(told(agent_of(script, tools=[look], compaction=Compaction(keep_turns=1))))
 

@@ -105,7 +105,7 @@ def test_errors_are_always_visible_and_decide_the_exit_code(environment: dict[st
 
 
 @promise("chat:permissions", "chat:terminal")
-def test_nobody_is_asked_who_is_not_there(environment: dict[str, str]) -> None:
+def test_without_an_interactive_user_nothing_is_asked(environment: dict[str, str]) -> None:
     done = piped("@claude please save a note: milk\n", environment, "--demo")
     assert "claude wants to run save_note" in done.stdout
     assert "no interactive user to allow it" in done.stdout
@@ -113,7 +113,7 @@ def test_nobody_is_asked_who_is_not_there(environment: dict[str, str]) -> None:
 
 
 @promise("chat:prune", "chat:does-not-fit", "chat:terminal-errors")
-def test_what_does_not_fit_is_told(environment: dict[str, str]) -> None:
+def test_what_does_not_fit_is_reported(environment: dict[str, str]) -> None:
     small = {**environment, "CHAT_CONTEXT": "400"}
     talk = "".join(f"@claude {'word ' * 60}{number}\n" for number in range(4))
     done = piped(talk, small, "--demo")
@@ -176,7 +176,7 @@ MISTAKES = {
 
 
 @promise("chat:terminal-commands")
-def test_a_mistake_is_told_and_nothing_ends(environment: dict[str, str]) -> None:
+def test_a_mistake_is_reported_and_the_chat_goes_on(environment: dict[str, str]) -> None:
     out = piped("\n".join(MISTAKES), environment, "-m", "claude").stdout
     places = [out.index(words) for words in MISTAKES.values()]
     assert places == sorted(places)

@@ -53,7 +53,7 @@ class Table:
 
 
 @promise("chat:token-estimate", "chat:token-lazy")
-def test_the_own_tokenizer_counts_once_it_is_there_and_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_models_tokenizer_counts_once_loaded_without_blocking(monkeypatch: pytest.MonkeyPatch) -> None:
     fetched = threading.Event()
 
     class Module:
@@ -75,7 +75,7 @@ def test_the_own_tokenizer_counts_once_it_is_there_and_nobody_waits_for_it(monke
 
 
 @promise("chat:token-lazy")
-def test_a_tokenizer_that_cannot_be_had_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tokenizer_that_cannot_be_loaded_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: str) -> None:
         raise ImportError("no tiktoken here")
 
@@ -185,7 +185,7 @@ def test_answers_of_all_models_belong_to_one_turn() -> None:
 
 
 @promise("chat:prune")
-def test_what_is_sent_is_pruned_and_told_while_the_conversation_stays_whole() -> None:
+def test_the_request_is_pruned_and_reported_while_the_conversation_stays_whole() -> None:
     call = Scripted(calls=[("weather", {"city": "Oslo"})])
     service = chat_of(model("gemini", [call, "Sun. " * 30, "Yes. " * 30, "Fine."], window=260), tools=[weather])
     service.change(system_prompt="Be brief.")

@@ -118,7 +118,7 @@ def test_leaving_the_block_closes_the_connection() -> None:
 
 
 @STREAMED
-def test_who_is_cancelled_already_sends_nothing(streamed: bool) -> None:  # noqa: FBT001
+def test_a_cancelled_task_sends_nothing(streamed: bool) -> None:  # noqa: FBT001
     async def run() -> None:
         async with listening(b"") as (listener, driver):
 

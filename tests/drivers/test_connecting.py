@@ -176,7 +176,7 @@ def test_what_is_missing_is_said(model: str, environment: dict[str, str], words:
         connect(model, environment=environment)
 
 
-def test_options_nobody_knows_are_refused() -> None:
+def test_unknown_options_are_refused() -> None:
     with pytest.raises(TypeError, match="unknown options: key"):
         connect("openai/m", key="x")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="openai takes no region"):

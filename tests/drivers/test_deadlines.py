@@ -54,7 +54,7 @@ def test_many_waits_end_each_in_its_own_time() -> None:
     asyncio.run(run())
 
 
-def test_whoever_is_cancelled_by_others_is_cancelled() -> None:
+def test_a_cancellation_from_outside_is_not_a_timeout() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
         deadlines = Deadlines(loop)
@@ -87,7 +87,7 @@ def test_whoever_is_cancelled_by_others_is_cancelled() -> None:
     asyncio.run(run())
 
 
-def test_nothing_ticks_when_nobody_waits() -> None:
+def test_without_waits_there_is_no_timer() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
         deadlines = Deadlines(loop)

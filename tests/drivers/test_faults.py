@@ -170,7 +170,7 @@ def test_an_answer_beyond_the_limit_is_refused(partner: Partner, streamed: bool,
 
 
 @EACH_FORMAT
-def test_nobody_listens(partner: Partner, dragoman_sim: Simulator) -> None:
+def test_a_refused_connection(partner: Partner, dragoman_sim: Simulator) -> None:
     async def run() -> None:
         nowhere = {"base_url": "http://127.0.0.1:9"}
         async with talking(partner, dragoman_sim, retry=ONCE, **nowhere) as driver:
@@ -182,7 +182,7 @@ def test_nobody_listens(partner: Partner, dragoman_sim: Simulator) -> None:
 
 
 @EACH_FORMAT
-def test_a_wrong_key_is_told_without_the_key(partner: Partner, dragoman_sim: Simulator) -> None:
+def test_a_wrong_key_is_reported_without_the_key(partner: Partner, dragoman_sim: Simulator) -> None:
     async def run() -> None:
         async with talking(partner, dragoman_sim, retry=ONCE) as driver:
             with pytest.raises(errors.ProviderError) as caught:

@@ -78,7 +78,7 @@ def test_text_events_and_result_are_usable_alone_together_and_twice() -> None:
     asyncio.run(run())
 
 
-def test_nothing_is_asked_before_somebody_reads() -> None:
+def test_nothing_is_sent_before_the_stream_is_read() -> None:
     async def run() -> None:
         driver = ScriptedDriver(["x"])
         stream = driver.stream_query("x")
@@ -124,7 +124,7 @@ def test_a_closed_stream_keeps_what_had_come() -> None:
     asyncio.run(run())
 
 
-def test_closing_wakes_the_one_who_waits() -> None:
+def test_closing_wakes_the_waiting_task() -> None:
     async def run() -> None:
         stream = ScriptedDriver([Scripted(text="a", delay=600.0)]).stream_query("x", errors="result")
         waiting = asyncio.ensure_future(stream.result)
@@ -136,7 +136,7 @@ def test_closing_wakes_the_one_who_waits() -> None:
     asyncio.run(run())
 
 
-def test_who_is_cancelled_already_asks_nothing() -> None:
+def test_a_cancelled_task_asks_nothing() -> None:
     async def run() -> None:
         driver = ScriptedDriver(["x"])
 

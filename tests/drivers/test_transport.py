@@ -212,7 +212,7 @@ def test_pages_of_machines_in_between_are_typed_errors_too(
     asyncio.run(run())
 
 
-def test_what_is_no_answer_at_all_is_the_servers_fault() -> None:
+def test_an_unreadable_answer_is_a_server_error() -> None:
     async def run() -> None:
         for body in (b"", b"hello", b"{}", b"[]", b'{"choices":'):
             driver = connect(
@@ -325,7 +325,7 @@ def test_of_the_word_and_the_status_the_more_exact_counts(
     asyncio.run(run())
 
 
-def test_a_failure_that_a_stream_tells_knows_its_request() -> None:
+def test_a_failure_in_a_stream_names_its_request() -> None:
     async def run() -> None:
         chunks = [b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n']
         transport = ReplayTransport([Replayed(headers={"request-id": "req_9"}, chunks=chunks)])

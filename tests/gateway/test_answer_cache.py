@@ -258,7 +258,7 @@ def test_answers_expire_in_every_store(stores: str) -> None:
         until(lambda: asked() != "hit")
 
 
-def test_a_store_that_is_away_delays_nobody() -> None:
+def test_an_unreachable_cache_does_not_delay_requests() -> None:
     with (
         scripted(reply(completion())) as upstream,
         cached(f'[cache]\nseconds = 9\nstore = "redis://127.0.0.1:1/0"\n{upstream.table("p")}') as gateway,

@@ -235,7 +235,7 @@ async def entered_again(meters: Any) -> None:
 
 @promise("gateway:clock-jumps")
 @pytest.mark.parametrize("home", ["sqlite", "postgres"])
-def test_counters_from_the_future_lock_nobody_out(home: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_counters_from_the_future_do_not_lock_a_key(home: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """The clock of the database's machine was set back by a day, or the machine was started again."""
     postgres: Postgres | None = request.getfixturevalue("postgres_server") if home == "postgres" else None
     address = str(tmp_path / "gateway.db") if postgres is None else postgres.fresh()

@@ -45,7 +45,7 @@ def routed(text: str) -> Iterator[RunningGateway]:
 
 @promise("gateway:own-words")
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_model_that_nobody_has(format: str) -> None:
+def test_a_model_without_a_provider_is_refused(format: str) -> None:
     """There is no key for any provider, and no simulator either."""
     body = {**first(format), **({"model": "nobody"} if "model" in first(format) else {})}
     with routed("") as gateway:
@@ -250,7 +250,7 @@ def stream_of(model: str, path: str = "/v1/messages") -> bytes:
 
 @promise("gateway:no-delay", "gateway:disconnect")
 @pytest.mark.parametrize("kind", ["openai-chat"])
-def test_each_piece_leaves_as_it_comes_and_who_leaves_is_noticed(upstream: Upstream, kind: str) -> None:
+def test_each_chunk_is_passed_on_at_once_and_a_disconnect_is_noticed(upstream: Upstream, kind: str) -> None:
     text = f'[providers.p]\nkind = "{kind}"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
     with routed(text) as gateway, connected(gateway.url) as sock:
         sock.sendall(stream_of("p/m"))
@@ -270,7 +270,7 @@ def test_each_piece_leaves_as_it_comes_and_who_leaves_is_noticed(upstream: Upstr
 
 
 @promise("gateway:disconnect", "gateway:log")
-def test_who_leaves_with_the_last_event_has_got_it_all(upstream: Upstream) -> None:
+def test_a_client_that_disconnects_after_the_last_event_has_the_whole_answer(upstream: Upstream) -> None:
     """Codex hangs up as soon as it has heard that the response is complete."""
     upstream.last = 1
     text = f'[providers.p]\nkind = "openai-chat"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
@@ -317,7 +317,7 @@ def test_streams_end_before_the_gateway_does(dragoman_simulator: Simulator) -> N
 
 
 @promise("gateway:usage", "gateway:log", "gateway:metrics")
-def test_what_is_counted_and_told(gateway: RunningGateway) -> None:
+def test_metrics_and_the_log_have_tokens_and_times_and_no_bodies(gateway: RunningGateway) -> None:
     send(gateway.url, "/v1/messages", {**first("anthropic-messages")}, DOORS["anthropic-messages"].headers)
     (record,) = gateway.requests(1)
     assert record["tokens"]["input"] > 0
@@ -329,7 +329,7 @@ def test_what_is_counted_and_told(gateway: RunningGateway) -> None:
 
 @promise("gateway:log", "gateway:no-secrets")
 @pytest.mark.parametrize("streamed", [False, True])
-def test_bodies_are_logged_where_somebody_asks_for_them(dragoman_simulator: Simulator, *, streamed: bool) -> None:
+def test_bodies_are_logged_only_if_configured(dragoman_simulator: Simulator, *, streamed: bool) -> None:
     picture = "QUJD" * 500
     parts = [
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}},
@@ -353,7 +353,7 @@ def test_bodies_are_logged_where_somebody_asks_for_them(dragoman_simulator: Simu
 
 
 @promise("gateway:losses")
-def test_losses_are_told_and_a_strict_route_refuses(dragoman_simulator: Simulator) -> None:
+def test_losses_are_reported_and_a_strict_route_refuses_them(dragoman_simulator: Simulator) -> None:
     text = (
         provider("p", dragoman_simulator.url)
         + '[routes.loose]\nto = "p/claude-sonnet-4-6"\n[routes.strict]\nto = "p/claude-sonnet-4-6"\nstrict = true\n'

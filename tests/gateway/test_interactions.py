@@ -58,7 +58,7 @@ def test_an_unknown_previous_interaction_is_not_found(gateway: RunningGateway) -
     assert (got.status, got.json["error"]["status"]) == (404, "NOT_FOUND")
 
 
-def test_the_input_is_told_if_asked_for(gateway: RunningGateway) -> None:
+def test_the_input_is_included_on_request(gateway: RunningGateway) -> None:
     id = create(gateway).json["id"]
     wanted = [{"type": "user_input", "content": [{"type": "text", "text": "My name is Ann."}]}]
     assert get(gateway, id, "?include_input=true").json["input"] == wanted

@@ -164,7 +164,9 @@ def test_a_place_is_free_again_whatever_became_of_its_request(dragoman_sim: Simu
 
 
 @promise("gateway:costs-exact", "gateway:limits")
-def test_who_leaves_with_the_last_word_has_paid(homes: tuple[str, str], dragoman_simulator: Simulator) -> None:
+def test_a_client_that_disconnects_after_the_last_event_is_charged(
+    homes: tuple[str, str], dragoman_simulator: Simulator
+) -> None:
     """SDKs close the connection at the last event, which may be while its cost is being written."""
     address, limits = homes
     create(address, key("one", concurrent=1, budget=100.0), key("free"))

@@ -300,7 +300,7 @@ def test_streams_of_one_connection(dial: Callable[[], Line], model: str, dragoma
     assert sorted(ended) == ["a", "b"]
 
 
-def test_what_is_no_event_is_refused_and_the_connection_stays(dial: Callable[[], Line], model: str) -> None:
+def test_an_invalid_event_is_refused_and_the_connection_stays_open(dial: Callable[[], Line], model: str) -> None:
     line = dial()
     for message in ("nonsense", '{"type": "session.update"}', '{"type":"response.create","background":true}'):
         line.connection.send(message)

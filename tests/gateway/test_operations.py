@@ -45,7 +45,7 @@ DEPLOY = ROOT / "deploy"
 
 
 @promise("gateway:operations")
-def test_health_is_told_in_words_and_the_breaker_is_a_field_of_its_own() -> None:
+def test_health_is_a_sentence_and_the_breaker_has_its_own_field() -> None:
     down = '[providers.openai-chat]\napi_key = "x"\nbase_url = "http://127.0.0.1:9/v1"\nbreaker = { failures = 1 }\n'
     with RunningGateway(configured(down)) as gateway:
         assert send(gateway.url, "/health", method="GET").json == {"status": "healthy", "in_flight": 0, "upstreams": {}}

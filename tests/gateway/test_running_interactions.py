@@ -179,7 +179,7 @@ def test_an_unknown_event_of_a_running_stream_is_refused() -> None:
             first.rest()
 
 
-def test_who_watches_sees_that_the_client_of_a_stream_has_left() -> None:
+def test_a_watcher_sees_that_the_client_of_a_stream_has_left() -> None:
     with held() as (upstream, gateway):
         upstream.say("one ")
         with Reader(gateway.url, PATH, asked(stream=True)) as first:
@@ -229,7 +229,7 @@ def test_a_stream_in_the_background_goes_on_without_its_client() -> None:
 
 
 @pytest.mark.parametrize("deletes", [False, True], ids=["cancel", "delete"])
-def test_who_watches_sees_a_cancelled_interaction_end(*, deletes: bool) -> None:
+def test_a_watcher_sees_a_cancelled_interaction_end(*, deletes: bool) -> None:
     with held() as (upstream, gateway):
         id = send(gateway.url, PATH, asked(background=True)).json["id"]
         upstream.say("one ")

@@ -87,7 +87,7 @@ def test_heads(small: RunningGateway, name: str) -> None:
     assert status_of(small, raw(head, GOOD)) == status
 
 
-def test_a_bare_line_feed_is_no_line_end(small: RunningGateway) -> None:
+def test_a_bare_line_feed_does_not_end_a_line(small: RunningGateway) -> None:
     assert status_of(small, b"POST / HTTP/1.1\nhost: x\r\n\r\n") == 400
 
 
@@ -157,7 +157,7 @@ def test_bodies_packed_by_zstd(small: RunningGateway, monkeypatch: pytest.Monkey
 
 @promise("gateway:bad-input")
 @pytest.mark.parametrize("part", [raw(START).rstrip(), raw(START + b"content-length: 900", b"{")], ids=["head", "body"])
-def test_who_drips_is_not_waited_for(small: RunningGateway, part: bytes) -> None:
+def test_a_client_that_sends_byte_by_byte_is_timed_out(small: RunningGateway, part: bytes) -> None:
     with connected(small.url) as sock:
         sock.sendall(part)
         answer = until_closed(sock)
@@ -279,7 +279,7 @@ def test_it_listens_elsewhere_only_with_keys() -> None:
 
 
 @promise("gateway:no-secrets")
-def test_keys_are_told_to_nobody(dragoman_simulator: Simulator) -> None:
+def test_keys_appear_in_no_answer_and_no_log(dragoman_simulator: Simulator) -> None:
     text = '[server]\nkeys = ["client-secret-key"]\n' + provider(
         "p", dragoman_simulator.url, fault="status=401; message=bad key any-key"
     ).replace('"any-key"', '"upstream-secret-key"').replace("any-key", "upstream-secret-key")

@@ -151,7 +151,7 @@ def test_no_minute_has_more_wherever_it_begins(addresses: Server) -> None:
 
 @promise("gateway:limits", "gateway:limits-exact")
 @each_home
-def test_who_leaves_makes_room(addresses: Server) -> None:
+def test_a_request_that_ends_frees_its_slot(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses, 1 if not addresses.database else 2, WHOLE) as opened:
             one, other = meters_of(opened[0]), meters_of(opened[-1])
@@ -170,7 +170,7 @@ def test_who_leaves_makes_room(addresses: Server) -> None:
 
 @promise("gateway:leases")
 @each_shared
-def test_a_place_that_nobody_keeps_up_is_given_away(addresses: Server) -> None:
+def test_a_slot_whose_lease_is_not_renewed_is_freed(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses, 2, Timing(lease=2.0)) as (dead, alive):
             grant, kept = Grant(name="ada", digest="", concurrent=1), Grant(name="bob", digest="", concurrent=1)
@@ -292,7 +292,7 @@ def test_each_request_is_written_once_and_its_key_pays_once(addresses: Server) -
 
 @promise("gateway:usage")
 @each_store
-def test_what_cannot_be_written_keeps_nobody_else_back(addresses: Server) -> None:
+def test_an_entry_that_cannot_be_written_does_not_block_the_others(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses) as (ledger,):
             await ledger.store.create(Grant(name="ada", digest="d1"))
@@ -511,7 +511,7 @@ def test_what_waits_is_bounded(tmp_path: Path) -> None:
 
 
 @promise("gateway:database-away")
-def test_limits_that_cannot_be_asked_about_let_nobody_in(redis_server: Redis, tmp_path: Path) -> None:
+def test_requests_are_refused_while_limits_cannot_be_checked(redis_server: Redis, tmp_path: Path) -> None:
     address = Server(database=str(tmp_path / "gateway.db"), limits=redis_server.fresh())
 
     async def scenario() -> None:
@@ -532,7 +532,7 @@ def test_limits_that_cannot_be_asked_about_let_nobody_in(redis_server: Redis, tm
         redis_server.start()
 
 
-def test_a_file_that_cannot_be_written_delays_nobody(tmp_path: Path) -> None:
+def test_a_locked_database_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
     """Somebody else writes for long: what is read is read, what is written waits, and the loop goes on."""
     file = tmp_path / "gateway.db"
 
@@ -568,7 +568,7 @@ def test_a_file_that_cannot_be_written_delays_nobody(tmp_path: Path) -> None:
     ],
     ids=["scheme", "folder", "limits", "variable"],
 )
-def test_a_home_that_is_none_is_told_in_one_line(server: Server, words: str) -> None:
+def test_an_invalid_database_address_is_a_one_line_error(server: Server, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         asyncio.run(open_ledger(server, {}))
     assert words in str(caught.value)
@@ -583,7 +583,7 @@ def test_a_home_that_is_none_is_told_in_one_line(server: Server, words: str) -> 
         ("redis", Server(limits="redis://:secret-word@127.0.0.1:port")),
     ],
 )
-def test_a_server_that_is_not_there_is_told_without_its_password(package: str, server: Server) -> None:
+def test_an_unreachable_server_is_reported_without_its_password(package: str, server: Server) -> None:
     pytest.importorskip(package, reason=f"{package} is not installed here", exc_type=ImportError)
     with pytest.raises(ConfigError) as caught:
         asyncio.run(open_ledger(server, {}))

@@ -158,7 +158,7 @@ def pair_of_clients(dragoman_simulator: Simulator, tmp_path: Path) -> Iterator[t
 
 @promise("gateway:responses-state", "gateway:many-gateways")
 @pytest.mark.usefixtures("dragoman_sim")
-def test_what_one_gateway_was_told_the_other_knows(pair_of_clients: tuple[OpenAI, OpenAI]) -> None:
+def test_responses_stored_by_one_gateway_are_found_by_the_other(pair_of_clients: tuple[OpenAI, OpenAI]) -> None:
     one, other = pair_of_clients
     for model in (MODEL, NATIVE):
         first = one.responses.create(model=model, input="My name is Ada.")

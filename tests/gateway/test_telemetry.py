@@ -93,7 +93,7 @@ def test_a_request_and_its_attempt(
 
 
 @promise("gateway:telemetry")
-def test_each_attempt_is_told_and_why_it_failed(dragoman_simulator: Simulator) -> None:
+def test_each_attempt_has_a_span_with_the_reason_of_its_failure(dragoman_simulator: Simulator) -> None:
     url = dragoman_simulator.url
     text = provider("bad", url, fault="status=529") + provider("good", url)
     text += '[routes.smart]\nto = "bad/claude-sonnet-5"\nfallback = ["good/claude-sonnet-5"]\n'
@@ -179,7 +179,7 @@ def test_a_collector_hears_of_it_over_http(dragoman_simulator: Simulator, by: st
 
 
 @promise("gateway:telemetry")
-def test_upstreams_are_told_whose_request_it_is() -> None:
+def test_the_trace_context_is_sent_upstream() -> None:
     class Upstream(BaseHTTPRequestHandler):
         traceparent = ""
 
@@ -213,7 +213,7 @@ def test_upstreams_are_told_whose_request_it_is() -> None:
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
     ],
 )
-def test_when_nobody_is_to_be_told(environment: dict[str, str]) -> None:
+def test_without_an_exporter_nothing_is_traced(environment: dict[str, str]) -> None:
     assert open_tracing(TelemetryTable(), environment, Lines()) is None
 
 
@@ -223,7 +223,7 @@ def test_a_ratio_is_one() -> None:
 
 
 @promise("gateway:telemetry")
-def test_nothing_is_loaded_where_nobody_is_told() -> None:
+def test_without_tracing_opentelemetry_is_not_imported() -> None:
     script = (
         "import sys, dragoman.gateway.serving\n"
         "print([name for name in sys.modules if name.startswith(('opentelemetry', 'zstandard'))])"

@@ -211,7 +211,7 @@ NUMBERED = [b"2\r\n%02d\r\n" % number for number in range(30)]
 
 @pytest.mark.parametrize("full_at", [(), (0, 1, 7, 8)])
 @promise("gateway:no-delay")
-def test_what_comes_is_poured_on_in_order_and_waits_for_who_has_enough(full_at: tuple[int, ...]) -> None:
+def test_chunks_are_passed_on_in_order_and_wait_for_a_full_sink(full_at: tuple[int, ...]) -> None:
     seen: list[bytes] = []
 
     def sink(data: bytes) -> bool:
@@ -231,7 +231,7 @@ def test_a_pause_that_is_too_long_ends_a_stream() -> None:
         asyncio.run(poured(lambda _: False, *NUMBERED[:3], pause=0.6, timeouts=QUICK))
 
 
-def test_a_stream_that_is_cut_is_told_so() -> None:
+def test_a_stream_that_is_cut_off_raises() -> None:
     with pytest.raises(AnswerCut):
         asyncio.run(poured(lambda _: False, *NUMBERED[:3]))
 
@@ -252,7 +252,7 @@ def test_waiting_has_an_end(pieces: tuple[bytes, ...]) -> None:
         asyncio.run(ask(saying(*pieces), timeouts=QUICK))
 
 
-def test_nobody_there_and_nothing_smuggled() -> None:
+def test_a_refused_connection_and_a_header_injection_raise() -> None:
     async def nobody() -> None:
         await UpstreamHttp().send(HttpRequest(url="http://127.0.0.1:1/x"), timeouts=QUICK)
 

@@ -54,7 +54,7 @@ def counted(url: str) -> int:
 
 
 @promise("gateway:workers", "gateway:metrics")
-def test_each_tells_what_all_have_counted(two: list[RunningGateway]) -> None:
+def test_each_worker_reports_the_counts_of_all(two: list[RunningGateway]) -> None:
     for number, worker in enumerate(two, 2):
         for _ in range(number):
             assert send(worker.url, "/v1/chat/completions", chat(MODEL)).status == 200
@@ -119,14 +119,14 @@ def test_the_page_shows_requests_of_all(two: list[RunningGateway], looking: int)
 
 
 @promise("gateway:workers", "gateway:no-secrets")
-def test_what_workers_tell_each_other_nobody_else_hears(two: list[RunningGateway]) -> None:
+def test_messages_between_workers_are_private(two: list[RunningGateway]) -> None:
     for worker in two:
         for path in ("/_/own/feed", "/_/own/snapshot", "/_/own/request"):
             assert send(worker.url, f"{path}?key=&all=1&id=x", headers=BROWSER, method="GET").status == 404
 
 
 @promise("gateway:workers")
-def test_a_page_that_nobody_shows_just_now(two: list[RunningGateway]) -> None:
+def test_a_page_whose_worker_is_gone_is_unavailable(two: list[RunningGateway]) -> None:
     two[0].__exit__()
     got = send(two[1].url, "/", headers=BROWSER, method="GET")
     assert (got.status, got.headers["retry-after"]) == (503, "1")
@@ -215,7 +215,7 @@ def _lists(url: str, model: str, headers: dict[str, str]) -> bool:
 
 
 @promise("gateway:workers")
-def test_workers_do_not_outlive_who_started_them(tmp_path: Path) -> None:
+def test_workers_do_not_outlive_their_parent(tmp_path: Path) -> None:
     with served("--workers", "2", "--quiet", cwd=tmp_path) as (url, process):
         assert send(url, "/health", method="GET").status == 200
         until(lambda: len(children(process.pid)) == 2)

@@ -161,7 +161,7 @@ def test_a_bundled_conversation_follows_the_schema_in_every_format() -> None:
         ("Failure", {"message": "no kind"}),
     ],
 )
-def test_what_is_no_value_breaks_the_schema(name: str, value: Any) -> None:
+def test_an_invalid_value_breaks_the_schema(name: str, value: Any) -> None:
     assert not accepts(rooted(name), value)
 
 

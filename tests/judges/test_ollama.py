@@ -279,7 +279,7 @@ _EVERYWHERE = {("dropped", "$.keep_alive"), ("dropped", "$.messages[2].thinking"
 
 @promise("law:2-nothing-vanishes")
 @pytest.mark.parametrize("target", ["openai-chat", "gemini", "anthropic-messages"])
-def test_what_the_sdk_sends_crosses_but_for_what_is_told(target: str) -> None:
+def test_what_the_sdk_sends_crosses_except_for_reported_losses(target: str) -> None:
     told = losses_elsewhere(conversation().sent, TARGET)[target]
     assert told >= _EVERYWHERE
     settings = {"$.think", "$.format", "$.format.name", "$.options.seed", "$.options.num_predict", "$.tools[0]"}

@@ -603,7 +603,7 @@ def test_values_are_not_schemas() -> None:
         ("allOf", lambda bad: {"allOf": bad if bad != [] else 3}),
     ],
 )
-def test_what_is_no_schema_is_named(keyword: str, holder: Callable[[Any], Schema], bad: Any) -> None:
+def test_values_that_are_not_schemas_are_named(keyword: str, holder: Callable[[Any], Schema], bad: Any) -> None:
     if keyword == "additionalProperties" and bad == []:
         return
     with pytest.raises(SchemaError) as caught:
@@ -613,7 +613,7 @@ def test_what_is_no_schema_is_named(keyword: str, holder: Callable[[Any], Schema
 
 
 @pytest.mark.parametrize("bad", [3, "x", [], None, Decimal(1)])
-def test_a_root_that_is_no_schema(bad: Any) -> None:
+def test_a_root_that_is_not_a_schema(bad: Any) -> None:
     for dialect in ALL[1:]:
         with pytest.raises(SchemaError) as caught:
             adapt_schema(bad, dialect, "$.here")
@@ -949,7 +949,7 @@ def test_keys_keep_their_order(dialect: SchemaDialect) -> None:
     ]
 
 
-def test_objects_that_appear_twice_are_no_recursion() -> None:
+def test_objects_that_appear_twice_are_not_recursion() -> None:
     shared = {"type": "string", "format": "date"}
     adapted, notes = adapt(obj(a=shared, b=shared, c=obj(a=shared)), GEMINI_TYPED)
     assert adapted == obj(a=STRING, b=STRING, c=obj(a=STRING))
@@ -986,7 +986,7 @@ def test_numbers_that_no_double_holds() -> None:
         (b'{"type":"object","a":' + b"[" * 100_000, True),
     ],
 )
-def test_whether_adapting_is_needed_is_told_from_the_bytes(text: bytes, *, needed: bool) -> None:
+def test_whether_adapting_is_needed_follows_from_the_bytes(text: bytes, *, needed: bool) -> None:
     assert needs_adaptation(text, ANTHROPIC_INPUT) is needed
     assert needs_adaptation(text, JSON_SCHEMA) is False
     for dialect in (ANTHROPIC_STRICT, ANTHROPIC_FORMAT, OPENAI_STRICT, GEMINI_TYPED, VERTEX_TYPED):

@@ -118,7 +118,7 @@ def test_a_body_that_is_too_large(guarded: Simulator, api: str) -> None:
 
 @pytest.mark.parametrize("api", DOORS)
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"a":NaN}', b"\xff\xfe", b"[" * 100_000])
-def test_a_body_that_is_no_json_object(dragoman_sim: Simulator, api: str, body: bytes) -> None:
+def test_a_body_that_is_not_a_json_object(dragoman_sim: Simulator, api: str, body: bytes) -> None:
     refused = ask(dragoman_sim, DOORS[api], body)
     assert refused.status == 400
     assert DOORS[api].message_of(refused.json)

@@ -171,7 +171,7 @@ def test_the_next_test_starts_afresh(dragoman_sim: Simulator) -> None:
     assert dragoman_sim.service.prompter.left == 0
 
 
-def test_a_mistaken_turn_is_told_at_once(dragoman_sim: Simulator) -> None:
+def test_an_invalid_turn_is_reported_at_once(dragoman_sim: Simulator) -> None:
     turn: Any = {"calls": [{"nam": "f"}]}
     with pytest.raises(msgspec.ValidationError, match="nam"):
         dragoman_sim.play(turn)
@@ -196,7 +196,7 @@ WORDS: dict[str, Any] = {
 
 
 @EVERY
-def test_an_end_that_nobody_knows(dragoman_sim: Simulator, api: str) -> None:
+def test_an_unknown_finish_reason(dragoman_sim: Simulator, api: str) -> None:
     door = DOORS[api]
     dragoman_sim.play({"text": "So", "finish_word": "tired", "times": 2})
     assert WORDS[api](ask(dragoman_sim, door, door.ask("hi")).json) == "tired"

@@ -384,7 +384,7 @@ def test_each_of_them_written_again_is_strict_and_means_the_same(name: str) -> N
     assert story(dragoman.accumulate(read(body))) == story(dragoman.accumulate(events))
 
 
-def test_usage_is_the_last_total_and_keeps_what_is_not_told_again() -> None:
+def test_usage_is_the_last_total_and_keeps_what_is_not_repeated() -> None:
     early = {"input_tokens": 3, "cache_read_input_tokens": 4, "output_tokens": 1, "cache_creation_input_tokens": 2}
     late = {"output_tokens": 20, "input_tokens": 5, "cache_read_input_tokens": None}
     usage = completed(started(usage=early), wire.text(0, "x"), ended(usage=late)).usage
@@ -430,7 +430,7 @@ def test_a_thought_of_tomorrow_is_gathered_whole() -> None:
 
 
 @promise("report:5")
-def test_blocks_that_interleave_are_told_apart_by_their_index() -> None:
+def test_interleaved_blocks_are_distinguished_by_their_index() -> None:
     pieces = {3: ['{"a"', ":1}"], 0: ['{"b"', ":2}"], 7: ["", "{}"]}
     events = [event for index in pieces for event in call(index, f"c{index}")[:1]]
     for number in (0, 1):
@@ -742,7 +742,7 @@ def ending_of(*events: ir.AnyEvent) -> tuple[Any, Json]:
 
 
 @promise("report:78")
-def test_usage_is_told_at_the_end_by_the_algebra_of_this_api() -> None:
+def test_usage_at_the_end_counts_as_this_api_does() -> None:
     early, late = ir.Usage(50, 1), ir.Usage(100, 20, cached=60, cache_written=10, reasoning=5)
     _, usage = ending_of(ir.UsageUpdate(early), ir.UsageUpdate(late), ir.Finished(ir.Finish("stop")))
     assert usage == {
@@ -773,7 +773,9 @@ REFUSAL: list[ir.AnyEvent] = [ir.PartStart(0, ir.Refusal("")), ir.PartDelta(0, "
         ([], "pause", "pause_turn"),
     ],
 )
-def test_the_stop_reason_tells_what_was_seen(events: list[ir.AnyEvent], reason: ir.FinishReason, word: str) -> None:
+def test_the_stop_reason_follows_from_the_content(
+    events: list[ir.AnyEvent], reason: ir.FinishReason, word: str
+) -> None:
     assert ending_of(*events, ir.Finished(ir.Finish(reason)))[0] == word
 
 
@@ -799,7 +801,7 @@ def test_a_failed_stream_ends_with_an_error_and_closes_nothing(kind: ir.FailureK
 
 
 @promise("report:25", "report:29", "law:6-owed-back")
-def test_a_signature_told_last_comes_back_on_its_part_through_the_sdk() -> None:
+def test_a_signature_sent_last_comes_back_on_its_part_through_the_sdk() -> None:
     parts: list[ir.AnyEvent] = [
         ir.PartStart(0, ir.Text("")),
         ir.PartDelta(0, "Hi"),
@@ -833,7 +835,7 @@ def test_a_signature_of_our_own_stands_before_the_stop_of_its_block() -> None:
     assert not faults(body)
 
 
-def test_arguments_that_are_no_object_cross_in_a_wrapper() -> None:
+def test_arguments_that_are_not_an_object_cross_in_a_wrapper() -> None:
     for text, said in (("[1]", {"unparsed_arguments": "[1]"}), ("null", {}), ("", {}), ("  ", {})):
         call_events: list[ir.AnyEvent] = [ir.PartStart(0, ir.ToolCall("a", "f")), ir.PartDelta(0, text), ir.PartEnd(0)]
         body = written([ir.StreamStart("1", "m"), *call_events, ir.Finished(FINISH)])
@@ -862,7 +864,7 @@ def test_a_custom_tool_takes_its_text_as_one_argument() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_what_this_wire_cannot_say_is_told(part: ir.AnyPart, what: str) -> None:
+def test_what_this_format_cannot_express_is_reported(part: ir.AnyPart, what: str) -> None:
     events: list[ir.AnyEvent] = [ir.StreamStart("1", "m"), ir.PartStart(0, part), ir.PartEnd(0)]
     events += [ir.UsageUpdate(ir.Usage()), ir.Finished(ir.Finish("stop"))]
     assert [loss.what for loss in losses_of(events)] == [what]

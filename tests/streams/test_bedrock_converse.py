@@ -216,7 +216,7 @@ def test_the_answer_may_end_without_metadata() -> None:
     assert (found.text, found.usage) == ("a", None)
 
 
-def test_events_and_deltas_of_tomorrow_are_no_faults() -> None:
+def test_unknown_events_and_deltas_are_not_errors() -> None:
     found = completed(STARTED, ("newEvent", {"x": 1}), delta(0, newDelta={"y": 2}), stop(0), *ended())
     assert found.messages[0].parts == (ir.Opaque("bedrock", "newDelta", {"newDelta": {"y": 2}}),)
 
@@ -346,7 +346,7 @@ def test_a_signature_that_comes_last_follows_its_part() -> None:
     ]
 
 
-def test_arguments_that_are_no_object_come_back_as_they_were() -> None:
+def test_arguments_that_are_not_an_object_come_back_unchanged() -> None:
     call = ir.ToolCall("t", "f", arguments_text='{"a": ')
     (arrived,) = all_calls(dragoman.accumulate(read(written(told(call)))))
     assert (arrived.parsed, arrived.arguments_text) == (False, '{"a": ')

@@ -211,13 +211,13 @@ def test_the_elements_of_any_array(values: list[Any], indent: int | None, ascii_
     assert [json.loads(payload) for payload in payloads] == values
 
 
-def test_an_element_is_told_with_its_last_bracket() -> None:
+def test_an_element_is_emitted_with_its_last_bracket() -> None:
     framing = JsonArray(Limits(), "test")
     assert framing.feed(b'[{"a":1') == []
     assert framing.feed(b"}") == [b'{"a":1}']
 
 
-def test_a_bracket_too_many_is_told_behind_the_elements() -> None:
+def test_a_bracket_too_many_is_reported_after_the_elements() -> None:
     for chunks in every_cut(b"[{}]]"):
         payloads, fault = told(JsonArray, chunks)
         assert payloads == [b"{}"]
@@ -403,7 +403,7 @@ LIMITED = [pytest.param(*row, id=name) for name, row in KINDS.items()]
 
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize(("kind", "small", "large"), LIMITED)
-def test_an_event_beyond_the_limit_is_told_behind_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
+def test_an_event_beyond_the_limit_is_reported_after_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
     data = small + large + small
     for chunks in every_cut(data):
         payloads, fault = told(kind, chunks, Limits(event_bytes=100))
@@ -413,7 +413,7 @@ def test_an_event_beyond_the_limit_is_told_behind_what_came_before(kind: Kind, s
 
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize(("kind", "small", "large"), LIMITED)
-def test_a_stream_beyond_the_limit_is_told_behind_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
+def test_a_stream_beyond_the_limit_is_reported_after_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
     limits = Limits(stream_bytes=len(small) + 1)
     for chunks in every_cut(small + large):
         payloads, fault = told(kind, chunks, limits)

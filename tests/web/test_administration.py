@@ -115,7 +115,7 @@ async def _used(page: Visitor, alice: str, bob: str) -> None:
 
 
 @promise("web:keys")
-def test_whoever_logs_in_with_a_key_does_not_manage_keys(tmp_path: Path) -> None:
+def test_a_user_with_a_key_cannot_manage_keys(tmp_path: Path) -> None:
     async def work(page: Visitor) -> None:
         await page.log_in("a-key")
         _, told = await page.ask("GET", "/keys")

@@ -91,7 +91,7 @@ def with_page(
 
 
 @promise("chat:web")
-def test_a_conversation_is_held_saved_listed_and_told_by_events(tmp_path: Path) -> None:
+def test_a_conversation_is_held_saved_listed_and_sent_as_events(tmp_path: Path) -> None:
     async def work(web: Web) -> None:
         path = await web.new()
         async with web.events(path) as events:
@@ -199,7 +199,7 @@ def test_permissions_are_asked_in_the_page(tmp_path: Path) -> None:
 
 
 @promise("chat:web-resume")
-def test_who_comes_back_in_mid_answer_gets_what_has_come_and_the_rest(tmp_path: Path) -> None:
+def test_a_reader_that_reconnects_gets_what_it_missed_and_the_rest(tmp_path: Path) -> None:
     call = Scripted(text="First.", calls=[("note", {"text": "x"})])
 
     async def work(web: Web) -> None:
@@ -318,7 +318,7 @@ def test_a_server_that_is_killed_in_mid_answer_has_all_that_was_shown_when_it_co
 
 
 @promise("chat:web")
-def test_problems_are_told_in_words(tmp_path: Path) -> None:
+def test_problems_are_reported_in_sentences(tmp_path: Path) -> None:
     async def work(web: Web) -> None:
         path = await web.new()
         small = {"text": "@small " + "long " * 200}
@@ -379,7 +379,7 @@ def test_beyond_this_machine_a_password_is_needed(tmp_path: Path) -> None:
 
 
 @promise("chat:mention")
-def test_the_page_and_the_server_agree_on_who_is_meant() -> None:
+def test_the_page_and_the_server_agree_on_mentions() -> None:
     """The same table is put to the page's own reader (web/tests/chat.test.ts)."""
     table = json.loads((Path(__file__).parents[2] / "web" / "tests" / "mentions.json").read_text(encoding="utf-8"))
     for text, expected in table["cases"]:

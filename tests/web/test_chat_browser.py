@@ -464,7 +464,7 @@ document.dispatchEvent(new Event('visibilitychange'))"""
 
 
 @promise("chat:web-tabs", "chat:web-resume")
-def test_a_tab_that_nobody_sees_lets_go_of_its_stream_and_catches_up(tmp_path: Path, with_browser: Browse) -> None:
+def test_a_hidden_tab_closes_its_stream_and_catches_up(tmp_path: Path, with_browser: Browse) -> None:
     """A browser has six connections for all tabs of a page; streams of forgotten ones would use them up."""
 
     async def work(page: Page, url: str) -> None:

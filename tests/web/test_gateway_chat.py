@@ -74,7 +74,7 @@ NAMES = ["gemini", "chatgpt", "claude", "ollama"]
 
 
 @promise("web:chat", "web:login")
-def test_who_logs_in_with_a_key_asks_with_it_and_has_conversations_of_his_own(tmp_path: Path) -> None:
+def test_a_user_with_a_key_sends_requests_with_it_and_has_separate_conversations(tmp_path: Path) -> None:
     log = Lines()
     config = read_config('[server]\nkeys = ["first", "second"]')
 
@@ -106,7 +106,7 @@ def test_who_logs_in_with_a_key_asks_with_it_and_has_conversations_of_his_own(tm
 
 
 @promise("web:chat", "web:login")
-def test_who_has_the_password_asks_in_the_name_of_the_page(tmp_path: Path) -> None:
+def test_a_user_with_the_password_sends_requests_in_the_name_of_the_page(tmp_path: Path) -> None:
     log = Lines()
     config = read_config('[server]\nkeys = ["first"]')
 
@@ -150,7 +150,7 @@ def test_the_models_are_those_that_the_gateway_reaches(
 
 
 @promise("web:chat")
-def test_where_nobody_is_reached_the_usual_ones_say_what_they_lack() -> None:
+def test_without_a_reachable_provider_the_usual_models_are_listed() -> None:
     assert set(NAMES) <= set(reachable(Router(Config(), {}), {}))
 
 

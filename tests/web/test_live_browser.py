@@ -299,7 +299,7 @@ def test_a_request_that_failed_is_not_said_to_have_lost_nothing(address: str) ->
 
 
 @promise("gateway:page-feed")
-def test_clients_of_every_family_are_told_apart(address: str) -> None:
+def test_clients_of_every_family_are_distinguished(address: str) -> None:
     async def run() -> None:
         async with (
             asyncio.timeout(2 * PATIENCE),

@@ -85,7 +85,7 @@ def test_losses_lead_to_places_in_the_body() -> None:
         ("x" * (LONGEST + 1), "auto", "auto", "LimitExceeded", "", None),
     ],
 )
-def test_mistakes_are_told_by_type_and_place(
+def test_errors_name_their_type_and_position(
     text: str, format: str, kind: Any, type: str, path: str, at: str | None
 ) -> None:
     with pytest.raises(Unclear) as raised:
@@ -112,7 +112,7 @@ def refused(text: str) -> Unclear | None:
 
 
 @promise("gateway:playground")
-def test_the_page_asks_for_it_and_nobody_else_is_asked() -> None:
+def test_the_page_converts_without_calling_a_provider() -> None:
     async def run() -> None:
         async with (
             asyncio.timeout(PATIENCE),

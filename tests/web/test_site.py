@@ -163,7 +163,7 @@ def test_an_open_page_does_not_hold_up_the_end(tmp_path: Path) -> None:
 
 
 @promise("web:front")
-def test_a_mistake_of_ours_is_one_answer_and_told_to_the_operator() -> None:
+def test_an_internal_error_is_one_answer_and_is_logged_for_the_operator() -> None:
     async def broken(_: Exchange, __: Mapping[str, str]) -> None:
         raise ZeroDivisionError("a secret")
 
