@@ -196,7 +196,7 @@ def test_a_providers_own_tool_is_passed_on_mapped_or_reported(target: str, tool:
         assert refusals(encoded, target) == ()
 
 
-# These read neither references nor limits; what says them otherwise is said, and the rest is told.
+# These read neither references nor limits: what can be written otherwise is, and the rest is reported.
 READS_PART_OF_A_SCHEMA = {"ollama-chat"}
 
 

@@ -148,7 +148,7 @@ def test_it_can_be_forced_at_any_time() -> None:
     assert "All in short." in agent.history[0].text  # no tags: the whole answer is the summary
     assert [message.text for message in agent.history[1:]] == ["b", "two"]
     assert len(driver_of(agent).requests) == 3
-    assert run(agent_of([]).compact()) is False  # nothing to sum up: nobody is asked
+    assert run(agent_of([]).compact()) is False  # nothing to sum up, so no model is called
 
 
 @promise("agent:compaction-failure")

@@ -101,7 +101,7 @@ def http_server() -> Iterator[str]:
 
 
 async def _answers(url: str) -> None:
-    """Wait until somebody listens."""
+    """Wait until the port is open."""
     port = int(url.split(":")[2].split("/", maxsplit=1)[0])
     for _ in range(300):
         try:

@@ -24,7 +24,7 @@ __all__ = ["dragoman_sim", "dragoman_simulator"]
 
 
 class Model:
-    """Answers with the number in the question; fails where it is told to."""
+    """Answers with the number in the question; fails where the test says so."""
 
     def __init__(self, failing: frozenset[str] = frozenset()) -> None:
         self.failing = failing

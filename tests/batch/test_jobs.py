@@ -225,7 +225,7 @@ def test_the_same_command_again_submits_nothing_twice(place: Place) -> None:
 
 
 class LosesTheAnswer:
-    """A network on which the answer to a creation is lost after the provider has heard it."""
+    """A network on which the answer to a creation is lost after the provider has received it."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""The conversation service: who is asked, what each sees, and what is stored."""
+"""The conversation service: which models are asked, what each sees, and what is stored."""
 
 import asyncio
 from typing import Any

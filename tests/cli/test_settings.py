@@ -1,4 +1,4 @@
-"""What commands know before they are told: stored keys, one configuration file, a default model; and clear errors."""
+"""What commands know without options: stored keys, one configuration file, a default model; and clear errors."""
 
 import io
 import os

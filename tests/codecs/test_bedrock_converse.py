@@ -125,7 +125,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         given({"image": {"format": "jpeg", "source": {"s3Location": {"uri": "s3://b/a.jpg"}}}}),
         [user(ir.Image("image/jpeg", url="s3://b/a.jpg"))],
     ),
-    "image whose bytes somebody spelled out": (
+    "image whose bytes are written out": (
         given({"image": {"format": "png", "source": {"bytes": {"type": "Buffer", "data": [1]}}}}),
         [
             user(
@@ -153,7 +153,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         said({"toolUse": {"toolUseId": "t", "name": "f", "input": {}, "type": "tool_use"}}),
         by_assistant(ir.ToolCall("t", "f", {}, metadata={FAMILY: {"~raw:type": _raw("tool_use")}})),
     ),
-    "call whose input is no object": (
+    "call whose input is not an object": (
         said({"toolUse": {"toolUseId": "t", "name": "f", "input": "abc"}}),
         by_assistant(ir.ToolCall("t", "f", arguments_text='"abc"', metadata=noted(_input="abc"))),
     ),
@@ -176,7 +176,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         said({"reasoningContent": {"reasoningText": {"text": "hm", "signature": SIGNED}}}),
         by_assistant(ir.Reasoning("hm", ir.Signature("anthropic", SIGNED))),
     ),
-    "reasoning signed by nobody we know": (
+    "reasoning signed by an unknown vendor": (
         said({"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}),
         by_assistant(ir.Reasoning("hm", ir.Signature(FAMILY, "c2ln"))),
     ),

@@ -775,7 +775,7 @@ def test_reasoning_settings_of_others(name: str) -> None:
     chosen, settings, said, severities = THOUGHT[name]
     encoded, losses = encode(asked(model=chosen, reasoning=settings))
     if settings.mode != "off" and name != "model that does not think":
-        # Whoever asks for thinking gets to see it.
+        # A client that asks for thinking gets it.
         said = {**(said or {}), "includeThoughts": True}
     assert encoded.body.get("generationConfig", {}).get("thinkingConfig") == said
     assert [loss.severity for loss in losses] == severities

@@ -216,7 +216,7 @@ def wire_call(name: str, **more: Any) -> dict[str, Any]:
 
 
 def paired(*messages: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(id of the call, name, value) of every result, the ids told as the names and places of their calls."""
+    """(id of the call, name, value) of every result; an id is written as the name and position of its call."""
     request = decoded(asked(*messages))
     calls = [call for message in request.messages for call in message.tool_calls]
     places = {call.id: f"{call.name}{number}" for number, call in enumerate(calls)}
@@ -316,7 +316,7 @@ UNSAID: dict[str, tuple[ir.AnyPart, str, str]] = {
     "sound of another kind": (ir.Audio("audio/flac", "ZkxhQw=="), "dropped", ""),
     "a cache mark": (ir.Text("x", cache=ir.Cache()), "dropped", ".cache"),
     "a citation": (ir.Text("x", (ir.Citation("https://example.org"),)), "dropped", ".citations"),
-    "a block of somebody": (ir.Opaque("anthropic", "x", {"type": "x"}), "dropped", ""),
+    "a block of another vendor": (ir.Opaque("anthropic", "x", {"type": "x"}), "dropped", ""),
 }
 
 
@@ -405,7 +405,7 @@ ODD_SETTINGS: dict[str, dict[str, Any]] = {
     "keys that the server ignores": {"tool_choice": "required", "max_tokens": 5, "response_format": {}},
     "a tool without a type": {"tools": [{"function": {"name": "f"}}]},
     "a tool of another type": {"tools": [{"type": "x", "function": {"name": "f", "strict": True}, "name": "f"}]},
-    "something that is no function": {"tools": [{"type": "web_search", "name": "w"}]},
+    "something that is not a function": {"tools": [{"type": "web_search", "name": "w"}]},
 }
 
 

@@ -106,7 +106,7 @@ def test_a_call_of_a_wrapper_that_the_model_made_up_is_a_call(target: str) -> No
 
 
 def test_reasoning_beside_the_completion_tokens_is_counted_once() -> None:
-    """xAI and Gemini: 10 + 5 + 20 are 35, and nobody may recompute the total as 15."""
+    """xAI and Gemini: 10 + 5 + 20 are 35, and the total may not be recomputed as 15."""
     counts = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 35}
     details = {"completion_tokens_details": {"reasoning_tokens": 20}}
     choice = {"index": 0, "message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}

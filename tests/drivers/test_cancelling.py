@@ -1,4 +1,4 @@
-"""Who stops waiting stops the call: the connection closes at once, and who has stopped already sends nothing."""
+"""Cancelling a task stops its call: the connection closes at once, and a cancelled task sends nothing."""
 
 from __future__ import annotations
 

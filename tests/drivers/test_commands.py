@@ -24,7 +24,7 @@ def get_weather(city: str, unit: Literal["c", "f"] = "c") -> str:
 
     Not shown to anybody.
     """
-    raise RuntimeError("nobody runs it")
+    raise RuntimeError("must not run")
 
 def _helper() -> None: ...
 '''

@@ -106,7 +106,7 @@ ADDRESSES: tuple[tuple[str, dict[str, str], Options, str], ...] = (
 
 
 def sent(model: str, environment: dict[str, str], options: Options, **asked: Any) -> HttpRequest:
-    """The one request, as it leaves; nobody answers it."""
+    """The one request, as it is sent; there is no answer."""
     transport = ReplayTransport([Replayed(status=418, chunks=[b"{}"])])
     stream = asked.pop("stream", False)
     given: Any = {**options, "environment": environment, "transport": transport}

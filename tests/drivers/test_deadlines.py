@@ -65,7 +65,7 @@ def test_a_cancellation_from_outside_is_not_a_timeout() -> None:
             await waiting
 
         async def swallowed_one() -> str:
-            """A cancellation that somebody caught earlier is none of ours."""
+            """An earlier cancellation that was caught is not a timeout of ours."""
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
@@ -93,6 +93,6 @@ def test_without_waits_there_is_no_timer() -> None:
         deadlines = Deadlines(loop)
         await deadlines.wait(asyncio.sleep(0), loop.time() + 60)
         await asyncio.sleep(3 * TICK)
-        assert deadlines._timer is None  # noqa: SLF001 - what nobody sees is the point
+        assert deadlines._timer is None  # noqa: SLF001 - the timer is not visible otherwise
 
     asyncio.run(run())

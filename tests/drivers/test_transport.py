@@ -1,4 +1,4 @@
-"""The network itself: pools, proxies, certificates, redirects, and pages that are no answers."""
+"""The network itself: pools, proxies, certificates, redirects, and pages that are not answers."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_the_environment_names_proxies_too(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def _certificate(folder: Path) -> ssl.SSLContext:
-    """A certificate for 127.0.0.1 that nobody knows, signed by itself."""
+    """A self-signed certificate for 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "dragoman tests")])
     now = dt.datetime.now(dt.UTC)
@@ -245,7 +245,7 @@ def test_a_driver_belongs_to_one_loop(dragoman_sim: Simulator) -> None:
         loop.run_until_complete(driver.close())
     finally:
         loop.close()
-    # Once closed it may start anew elsewhere.
+    # Once closed it may start again elsewhere.
     asyncio.run(_ask(driver))
 
 

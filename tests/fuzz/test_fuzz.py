@@ -479,7 +479,7 @@ _CALLED = {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", 
 _REDACTED = {"reasoningContent": {"redactedContent": "QQ=="}}
 _USED = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}]}
 ODD_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "an error that is no text, with parts": (
+    "an error that is not text, with parts": (
         "gemini",
         {
             "contents": [

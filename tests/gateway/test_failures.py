@@ -1,4 +1,4 @@
-"""What each client is told when something goes wrong, and what is tried before that."""
+"""The error that each client gets when something goes wrong, and what is tried before that."""
 
 import json
 import select
@@ -46,7 +46,7 @@ def routed(text: str) -> Iterator[RunningGateway]:
 @promise("gateway:own-words")
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_model_without_a_provider_is_refused(format: str) -> None:
-    """There is no key for any provider, and no simulator either."""
+    """No provider has a key, and there is no simulator either."""
     body = {**first(format), **({"model": "nobody"} if "model" in first(format) else {})}
     with routed("") as gateway:
         got = send(gateway.url, path_of(format, "nobody", streamed=False), body, DOORS[format].headers)
@@ -98,7 +98,7 @@ def test_a_stream_that_breaks_says_so(dragoman_simulator: Simulator, format: str
     decoder = dragoman.StreamDecoder(format)
     events = [*decoder.feed(got.body), *decoder.close()]
     assert isinstance(events[-1], dragoman.ir.StreamFailed), events[-3:]
-    assert events[-1].failure.kind != "truncated", "the client was told, and did not have to find out by itself"
+    assert events[-1].failure.kind != "truncated", "the client gets an error event, not a silent end"
     assert record["failure"]
 
 
@@ -271,7 +271,7 @@ def test_each_chunk_is_passed_on_at_once_and_a_disconnect_is_noticed(upstream: U
 
 @promise("gateway:disconnect", "gateway:log")
 def test_a_client_that_disconnects_after_the_last_event_has_the_whole_answer(upstream: Upstream) -> None:
-    """Codex hangs up as soon as it has heard that the response is complete."""
+    """Codex disconnects as soon as it has received the event that completes the response."""
     upstream.last = 1
     text = f'[providers.p]\nkind = "openai-chat"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
     with routed(text) as gateway, connected(gateway.url) as sock:

@@ -138,9 +138,9 @@ FINE: dict[str, tuple[bytes, list[int]]] = {
     "pipelined": (GOOD + SMUGGLED + GOOD, [200, 200, 200]),
     "pipelined, the last one broken": (GOOD + GOOD + b"HELLO\r\n\r\n" + SMUGGLED, [200, 200, 400]),
     "pipelined after close": (GOOD.replace(LENGTH, LENGTH + b"connection: close\r\n") + SMUGGLED, [200]),
-    "a host that is no address": (b"GET /health HTTP/1.1\r\nhost: [::1\r\n\r\n", [200]),
-    "an origin that is no address": (b"GET /v1/models HTTP/1.1\r\nhost: x\r\norigin: http://[\r\n\r\n", [403]),
-    "a page's host that is no address": (b"GET /_/api/site HTTP/1.1\r\nhost: [::1\r\n\r\n", [403]),
+    "an invalid host": (b"GET /health HTTP/1.1\r\nhost: [::1\r\n\r\n", [200]),
+    "an invalid origin": (b"GET /v1/models HTTP/1.1\r\nhost: x\r\norigin: http://[\r\n\r\n", [403]),
+    "an invalid host of a page": (b"GET /_/api/site HTTP/1.1\r\nhost: [::1\r\n\r\n", [403]),
     "head": (b"HEAD /v1/models HTTP/1.1\r\nhost: x\r\n\r\n" + SMUGGLED, [200, 200]),
 }
 

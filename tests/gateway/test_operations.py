@@ -63,7 +63,7 @@ def test_a_gateway_whose_database_is_away_is_not_ready(monkeypatch: pytest.Monke
         ready = send(gateway.url, "/ready", method="GET")
         assert (ready.status, ready.json) == (503, {"status": "unhealthy", "problem": "the database does not answer"})
         health = send(gateway.url, "/health", method="GET")
-        assert (health.status, health.json["status"]) == (200, "unhealthy"), "alive, so nobody should restart it"
+        assert (health.status, health.json["status"]) == (200, "unhealthy"), "alive, so it should not be restarted"
 
 
 class _Away:

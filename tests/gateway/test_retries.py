@@ -169,7 +169,7 @@ def test_another_key_of_the_same_provider_is_not_a_fallback() -> None:
             assert (upstream.count, other.count) == (2, 1)
 
 
-# ── answers that are none ──
+# ── malformed answers ──
 
 
 def packed(cut: int) -> Reply:

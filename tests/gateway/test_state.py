@@ -533,7 +533,7 @@ def test_requests_are_refused_while_limits_cannot_be_checked(redis_server: Redis
 
 
 def test_a_locked_database_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
-    """Somebody else writes for long: what is read is read, what is written waits, and the loop goes on."""
+    """Another process holds the write lock: reads work, writes wait, and the event loop is not blocked."""
     file = tmp_path / "gateway.db"
 
     async def scenario() -> None:

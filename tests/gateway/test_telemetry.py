@@ -1,4 +1,4 @@
-"""What OpenTelemetry is told: spans by its conventions for generative AI, and nothing of what people wrote."""
+"""OpenTelemetry spans: by its conventions for generative AI, and without what people wrote."""
 
 import os
 import subprocess
@@ -201,7 +201,7 @@ def test_the_trace_context_is_sent_upstream() -> None:
     assert asking.context is not None
     assert Upstream.traceparent == f"00-{TRACE}-{asking.context.span_id:016x}-01"
     assert told(serving)["error.type"] == "invalid_request"
-    assert serving.status.status_code is StatusCode.UNSET, "the client's mistake is no error of the server"
+    assert serving.status.status_code is StatusCode.UNSET, "the client's mistake is not a server error"
 
 
 @pytest.mark.parametrize(

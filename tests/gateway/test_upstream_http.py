@@ -176,7 +176,7 @@ OPENING = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 async def poured(
     sink: Callable[[bytes], bool], *pieces: bytes, pause: float = 0.001, timeouts: Timeouts = PATIENT
 ) -> int:
-    """How often somebody had to wait for the sink."""
+    """How often the reader had to wait for the sink."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -253,17 +253,17 @@ def test_waiting_has_an_end(pieces: tuple[bytes, ...]) -> None:
 
 
 def test_a_refused_connection_and_a_header_injection_raise() -> None:
-    async def nobody() -> None:
+    async def connect_to_a_closed_port() -> None:
         await UpstreamHttp().send(HttpRequest(url="http://127.0.0.1:1/x"), timeouts=QUICK)
 
     with pytest.raises(ConnectionFailed):
-        asyncio.run(nobody())
+        asyncio.run(connect_to_a_closed_port())
     with pytest.raises(InvalidRequest):
         asyncio.run(ask(saying(b""), header="b\r\nevil: 1"))
 
 
 def test_tls_is_checked(certificate: Path) -> None:
-    """A certificate that nobody vouches for is none."""
+    """A certificate of an unknown authority is refused."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
 

@@ -100,7 +100,7 @@ def test_the_page_shows_requests_of_all(two: list[RunningGateway], looking: int)
     asked = [send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"] for worker in two]
     with connected(two[looking].url) as sock:
         told = events(sock, two[looking].url)
-        assert [one["id"] for one in next(told)] == asked[::-1], "the newest first, whoever served it"
+        assert [one["id"] for one in next(told)] == asked[::-1], "the newest first, whichever worker served it"
         for worker in two:
             new = send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"]
             while not any(one["id"] == new and one["phase"] == "ended" for one in next(told)):
@@ -115,7 +115,7 @@ def test_the_page_shows_requests_of_all(two: list[RunningGateway], looking: int)
         assert running is not None
         capture = running.gateway.capture
         assert capture is not None
-        until(lambda feeds=capture.feeds: not feeds, "nobody noticed who left")  # type: ignore[misc]
+        until(lambda feeds=capture.feeds: not feeds, "the disconnect was not noticed")  # type: ignore[misc]
 
 
 @promise("gateway:workers", "gateway:no-secrets")
@@ -184,7 +184,7 @@ def test_processes_share_limits_and_are_replaced(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert (statuses.count(200), statuses.count(429)) == (10, 20)
-        # Responses that one keeps the others find, and whoever takes its place.
+        # Responses that one worker stores are found by the others and by its replacement.
         free = {"x-api-key": other}
         body = {"model": MODEL, "input": "Hello"}
         kept = [send(url, "/v1/responses", body, free).json["id"] for _ in range(4)]
@@ -194,13 +194,13 @@ def test_processes_share_limits_and_are_replaced(tmp_path: Path) -> None:
         assert len(before) == 3
         os.kill(before[0], signal.SIGKILL)
         os.kill(before[1], signal.SIGTERM)  # also one that ends well is missed
-        until(lambda: len(set(children(process.pid)) - set(before)) == 2, "nobody took their places")
+        until(lambda: len(set(children(process.pid)) - set(before)) == 2, "the workers were not replaced")
         until(lambda: b'"workers":3' in send(url, "/health", method="GET").body)
         assert all(_kept(url, id, free) for id in kept)
         until(lambda: send(url, "/", headers=BROWSER, method="GET").status in {200, 303}, "the page is back")
         file.write_text('[server]\ndatabase = "gateway.db"\n[routes.other]\nto = "anthropic/claude-sonnet-5"\n')
         process.send_signal(signal.SIGHUP)
-        until(lambda: all(_lists(url, "other", headers) for _ in range(10)), "all have read it anew")
+        until(lambda: all(_lists(url, "other", headers) for _ in range(10)), "all have reloaded it")
         process.terminate()
         assert process.wait(25) == 0, "earlier than requests in progress would be cut off"
         assert not any(Path(f"/proc/{pid}").exists() for pid in before)
@@ -222,7 +222,7 @@ def test_workers_do_not_outlive_their_parent(tmp_path: Path) -> None:
         left = children(process.pid)
         process.kill()
         process.wait(PATIENCE)
-        until(lambda: not any(_runs(pid) for pid in left), "they serve on, and nobody would replace them")
+        until(lambda: not any(_runs(pid) for pid in left), "they still serve, without a parent to replace them")
 
 
 def _runs(pid: int) -> bool:

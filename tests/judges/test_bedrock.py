@@ -1,6 +1,6 @@
 """boto judges: its service model validates what we send, its client reads what we answer, frames and checksums too.
 
-It talks to nobody: the answer is put in its hands where it would go to the network.
+It uses no network: the transport returns the prepared answer.
 """
 
 import base64

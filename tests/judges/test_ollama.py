@@ -144,7 +144,7 @@ def test_the_sdk_reads_our_answers(completion: ir.Completion) -> None:
 def test_the_sdk_reads_our_streams(sample: Sample) -> None:
     completion = dragoman.decode_response(sample.body, sample.format)
     if len(completion.messages) != 1:
-        return  # a stream tells one answer
+        return  # a stream holds one answer
     encoder = dragoman.StreamEncoder(TARGET)
     data = encoder.encode(_events(completion)) + encoder.close()
     chunks, failed = _heard(data)

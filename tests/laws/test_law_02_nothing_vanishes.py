@@ -71,7 +71,7 @@ def _rewritten(encoded: bytes, change: Callable[[str, str], str]) -> Any:
 
 
 def silent_marks(value: Value, encoded: dragoman.Encoded) -> list[str]:
-    """Marks that neither arrive nor are told."""
+    """Marks that neither arrive nor are reported."""
     arrived = encoded.json().decode()
     return [
         f"{path}: {leaf!r}"
@@ -93,7 +93,7 @@ _OF_A_FAMILY = re.compile(r"\.metadata\.[a-z-]+\.")
 
 
 def told(path: str, losses: tuple[Loss, ...]) -> bool:
-    # A key that only one vendor understands is told at the object that carried it.
+    # A key that only one vendor understands is reported at the object that carried it.
     plain_path = _OF_A_FAMILY.sub(".", path)
     if plain_path != path:
         plain_path = re.sub(r"^\$\.(tool_choice|reasoning|output)\.", "$.", plain_path)
@@ -174,7 +174,7 @@ def _variants(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def told_at_all(path: str, losses: tuple[Loss, ...]) -> bool:
-    """Told as a whole, or by what was in it."""
+    """Reported as a whole, or by what was in it."""
     return told(path, losses) or any(covers(path, loss.path) for loss in losses)
 
 

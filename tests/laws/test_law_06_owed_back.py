@@ -28,7 +28,7 @@ pytestmark = promise("law:6-owed-back")
 SECRET = "c2VjcmV0LXNpZ25hdHVyZS0"  # base64 of nothing that occurs elsewhere
 THINKING = "aGlkZGVuLXRoaW5raW5nLTI"
 VENDORS = tuple(FORMATS)
-# Chat Completions is spoken by many; the name tells who is behind it, as relays spell it.
+# Chat Completions is spoken by many; the model name shows the vendor, as relays spell it.
 ASKED = dict.fromkeys(FORMATS, "some-model") | {"openai-chat": "openai/gpt-5"}
 TRIPS = tuple((vendor, client) for vendor in VENDORS for client in FORMATS if FAMILY[vendor] != FAMILY[client])
 
@@ -230,7 +230,7 @@ _SLOTS = ("signature", "data", "thoughtSignature", "encrypted_content")
 
 
 def _opened(block: dict[str, Any]) -> dict[str, Any]:
-    """A thought of Converse, whose only key tells its kind, as others spell theirs."""
+    """A thought of Converse, whose only key is its kind, spelled as others spell theirs."""
     if "reasoningContent" not in block:
         return block
     said = block["reasoningContent"]

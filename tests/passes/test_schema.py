@@ -259,7 +259,7 @@ TYPED_CASES: dict[str, tuple[Schema, Schema, list[tuple[str, str, str, bool]]]] 
         {"type": "object", "properties": {"a": STRING}},
         [lossy("$", "type", "rewritten")],
     ),
-    "a type nobody knows": (obj(a={"type": "any"}), obj(a={}), [lossy("$.properties.a", "type")]),
+    "an unknown type": (obj(a={"type": "any"}), obj(a={}), [lossy("$.properties.a", "type")]),
     "boolean schemas": (
         obj(a=True, b=False),
         obj(a={}, b={}),
@@ -749,7 +749,7 @@ STRICT_CASES: dict[str, tuple[SchemaDialect, Schema, Schema, list[tuple[str, str
         strict(a=STRING),
         [lossy("$", "additionalProperties", "rewritten")],
     ),
-    "a map is closed, and that is told": (
+    "a map is closed, which is reported": (
         ANTHROPIC_STRICT,
         strict(m={"type": "object", "additionalProperties": STRING}),
         strict(m={"type": "object", "additionalProperties": False}),
@@ -863,13 +863,13 @@ STRICT_CASES: dict[str, tuple[SchemaDialect, Schema, Schema, list[tuple[str, str
         strict(a={"type": "array", "prefixItems": [STRING, INTEGER], "items": STRING}),
         [exact("$.properties.a", "additionalItems"), exact("$.properties.a", "items")],
     ),
-    "values that are no scalars": (
+    "values that are not scalars": (
         ANTHROPIC_STRICT,
         strict(a={"type": "array", "enum": [[1]]}, b={"type": "object", "additionalProperties": False, "const": {}}),
         strict(a={"type": "array"}, b={"type": "object", "additionalProperties": False}),
         [lossy("$.properties.a", "enum"), lossy("$.properties.b", "const")],
     ),
-    "an answer that is no object": (ANTHROPIC_FORMAT, {"anyOf": [STRING, NULL]}, None, []),
+    "an answer that is not an object": (ANTHROPIC_FORMAT, {"anyOf": [STRING, NULL]}, None, []),
     "null for no properties": (
         ANTHROPIC_STRICT,
         {"type": "object", "properties": None, "additionalProperties": False},

@@ -1,4 +1,4 @@
-"""Law 2 for record formats: what a history does not hold is told, and so is what of a history does not cross."""
+"""Law 2 for record formats: what a history cannot hold is reported, and so is what does not cross from one."""
 
 from typing import Any
 

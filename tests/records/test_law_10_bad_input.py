@@ -1,4 +1,4 @@
-"""Law 10 for record formats: what is no history meets a typed error that names the place."""
+"""Law 10 for record formats: what is not a history is refused with a typed error that names the path."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ NO_HISTORY = [
     pytest.param(b"null", "object", id="null"),
     pytest.param(b"5", "object", id="a number"),
     pytest.param(b"{}", "messages", id="an empty object"),
-    pytest.param(b'{"messages":5}', "array", id="messages that are none"),
+    pytest.param(b'{"messages":5}', "array", id="malformed messages"),
 ]
 
 

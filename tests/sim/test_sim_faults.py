@@ -67,7 +67,7 @@ def test_drips_add_up_to_the_whole(dragoman_sim: Simulator, api: str) -> None:
         assert ask(dragoman_sim, door, door.ask("hi"), stream=streamed, x_sim_fault="drip=0.0001").body == whole.body
 
 
-# How each API tells of trouble once a stream has begun.
+# How each API reports an error once a stream has begun.
 IN_STREAM = {
     "openai-chat": b'data: {"error":',
     "openai-responses": b"event: response.failed",

@@ -178,7 +178,7 @@ def test_an_invalid_turn_is_reported_at_once(dragoman_sim: Simulator) -> None:
     assert json.loads("{}") == {}
 
 
-# How each API tells why it ended; Responses has no word for it but that of an answer left incomplete.
+# How each API names the finish reason; Responses only has the status of an incomplete answer.
 WORDS: dict[str, Any] = {
     "openai-chat": lambda body: body["choices"][0]["finish_reason"],
     "azure-openai": lambda body: body["choices"][0]["finish_reason"],

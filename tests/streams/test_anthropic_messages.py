@@ -61,12 +61,12 @@ def streams(records: Iterator[Record]) -> Iterator[tuple[Record, bytes]]:
 
 
 def plain(part: ir.AnyPart) -> ir.AnyPart:
-    """A call without the text of its arguments, which only a stream tells."""
+    """A call without the text of its arguments, which only a stream has."""
     return structs.replace(part, arguments_text=None) if isinstance(part, ir.ToolCall) and part.parsed else part
 
 
 def plain_metadata(metadata: ir.Metadata | None) -> Any:
-    """Notes by value: of usage that came in two events, the order of keys tells nothing."""
+    """Notes by value: of usage that came in two events, the order of keys does not matter."""
     return {
         family: {key: json.loads(bytes(held)) for key, held in notes.items()}
         for family, notes in (metadata or {}).items()
@@ -282,7 +282,7 @@ def test_what_is_written_is_strict_and_reads_as_the_same_story(events: list[ir.A
 def test_the_history_a_client_keeps_of_a_stream_gives_everything_back(events: list[ir.AnyEvent]) -> None:
     body = written(events)
     content = folded(payloads(body))["content"]
-    # A client that reads numbers as doubles keeps no such history, and none keeps an input that is no object.
+    # A client that reads numbers as doubles keeps no such history, and none keeps an input that is not an object.
     said = json.dumps(content)
     assume(content and "Infinity" not in said and "NaN" not in said)
     assume(all(isinstance(block.get("input", {}), dict) for block in content))
@@ -321,7 +321,7 @@ READINGS: dict[str, list[Json]] = {
     "could have cited": [start(0, type="text", text="", citations=[]), delta(0, "text_delta", text="x"), stop(0)],
     "thinking, then text": [*wire.thinking(0, "hm", "m"), *wire.text(1, "Hi")],
     "thinking that is not shown": wire.thinking(0),
-    "thinking that nobody signed": wire.thinking(0, "hm", signature=None),
+    "thinking without a signature": wire.thinking(0, "hm", signature=None),
     "thinking without the key": [start(0, type="thinking", thinking=""), *wire.thinking(0, "hm", signature=None)[1:]],
     "redacted thinking": [start(0, type="redacted_thinking", data="ZW5j"), stop(0), *wire.text(1, "Hi")],
     "call": call(0, "toolu_1", "", '{"ci', 'ty": "Zürich", "n": 1.0}', caller=DIRECT),
@@ -363,7 +363,7 @@ READINGS: dict[str, list[Json]] = {
     "foreign thinking": wire.thinking(0, "hm", signature=f"{TAG}reasoning:openai:=rs_1:c2ln"),
     "foreign redacted thinking": wire.thinking(0, signature=f"{TAG}redacted:openai:=rs_1:c2ln"),
     "unsigned foreign thinking": wire.thinking(0, "hm", signature=f"{TAG}unsigned:::"),
-    "a tag that is none": [*wire.thinking(0, signature=f"{TAG}other:x"), *wire.text(1, "Hi")],
+    "a malformed tag": [*wire.thinking(0, signature=f"{TAG}other:x"), *wire.text(1, "Hi")],
 }
 
 
@@ -523,7 +523,7 @@ def test_a_stream_cut_at_any_event_is_truncated_and_its_open_calls_are_not_offer
 
 
 def certainly_whole(events: list[Json]) -> set[str]:
-    """Calls that were stopped, and followed by something that tells that the token limit did not stop them."""
+    """Calls that were stopped, and followed by something that shows that the token limit did not stop them."""
     whole = set()
     for place, event in enumerate(events):
         if event["type"] == "content_block_start" and event["content_block"]["type"] == "tool_use":
@@ -547,10 +547,10 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "no type": (OPEN_TEXT + raw(b'{"index":0}'), "expected an event"),
     "bad characters": (OPEN_TEXT + raw(b'{"type":"content_block_start","index":1,"content_block":"\xff"}'), "utf-8"),
     "too deep": (OPEN_TEXT + raw(b'{"type":"message_delta","x":' + b"[" * 99_999), "expected an event"),
-    "message that is none": (sse([{"type": "message_start", "message": 3}]), "expected an event"),
-    "index that is none": (OPEN_TEXT + sse([delta(0, "text_delta", text="x") | {"index": "0"}]), "expected an event"),
-    "text that is none": (OPEN_TEXT + sse([delta(0, "text_delta", text=3)]), "expected an event"),
-    "block that is none": (OPEN_TEXT + sse([start(1, type="tool_use", id=3, name="f")]), "expected `str`"),
+    "malformed message": (sse([{"type": "message_start", "message": 3}]), "expected an event"),
+    "malformed index": (OPEN_TEXT + sse([delta(0, "text_delta", text="x") | {"index": "0"}]), "expected an event"),
+    "malformed text": (OPEN_TEXT + sse([delta(0, "text_delta", text=3)]), "expected an event"),
+    "malformed block": (OPEN_TEXT + sse([start(1, type="tool_use", id=3, name="f")]), "expected `str`"),
     "before the start": (sse(wire.text(0, "x")), "content_block_start of block 0"),
     "after the stop reason": (
         OPEN_TEXT + sse([*ended()[:1], delta(0, "text_delta", text="x")]),

@@ -53,7 +53,7 @@ def streams(records: Iterator[Record]) -> Iterator[tuple[Record, bytes]]:
 
 
 def told(*parts: ir.AnyPart, reason: ir.FinishReason = "stop") -> list[ir.AnyEvent]:
-    """A stream of another family that tells these parts, each at once."""
+    """A stream of another family with these parts, each at once."""
     events: list[ir.AnyEvent] = [ir.StreamStart()]
     for index, part in enumerate(parts):
         events += [ir.PartStart(index, part), ir.PartEnd(index)]
@@ -95,7 +95,7 @@ def _closed(block: Json) -> Json:
 
 
 def plain(part: ir.AnyPart) -> ir.AnyPart:
-    """A call without what only a stream tells: the text of its arguments, and that the answer was cut inside it."""
+    """A call without what only a stream has: the text of its arguments, and that the answer was cut inside it."""
     if isinstance(part, ir.ToolCall) and part.parsed:
         return structs.replace(part, arguments_text=None, incomplete=False)
     return part

@@ -200,7 +200,7 @@ TOLD: dict[str, tuple[list[Json], list[ir.AnyPart]]] = {
         [reasoned("a"), ir.Text("b", signature=GOOGLE)],
     ),
     "empty texts say nothing": ([text(""), text("a"), text("")], [ir.Text("a")]),
-    "signatures that are none": ([text("a", ""), text("b", PLACEHOLDER)], [ir.Text("ab")]),
+    "malformed signatures": ([text("a", ""), text("b", PLACEHOLDER)], [ir.Text("ab")]),
     "empty parts": ([{}, text("a"), {}], [ir.Text("a")]),
     "null for absent": ([{"text": "a", "thought": None, "functionCall": None}, text("b")], [ir.Text("ab")]),
     "snake_case": ([{"text": "a", "thought_signature": G}], [ir.Text("a", signature=GOOGLE)]),
@@ -333,7 +333,7 @@ HELD: dict[str, tuple[list[Json], list[tuple[str, Any]]]] = {
         [("f", {"x": 1}), ("g", {"y": 2})],
     ),
     "two without any": ([call("f"), call("f", {})], [("f", {}), ("f", {})]),
-    "a blank name is no name": ([call("f"), call("", {"x": 1})], [("f", {"x": 1})]),
+    "a blank name is not a name": ([call("f"), call("", {"x": 1})], [("f", {"x": 1})]),
     "an end that says nothing": ([call("f"), call()], [("f", {})]),
 }
 
@@ -345,7 +345,7 @@ def test_a_call_without_arguments_waits_for_them(wire: list[Json], expected: lis
     assert calls(chunk(*wire, finish="STOP")) == expected
     events = read(sse([*(chunk(part) for part in wire), STOP]))
     ends = [event.index for event in events if isinstance(event, ir.PartEnd)]
-    assert len(ends) == len(set(ends)), "each is told once"
+    assert len(ends) == len(set(ends)), "each is emitted once"
 
 
 @promise("law:7-no-guessing", "report:17")

@@ -96,7 +96,7 @@ def decoded(data: bytes) -> list[AnyEvent]:
 
 
 def one_by_one(events: list[bytes]) -> list[AnyEvent]:
-    """As most servers send them: what is like something before is read the short way."""
+    """As most servers send them: events like an earlier one take the fast path."""
     decoder = dragoman.StreamDecoder(FORMAT)
     told = [found for chunk in events if chunk for found in decoder.feed(chunk + b"\n\n")]
     return [*told, *decoder.close()]

@@ -57,7 +57,7 @@ def resealed(data: bytes) -> bytes:
 
 KNOWN = text("two")
 ODD_FRAMES = {
-    "padding that is none": text("x", 'a","q":"b'),
+    "malformed padding": text("x", 'a","q":"b'),
     "padding of another alphabet": text("x", "zyx"),
     "no padding": text("x", None),
     "the seam within the text": text('"},"p":"abc"}'),

@@ -33,7 +33,7 @@ def chromium() -> str | None:
 
 
 class BrowserError(Exception):
-    """The browser did not do what it was told."""
+    """The browser refused a command."""
 
 
 class Page:
@@ -153,7 +153,7 @@ async def picture(page: Page, name: str, *, dark: bool = False) -> None:
 
 @contextmanager
 def browser() -> Iterator[str]:
-    """A running browser, by the address it is spoken to at. Tests are skipped where there is none."""
+    """A running browser: the address of its debugging protocol. Tests are skipped without Chromium."""
     program = chromium()
     if program is None:
         pytest.skip(
@@ -192,7 +192,7 @@ async def tab(address: str) -> AsyncIterator[Page]:
 
 async def new_page(socket: aiohttp.ClientWebSocketResponse) -> Page:
     root = Page(socket, "")
-    root._session = None  # type: ignore[assignment]  # noqa: SLF001 - the browser itself is no session
+    root._session = None  # type: ignore[assignment]  # noqa: SLF001 - the browser itself has no session
 
     async def ask(method: str, **given: Any) -> Any:
         number = 900_000 + next(root._numbers)  # noqa: SLF001

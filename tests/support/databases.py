@@ -53,8 +53,8 @@ def _binaries() -> Path | None:
     return next((folder for folder in folders if (folder / "initdb").exists()), Path(found).parent if found else None)
 
 
-def _somebody() -> str | None:
-    """PostgreSQL refuses to be run by root."""
+def _unprivileged_user() -> str | None:
+    """The user that PostgreSQL runs as where the tests run as root, which it refuses."""
     if os.getuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -67,7 +67,7 @@ class Postgres:
     def __init__(self, binaries: Path, folder: Path) -> None:
         self._binaries = binaries
         self._data = folder / "data"
-        self._user = _somebody()
+        self._user = _unprivileged_user()
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
@@ -110,7 +110,7 @@ class Postgres:
         return told.returncode == 0
 
     def fresh(self) -> str:
-        """The address of a database that nobody has used."""
+        """The address of a fresh database."""
         self._databases += 1
         name = f"fresh_{self._databases}"
         told = ["-q", "-d", self.url, "-c", f"CREATE DATABASE {name}"]
@@ -118,7 +118,7 @@ class Postgres:
         return self.url.removesuffix("postgres") + name
 
     def stop(self) -> None:
-        """At once: whoever is connected is cut off."""
+        """Stop at once, cutting off all connections."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)  # an immediate shutdown
             self._process.wait(PATIENCE)
@@ -175,7 +175,7 @@ class Redis:
         until(lambda: _answers(self._port), "Redis does not start")
 
     def fresh(self) -> str:
-        """The address of a database that nobody has used."""
+        """The address of a fresh database."""
         self._databases += 1
         return f"{self.url}/{self._databases}"
 

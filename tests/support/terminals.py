@@ -1,4 +1,4 @@
-"""A program in a real pseudo-terminal: keys go in, and a terminal emulator tells what a person would see."""
+"""A program in a real pseudo-terminal: keys go in, and a terminal emulator renders what a user would see."""
 
 import fcntl
 import os
@@ -96,7 +96,7 @@ class Program:
         assert ready, f"nothing came any more, waiting for {what!r}:\n" + "\n".join(self.lines)
         try:
             data = os.read(self._descriptor, 65536)
-        except OSError:  # how Linux tells that the other side is closed
+        except OSError:  # Linux reports the closed other side like this
             return False
         self.written += data.decode("utf-8", "replace")
         self._stream.feed(data)

@@ -94,7 +94,7 @@ def test_keys_are_managed_by_the_administrator_alone_and_each_sees_its_own_usage
         assert (await page.ask("POST", "/keys/bob/revoke"))[0] == 404
         await page.ask("POST", "/logout")
         await page.log_in(replaced)
-        # With the password set, a key does not open the page; nobody but the administrator manages keys.
+        # With the password set, a key does not open the page; only the administrator manages keys.
         assert (await page.ask("GET", "/keys"))[0] == 401
 
     visit(tmp_path, work, database(tmp_path), DRAGOMAN_PAGE_PASSWORD="secret")

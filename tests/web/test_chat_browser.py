@@ -353,7 +353,7 @@ def test_pictures_and_files_are_dropped_anywhere_and_reach_the_model(tmp_path: P
 
 @promise("chat:web-drop")
 def test_a_file_is_really_dragged_into_the_page(tmp_path: Path, with_browser: Browse) -> None:
-    """By the mouse's own events: the browser would leave the page for a file that nobody takes."""
+    """By the mouse's own events: the browser would leave the page for a file that is not handled."""
     file = tmp_path / "dragged.txt"
     file.write_text("Dragged.", encoding="utf-8")
 

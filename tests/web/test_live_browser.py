@@ -31,7 +31,7 @@ HARMFUL = "<img src=x onerror='window.harmed=1'><script>window.harmed=1</script>
 
 
 class Stage:
-    """A page of the gateway in a tab, and somebody who asks the gateway."""
+    """A page of the gateway in a tab, and a client of the gateway."""
 
     def __init__(self, page: Page, url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
         self.page = page

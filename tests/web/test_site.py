@@ -1,4 +1,4 @@
-"""The page before a gateway: who is shown what."""
+"""The page in front of a gateway: what each visitor sees."""
 
 import asyncio
 import time
