@@ -379,7 +379,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("no-config", "`provider/model` needs no configuration; without any keys the simulators answer."),
     (
         "names",
-        "A model without a provider goes to the vendor that its name shows, in the client's own format where there is one.",
+        "A model without a provider goes to the vendor that its name shows, in the client's own format if possible.",
     ),
     ("routes", "Routes have aliases, patterns, weights, fallbacks and settings of their own."),
     ("config-errors", "A mistake in the configuration is reported with file, line and column."),
