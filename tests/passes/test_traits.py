@@ -147,7 +147,7 @@ def test_private_settings() -> None:
         assert survey(request)[0] == traits.PRIVATE_SETTING
 
 
-def test_traits_are_no_part_of_the_request() -> None:
+def test_traits_are_not_part_of_the_request() -> None:
     request = ir.Request("m", (TEXT,))
     notes = traits.TraitNotes()
     notes.bits = traits.BLANK_TEXT
