@@ -39,6 +39,8 @@ class _Bounded:
     """
 
     _limits: Limits
+    _room: int
+    """So many bytes of a stream are within both limits, however they are cut."""
     _source: str
     clean: bool = True
     _total: int = 0
@@ -48,6 +50,7 @@ class _Bounded:
 
     def __init__(self, limits: Limits, source: str) -> None:
         self._limits = limits
+        self._room = min(limits.event_bytes, limits.stream_bytes)
         self._source = source
         self._pieces = []
 
@@ -149,14 +152,15 @@ class ServerSentEvents(_Bounded):
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One event of one `data:` line, perhaps with its name before it, and its blank line; or several of them."""
-        limits, total = self._limits, self._total + len(chunk)
-        if not self.clean or total > limits.event_bytes or total > limits.stream_bytes:
+        total = self._total + len(chunk)
+        if not self.clean or total > self._room:
             return super().feed(chunk)
-        name, _, rest = chunk.partition(b"data: ")
-        payload = rest.removesuffix(b"\n\n")
-        if payload is rest:
-            payload = rest.removesuffix(b"\r\n\r\n")
-        if payload is rest or name not in _names or LF in payload or CR in payload or not payload or payload.isspace():
+        start = chunk.find(b"data: ")
+        end = chunk.find(LF, start)
+        payload = chunk[start + 6 : end]
+        if chunk[end:] != b"\n\n":
+            payload = payload[:-1] if chunk[end - 1 :] == b"\r\n\r\n" else b""
+        if not payload or CR in payload or chunk[:start] not in _names or payload.isspace():
             return self._several(chunk) or super().feed(chunk)
         self._total = total
         self._first = False
@@ -239,9 +243,9 @@ class Lines(_Bounded):
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One line, or several, each of them whole."""
-        limits, total = self._limits, self._total + len(chunk)
+        total = self._total + len(chunk)
         lines = chunk.split(b"\n")
-        if lines.pop() or not lines or not self.clean or total > limits.event_bytes or total > limits.stream_bytes:
+        if lines.pop() or not lines or not self.clean or total > self._room:
             return super().feed(chunk)
         for line in lines:
             if line[:1] != b"{":
@@ -379,13 +383,32 @@ class SniffedJson(ServerSentEvents):
 
 
 _PRELUDE = struct.Struct(">III")
-_CRC = struct.Struct(">I")
 _PRELUDE_BYTES = 12
 _CRC_BYTES = 4
 _MOST_HEADS = 64
 _LONGEST_HEAD = 512
 _heads: dict[bytes, bytes] = {}
 """Headers of a frame -> what they put before its payload. Each type of event has always the same."""
+
+
+_MOST_STARTS = 1024
+_starts: dict[bytes, int] = {}
+"""Preludes that fit their CRC -> where the payload of such a frame starts. Lengths of small frames repeat."""
+_LENGTH = struct.Struct(">I").unpack_from
+
+
+def _payload_start(chunk: bytes) -> int:
+    """Where the payload of a frame starts; 0 if no sound prelude is there."""
+    if len(chunk) < _PRELUDE_BYTES:
+        return 0
+    _, header_bytes, crc = _PRELUDE.unpack_from(chunk)
+    if zlib.crc32(chunk[: _PRELUDE_BYTES - _CRC_BYTES]) != crc:
+        return 0
+    if len(_starts) >= _MOST_STARTS:
+        _starts.clear()
+    start: int = _PRELUDE_BYTES + header_bytes
+    _starts[chunk[:_PRELUDE_BYTES]] = start
+    return start
 
 
 class AwsEventStream(_Bounded):
@@ -398,27 +421,20 @@ class AwsEventStream(_Bounded):
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One frame with headers that are known already."""
-        size, limits = len(chunk), self._limits
-        total = self._total + size
-        if (
-            not self.clean
-            or size <= _PRELUDE_BYTES + _CRC_BYTES
-            or total > limits.event_bytes
-            or total > limits.stream_bytes
-        ):
-            return super().feed(chunk)
-        length, header_bytes, crc = _PRELUDE.unpack_from(chunk)
-        start = _PRELUDE_BYTES + header_bytes
-        head = _heads.get(chunk[_PRELUDE_BYTES:start])
+        total = self._total + len(chunk)
+        start = _starts.get(chunk[:12]) or _payload_start(chunk)
+        head = _heads.get(chunk[12:start])
         if (
             head is None
-            or not length == size > start + _CRC_BYTES
-            or zlib.crc32(chunk[: _PRELUDE_BYTES - _CRC_BYTES]) != crc
-            or zlib.crc32(chunk[:-_CRC_BYTES]) != _CRC.unpack_from(chunk, size - _CRC_BYTES)[0]
+            or not self.clean
+            or total > self._room
+            or start + 4 >= len(chunk)
+            or _LENGTH(chunk)[0] != len(chunk)
+            or zlib.crc32(chunk[:-4]).to_bytes(4, "big") != chunk[-4:]
         ):
             return super().feed(chunk)
         self._total = total
-        return [head + chunk[start:-_CRC_BYTES] + b"}"]
+        return [head + chunk[start:-4] + b"}"]
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
