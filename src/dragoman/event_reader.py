@@ -25,7 +25,7 @@ Change = Callable[[list[AnyEvent]], list[AnyEvent]]
 class EventReader:
     """Bytes of one stream in, events out. A fault is told as a last `StreamFailed`, after the ends of open parts."""
 
-    failed: bool = False
+    failed: bool
     decoder: Any
     framing: Any
     _source: str
@@ -40,6 +40,7 @@ class EventReader:
     def __init__(
         self, source: str, decoder: Any, framing: Any, restore: Change | None, account: Accumulator | None
     ) -> None:
+        self.failed = False
         self._source = source
         self.decoder = decoder
         self.framing = framing
@@ -54,22 +55,25 @@ class EventReader:
         events: list[AnyEvent] = []
         if self.failed:
             return events
+        # Called by local names, here and in `streams.py`: Python 3.11 looks an attribute up twice as fast as a method
+        # that turns out to be an attribute.
+        frame, decode = self._frame, self._decode
         try:
-            for payload in self._frame(data):
+            for payload in frame(data):
                 if not payload.isascii():
                     check_text(payload, self._source)  # pieces that are carried unparsed are text too
-                told = self._decode(payload)
-                if not told:
-                    continue
-                # The account hears it at once: the next payload may look back at what this one said.
-                if self._is_plain and len(told) == 1 and type(told[0]) is PartDelta and told[0].citation is None:
-                    self._texts[told[0].index].append(told[0].text)
-                else:
-                    told = self.publish(told)
-                if events:
-                    events += told
-                else:
-                    events = told
+                told = decode(payload)
+                if told:
+                    # The account hears it at once: the next payload may look back at what this one said.
+                    event = told[0]
+                    if type(event) is PartDelta and self._is_plain and len(told) == 1 and event.citation is None:
+                        self._texts[event.index].append(event.text)
+                    else:
+                        told = self.publish(told)
+                    if events:
+                        events += told
+                    else:
+                        events = told
         except _BROKEN as error:
             return events + self._break_off(error)
         return events

@@ -174,7 +174,8 @@ class StreamEncoder:
         self.fragment = None
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
-        return self.write(self._report(events if type(events) is list else list(events)))
+        report, write = self._report, self.write
+        return write(report(events if type(events) is list else list(events)))
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -221,14 +222,18 @@ class StreamTranslator:
             self._encode = encoder.encode if opening is None else self._encode_opening
 
     def feed(self, data: bytes) -> bytes:
-        events = self._read(data)
-        if self._encode is None:
+        read, encode = self._read, self._encode
+        events = read(data)
+        if encode is None:
             return data
-        if len(events) == 1 and self._fragment is not None:
-            event = events[0]
-            if type(event) is PartDelta and event.citation is None:
-                return self._fragment(event.index, event.text)  # most events are text, which needs no report
-        return self._encode(events) if events else b""
+        if not events:
+            return b""
+        event = events[0]
+        if type(event) is PartDelta and len(events) == 1 and event.citation is None:
+            fragment = self._fragment
+            if fragment is not None:
+                return fragment(event.index, event.text)  # most events are text, which needs no report
+        return encode(events)
 
     def close(self) -> bytes:
         events = self._reader.close()

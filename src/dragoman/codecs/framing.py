@@ -42,8 +42,8 @@ class _Bounded:
     _room: int
     """So many bytes of a stream are within both limits, however they are cut."""
     _source: str
-    clean: bool = True
-    _total: int = 0
+    clean: bool
+    _total: int
     _pieces: list[bytes]
     _held: int = 0
     _fault: DecodeError | None = None
@@ -53,6 +53,8 @@ class _Bounded:
         self._room = min(limits.event_bytes, limits.stream_bytes)
         self._source = source
         self._pieces = []
+        self._total = 0
+        self.clean = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The payloads that end in this chunk.
@@ -155,12 +157,11 @@ class ServerSentEvents(_Bounded):
         total = self._total + len(chunk)
         if not self.clean or total > self._room:
             return super().feed(chunk)
-        start = chunk.find(b"data: ")
-        end = chunk.find(LF, start)
-        payload = chunk[start + 6 : end]
-        if chunk[end:] != b"\n\n":
-            payload = payload[:-1] if chunk[end - 1 :] == b"\r\n\r\n" else b""
-        if not payload or CR in payload or chunk[:start] not in _names or payload.isspace():
+        name, _, rest = chunk.partition(b"data: ")
+        payload = rest.removesuffix(b"\n\n")
+        if payload is rest:
+            payload = rest.removesuffix(b"\r\n\r\n")
+        if payload is rest or name not in _names or LF in payload or CR in payload or not payload or payload.isspace():
             return self._several(chunk) or super().feed(chunk)
         self._total = total
         self._first = False
@@ -291,12 +292,15 @@ class JsonArray(_Bounded):
     An element is complete as soon as its last bracket is there. Objects outside of any array are elements too.
     """
 
-    clean: bool = False  # a comma or a bracket belongs to what came before
     _level: int = 0  # of the elements: 1 inside the array, 0 outside of one
     _depth: int = 0
     _in_string: bool = False
     _escaped: bool = False
     _first: bool = True
+
+    def __init__(self, limits: Limits, source: str) -> None:
+        super().__init__(limits, source)
+        self.clean = False  # a comma or a bracket belongs to what came before
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         start = 0
@@ -386,29 +390,19 @@ _PRELUDE = struct.Struct(">III")
 _PRELUDE_BYTES = 12
 _CRC_BYTES = 4
 _MOST_HEADS = 64
-_LONGEST_HEAD = 512
+_LONGEST_HEAD = 255
 _heads: dict[bytes, bytes] = {}
 """Headers of a frame -> what they put before its payload. Each type of event has always the same."""
 
 
-_MOST_STARTS = 1024
-_starts: dict[bytes, int] = {}
-"""Preludes that fit their CRC -> where the payload of such a frame starts. Lengths of small frames repeat."""
-_LENGTH = struct.Struct(">I").unpack_from
+_HEADERS_LENGTH = 7
+"""Where the last byte of the headers' length stands. Headers of events are shorter than 256 bytes."""
+_MOST_BEGINNINGS = 1024
+_UNKNOWN = (0, b"", 0)
+_beginnings: dict[bytes, tuple[int, bytes, int]] = {}
+"""Prelude and headers of a sound frame -> its length, what they put before its payload, and their CRC.
 
-
-def _payload_start(chunk: bytes) -> int:
-    """Where the payload of a frame starts; 0 if no sound prelude is there."""
-    if len(chunk) < _PRELUDE_BYTES:
-        return 0
-    _, header_bytes, crc = _PRELUDE.unpack_from(chunk)
-    if zlib.crc32(chunk[: _PRELUDE_BYTES - _CRC_BYTES]) != crc:
-        return 0
-    if len(_starts) >= _MOST_STARTS:
-        _starts.clear()
-    start: int = _PRELUDE_BYTES + header_bytes
-    _starts[chunk[:_PRELUDE_BYTES]] = start
-    return start
+The same for all frames of a type and a length."""
 
 
 class AwsEventStream(_Bounded):
@@ -421,20 +415,17 @@ class AwsEventStream(_Bounded):
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One frame with headers that are known already."""
-        total = self._total + len(chunk)
-        start = _starts.get(chunk[:12]) or _payload_start(chunk)
-        head = _heads.get(chunk[12:start])
-        if (
-            head is None
-            or not self.clean
-            or total > self._room
-            or start + 4 >= len(chunk)
-            or _LENGTH(chunk)[0] != len(chunk)
-            or zlib.crc32(chunk[:-4]).to_bytes(4, "big") != chunk[-4:]
-        ):
+        size = len(chunk)
+        total = self._total + size
+        if size <= _PRELUDE_BYTES + _CRC_BYTES or not self.clean or total > self._room:
+            return super().feed(chunk)
+        start = _PRELUDE_BYTES + chunk[_HEADERS_LENGTH]
+        length, head, checked = _beginnings.get(chunk[:start], _UNKNOWN)
+        payload = chunk[start:-_CRC_BYTES]
+        if length != size or zlib.crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
             return super().feed(chunk)
         self._total = total
-        return [head + chunk[start:-4] + b"}"]
+        return [head + payload + b"}"]
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
@@ -470,6 +461,10 @@ class AwsEventStream(_Bounded):
         start = _PRELUDE_BYTES + header_bytes
         told, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
         head = _heads.get(told)
+        if head is not None and payload and header_bytes <= _LONGEST_HEAD:
+            if len(_beginnings) >= _MOST_BEGINNINGS:
+                _beginnings.clear()
+            _beginnings[frame[:start]] = (len(frame), head, zlib.crc32(frame[:start]))
         if head is None:
             try:
                 headers = read_aws_headers(told)
