@@ -75,7 +75,7 @@ def test_search_results_within_tool_results(target: str) -> None:
 
 
 @pytest.mark.parametrize("block", [{**OF_MESSAGES, "content": 5}, {**OF_MESSAGES, "source": None}])
-def test_a_search_result_that_is_none_is_kept_whole_and_lost_elsewhere(block: dict[str, Any]) -> None:
+def test_a_malformed_search_result_is_kept_whole_and_lost_elsewhere(block: dict[str, Any]) -> None:
     body = {**MESSAGES, "messages": [{"role": "user", "content": [block, {"type": "text", "text": "Why?"}]}]}
     assert sent(body, "anthropic-messages", "anthropic-messages").body["messages"] == body["messages"]
     assert "dropped" in {loss.severity for loss in sent(body, "anthropic-messages", "gemini").losses}
@@ -200,7 +200,7 @@ def test_the_type_of_a_medium_is_inferred_from_its_address(part: ir.AnyPart, med
 
 
 @pytest.mark.parametrize("address", ["https://example.org/a", "https://example.png", "https://example.org/a.xyz"])
-def test_a_type_that_no_address_tells_is_reported(address: str) -> None:
+def test_a_media_type_that_the_url_does_not_show_is_reported(address: str) -> None:
     encoded = with_part(ir.Image(url=address), "vertex")
     assert encoded.body["contents"][0]["parts"][0] == {"fileData": {"fileUri": address}}
     assert [(loss.path, loss.severity) for loss in encoded.losses] == [("$.messages[0].parts[0].url", "degraded")]

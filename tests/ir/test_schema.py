@@ -110,7 +110,7 @@ def test_the_schema_names_the_version() -> None:
 
 
 def test_the_values_below_use_every_definition() -> None:
-    """What is not tried here could be wrong in the schema and nobody would know."""
+    """What is not tried here could be wrong in the schema unnoticed."""
     kinds = {type(value).__name__ for value in VALUES}
     kinds |= {type(part).__name__ for part in PARTS}
     kinds |= {type(tool).__name__ for tool in REQUEST.tools}
@@ -162,7 +162,7 @@ def test_a_bundled_conversation_follows_the_schema_in_every_format() -> None:
         ("Failure", {"message": "no kind"}),
     ],
 )
-def test_what_is_no_value_breaks_the_schema(name: str, value: Any) -> None:
+def test_an_invalid_value_breaks_the_schema(name: str, value: Any) -> None:
     assert not accepts(rooted(name), value)
 
 

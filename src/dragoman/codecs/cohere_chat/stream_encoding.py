@@ -81,12 +81,16 @@ class EventEncoder:
         for event in events:
             if type(event) is PartDelta:
                 if event.citation is None:
-                    out.append(self._fragment(self._parts[event.index], event.text))
+                    out.append(self.fragment(event.index, event.text))
                 else:
                     out += self._citation(self._parts[event.index], event.citation)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        return self._fragment(self._parts[index], text)
 
     def close(self) -> bytes:
         return b""

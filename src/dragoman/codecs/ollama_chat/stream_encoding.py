@@ -82,12 +82,28 @@ class EventEncoder:
             if type(event) is LogprobsDelta:
                 self._add_logprobs(event, self._queue or out)
                 continue
-            lines = [self._delta(event)] if type(event) is PartDelta else _HANDLERS[type(event)](self, event)
+            if type(event) is PartDelta:
+                if event.citation is None:
+                    out.append(self.fragment(event.index, event.text))
+                else:
+                    part = self._parts[event.index].part
+                    self._log.drop(part, "citations", "citation", "this API has no citations")
+                    (self._queue or out).append(b"")
+                continue
+            lines = _HANDLERS[type(event)](self, event)
             if self._queue and type(event) not in _ENDS:
                 self._queue += lines
             else:
                 out += lines
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        line = self._fragment(self._parts[index], text)
+        if self._queue:
+            self._queue.append(line)
+            return b""
+        return line
 
     def close(self) -> bytes:
         return b""
@@ -129,13 +145,6 @@ class EventEncoder:
         """Documents that are text; whatever else an answer cannot hold is told."""
         held = gather([part], self._log, media=False, to_client=True)
         return [self._line(b'"content":' + encode_json(text)) for text in held.texts]
-
-    def _delta(self, event: PartDelta) -> bytes:
-        outgoing = self._parts[event.index]
-        if event.citation is not None:
-            self._log.drop(outgoing.part, "citations", "citation", "this API has no citations")
-            return b""
-        return self._fragment(outgoing, event.text)
 
     def _fragment(self, outgoing: _Outgoing, text: str) -> bytes:
         if not outgoing.head:

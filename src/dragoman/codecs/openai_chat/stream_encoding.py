@@ -76,12 +76,7 @@ class EventEncoder:
         for event in events:
             if type(event) is PartDelta:
                 if event.citation is None:
-                    part, text = self._parts[event.index], event.text
-                    part.length += len(text)
-                    if part.pieces is not None:
-                        part.pieces.append(text)
-                    if part.head:
-                        out.append(part.head + encode_json(text) + part.tail)
+                    out.append(self.fragment(event.index, event.text))
                 else:
                     out += self._citation(event.citation)
             elif type(event) is LogprobsDelta:
@@ -89,6 +84,14 @@ class EventEncoder:
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        part = self._parts[index]
+        part.length += len(text)
+        if part.pieces is not None:
+            part.pieces.append(text)
+        return part.head + encode_json(text) + part.tail if part.head else b""
 
     def close(self) -> bytes:
         return b""
@@ -176,7 +179,7 @@ class EventEncoder:
         chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
         if call.parsed or call.arguments_text:
             said = (call.arguments_text or "") if call.custom else arguments_as_text(call)
-            chunks.append(self.encode([PartDelta(index, said)]))
+            chunks.append(self.fragment(index, said))
         return chunks
 
     def _open_sound(self, index: int, part: Audio) -> list[bytes]:
