@@ -15,6 +15,7 @@ from dragoman.codecs.failures import failed_answer, refusal_told, words_of_refus
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_settings import ANSWERED_BY_ANTHROPIC
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -159,9 +160,11 @@ def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
         metadata=metadata,
         searches=None if wire.server_tool_use is None else wire.server_tool_use.web_search_requests,
         details=None if wire.cache_creation is wire.server_tool_use is None else _usage_details(wire),
+        service_tier=_TIERS.get(wire.service_tier) if type(wire.service_tier) is str else None,
     )
 
 
+_TIERS = {word: tier for tier, word in ANSWERED_BY_ANTHROPIC.items()}
 _COUNTS = (("cache_written_1h", "cache_creation", "ephemeral_1h_input_tokens"),)
 
 
@@ -205,6 +208,7 @@ def encode_usage(usage: Usage) -> WireValue:
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
         HostedCounts(usage.searches, fetches) if usage.searches or fetches else None,
         **({} if usage.details is None else _encode_details(usage)),
+        service_tier=None if usage.service_tier is None else ANSWERED_BY_ANTHROPIC.get(usage.service_tier),
     )
 
 

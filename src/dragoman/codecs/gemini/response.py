@@ -37,6 +37,7 @@ from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tiers_read
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -175,8 +176,10 @@ def decode_usage(held: Raw) -> Usage:
         return _decode_any_usage(held)
     thoughts = plain.thoughts_token_count
     notes: Extra = {USAGE: held}
+    tier = None
     if plain.service_tier is not None:
-        notes["serviceTier"] = plain.service_tier
+        tier = _TIERS.get(bytes(plain.service_tier))
+        notes["serviceTier" if tier is None else MODELLED + "serviceTier"] = plain.service_tier
     if plain.traffic_type is not None:
         notes["trafficType"] = plain.traffic_type
     return Usage(
@@ -188,13 +191,20 @@ def decode_usage(held: Raw) -> Usage:
         None,
         plain.total_token_count,
         {FAMILY: notes},
+        service_tier=tier,
     )
+
+
+_TIERS = tiers_read(ANSWERED_BY_GOOGLE)
 
 
 def _decode_any_usage(held: Raw) -> Usage:
     wire = _usage_reader.read(bytes(held))
     notes: Extra = {USAGE: held, **(usage_keys(wire) or {})}
     thoughts = _number(wire.thoughts_token_count)
+    tier = _TIERS.get(bytes(notes["serviceTier"])) if "serviceTier" in notes else None
+    if tier is not None:
+        notes[MODELLED + "serviceTier"] = notes.pop("serviceTier")
     return Usage(
         (_number(wire.prompt_token_count) or 0) + (_number(wire.tool_use_prompt_token_count) or 0),
         (_number(wire.candidates_token_count) or 0) + (thoughts or 0),
@@ -205,6 +215,7 @@ def _decode_any_usage(held: Raw) -> Usage:
         _number(wire.total_token_count),
         {FAMILY: notes},
         details=_sound_tokens(wire),
+        service_tier=tier,
     )
 
 
@@ -278,7 +289,13 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
         UNSET if cached is None else cached,
         UNSET if usage.reasoning is None else thoughts,
         prompt_tokens_details=details,
+        service_tier=_tier_word(usage),
     )
+
+
+def _tier_word(usage: Usage) -> Raw | UnsetType:
+    word = None if usage.service_tier is None else ANSWERED_BY_GOOGLE.get(usage.service_tier)
+    return UNSET if word is None else Raw(encode_json(word))
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
