@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from dragoman.ir import Request, StructuredOutput
+from dragoman.ir import Request, StructuredOutput, Usage
 from dragoman.ir.requests import schema_held
 from dragoman.ir.values import compact_text, encode_json
 from dragoman.losses import LossLog
@@ -124,6 +124,17 @@ ANSWERED_BY_OPENAI: Final = {tier: tier for tier in ("auto", "default", "flex", 
 ANSWERED_BY_ANTHROPIC: Final = {"default": "standard", "priority": "priority", "batch": "batch"}
 ANSWERED_BY_GOOGLE: Final = {"default": "standard", "flex": "flex", "priority": "priority"}
 ANSWERED_BY_BEDROCK: Final = {tier: tier for tier in ("default", "flex", "priority", "reserved")}
+
+
+def tier_word(usage: Usage | None, words: Mapping[str, str]) -> str | None:
+    """How an API names the tier of an answer; None where it is not known, or has no word there."""
+    return None if usage is None or usage.service_tier is None else words.get(usage.service_tier)
+
+
+def named_tier(usage: Usage | None, words: Mapping[str, str]) -> dict[str, str]:
+    """The same as a member, for APIs that call it `service_tier`."""
+    word = tier_word(usage, words)
+    return {} if word is None else {"service_tier": word}
 
 
 def tiers_read(words: Mapping[str, str]) -> dict[bytes, str]:

@@ -15,7 +15,7 @@ from dragoman.codecs.failures import failed_answer, refusal_told, words_of_refus
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_ANTHROPIC
+from dragoman.codecs.shared_settings import ANSWERED_BY_ANTHROPIC, tier_word
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -208,7 +208,7 @@ def encode_usage(usage: Usage) -> WireValue:
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
         HostedCounts(usage.searches, fetches) if usage.searches or fetches else None,
         **({} if usage.details is None else _encode_details(usage)),
-        service_tier=None if usage.service_tier is None else ANSWERED_BY_ANTHROPIC.get(usage.service_tier),
+        service_tier=tier_word(usage, ANSWERED_BY_ANTHROPIC),
     )
 
 

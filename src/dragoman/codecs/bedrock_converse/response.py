@@ -22,7 +22,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK
+from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, tier_word
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -236,8 +236,8 @@ def _with_tier(usage: Usage, notes: Extra) -> Usage:
     return structs.replace(usage, service_tier=tier)
 
 
-def tier_of_answer(usage: Usage | None) -> Raw | UnsetType:
-    word = None if usage is None or usage.service_tier is None else ANSWERED_BY_BEDROCK.get(usage.service_tier)
+def _tier_member(usage: Usage | None) -> Raw | UnsetType:
+    word = tier_word(usage, ANSWERED_BY_BEDROCK)
     return UNSET if word is None else Raw(encode_json({"type": word}))
 
 
@@ -264,7 +264,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         encode_usage(completion.usage or Usage()),
         Metrics(),  # type: ignore[arg-type]
         matched_field(completion.finish, stop_reason),
-        service_tier=tier_of_answer(completion.usage),
+        service_tier=_tier_member(completion.usage),
     )
     return Encoded(encode_json(wire))
 

@@ -38,7 +38,6 @@ from dragoman.codecs.bedrock_converse.response import (
     matched_field,
     report_untold,
     report_usage,
-    tier_of_answer,
 )
 from dragoman.codecs.bedrock_converse.wire import Metrics
 from dragoman.codecs.block_encoder import Carriers
@@ -46,6 +45,7 @@ from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
 from dragoman.codecs.failures import status_of_kind
 from dragoman.codecs.framing import aws_frame
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, tier_word
 from dragoman.ir import (
     AnyPart,
     Citation,
@@ -122,8 +122,8 @@ class EventEncoder(SequentialEncoder):
             report_usage(self._usage, self._log, completion)
         self._log.note(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
         told = {"usage": encode_usage(self._usage or _NO_USAGE), "metrics": _NO_METRICS}
-        tier = tier_of_answer(self._usage)
-        return told if tier is UNSET else {**told, "serviceTier": tier}
+        tier = tier_word(self._usage, ANSWERED_BY_BEDROCK)
+        return told if tier is None else {**told, "serviceTier": {"type": tier}}
 
     def _failure(self, failure: Failure) -> bytes:
         name, body = _exception(failure)

@@ -18,7 +18,7 @@ from dragoman.codecs.google_errors import encode_event_error, explanation_of
 from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tier_word, tiers_read
 from dragoman.codecs.timestamps import read_time, write_time
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.notes import MODELLED, Extra
@@ -184,7 +184,7 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
         time,
         steps=steps,
         usage=usage,
-        service_tier=tier_word(completion.usage),
+        service_tier=_tier_member(completion.usage),
         errors=UNSET if status != "failed" else Raw(encode_json([encode_event_error(failure, FAMILY)])),
     )
     return Encoded(encode_json(wire))
@@ -193,8 +193,8 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
 _TIERS = tiers_read(ANSWERED_BY_GOOGLE)
 
 
-def tier_word(usage: Usage | None) -> Raw | UnsetType:
-    word = None if usage is None or usage.service_tier is None else ANSWERED_BY_GOOGLE.get(usage.service_tier)
+def _tier_member(usage: Usage | None) -> Raw | UnsetType:
+    word = tier_word(usage, ANSWERED_BY_GOOGLE)
     return UNSET if word is None else Raw(encode_json(word))
 
 

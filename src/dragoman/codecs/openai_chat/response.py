@@ -24,7 +24,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier, tiers_read
 from dragoman.ir import (
     Completion,
     Finish,
@@ -40,7 +40,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.values import encode_json
+from dragoman.ir.values import encode_json, to_raw
 from dragoman.losses import LossLog
 
 _reader = WireReader(ChatAnswer, "openai-chat response")
@@ -340,14 +340,8 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
     )
     if extra:
         return Encoded(splice(wire, extra))
-    tier = tier_member(completion.usage)
-    return Encoded(splice(wire, tier) if tier else encode_json(wire))
-
-
-def tier_member(usage: Usage | None) -> Extra:
-    """The member of an answer that names its tier, where that is known."""
-    word = None if usage is None or usage.service_tier is None else ANSWERED_BY_OPENAI.get(usage.service_tier)
-    return {} if word is None else {"service_tier": Raw(encode_json(word))}
+    tier = named_tier(completion.usage, ANSWERED_BY_OPENAI)
+    return Encoded(splice(wire, {key: to_raw(word) for key, word in tier.items()}) if tier else encode_json(wire))
 
 
 def _identified(completion: Completion, log: LossLog) -> Completion:

@@ -32,7 +32,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier, tiers_read
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -347,19 +347,14 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     usage = None if completion.usage is None else encode_usage(completion.usage)
     if completion.usage is not None:
         report_usage(completion.usage, completion, log)
-    answer = answer_object(completion, status, reason, items, usage) | members_beside_usage(completion.usage)
+    answer = answer_object(completion, status, reason, items, usage)
+    answer |= HOSTED.write_counts(completion.usage) | named_tier(completion.usage, ANSWERED_BY_OPENAI)
     if status == "failed":
         answer["error"] = encode_failure(failure_of(completion.finish or Finish("error", "no answer")))
     return Encoded(encode_json(answer))
 
 
 _TIERS = tiers_read(ANSWERED_BY_OPENAI)
-
-
-def members_beside_usage(usage: Usage | None) -> dict[str, Any]:
-    """What this API says beside its usage: how often tools ran, and at which tier the request was served."""
-    tier = None if usage is None or usage.service_tier is None else ANSWERED_BY_OPENAI.get(usage.service_tier)
-    return HOSTED.write_counts(usage) | ({} if tier is None else {"service_tier": tier})
 
 
 def answer_object(

@@ -135,6 +135,8 @@ FEATURES: tuple[Feature, ...] = tuple(
             "usage-cache-written": "tokens written to a cache",
             "usage-reasoning": "tokens of reasoning",
             "usage-searches": "searches of the web",
+            "usage-tier": "the tier at which it was served",
+            "usage-cache-hour": "tokens cached for an hour",
         },
     }.items()
     for name, title in rows.items()
