@@ -295,6 +295,8 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("hosted-tools", "Tools that the provider runs stand beside own ones."),
     ("as-model", "`dragoman serve --agent` makes an agent a model for every SDK, its tools shown as reasoning."),
     ("front-ends", "Events stream as AG-UI, as UI messages of the Vercel AI SDK, and as JSON Lines."),
+    ("approvals", "Front ends answer calls that wait; only what waited runs, once, and only after a clear yes."),
+    ("client-tools", "A served agent's model may call the client's tools; their results go on with the run."),
     ("spans", "OpenTelemetry spans by the GenAI conventions for agent, model and tool, without what was written."),
     ("record-replay", "Whole runs are recorded without keys and replayed through the wire formats."),
     ("assert-calls", "Tests assert which tools were called, in order or not."),
