@@ -53,6 +53,7 @@ def boss(request: Request) -> Any:
     if not results:
         return Scripted(text="Let me see.", calls=[("look", {"place": "yard"})])
     if len(results) == 1:
+        calls: list[tuple[str, dict[str, Any]]]
         calls = [("pay", {"amount": 5}), ("get_weather", {"city": "Oslo"}), ("clerk", {"task": "Pay 7."})]
         return Scripted(calls=[one for one in calls if one[0] in offered])
     return "; ".join(str(one.value) for one in results)
@@ -252,8 +253,8 @@ def test_a_paused_run_goes_on_after_a_restart(tmp_path: Path) -> None:
 def test_runs_are_kept_found_and_forgotten_by_either_store() -> None:
     async def session() -> None:
         store, _ = await open_store("")
+        kept = PausedRun((Message("user", "Go"),), {"a": "b"})
         for runs in (MemoryRuns(), StoredRuns(store)):
-            kept = PausedRun((Message("user", "Go"),), {"a": "b"})
             await runs.keep(["x", "y"], kept)
             assert await runs.find(["nothing", "y"]) == kept
             assert await runs.find(["nothing"]) is None
@@ -313,10 +314,10 @@ def test_choices_clashes_and_runs_that_are_not_known() -> None:
     agent = Agent(ScriptedDriver(looks_then_asks), tools=[look], name="boss")
     with RunningGateway(configured(""), agents={"boss": agent}) as gateway:
         client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any", max_retries=0)
-        ask = client.chat.completions.create
+        ask: Any = client.chat.completions.create
         user: Any = {"role": "user", "content": "Go"}
         # None may be called: the agent does without.
-        alone = ask(model="boss", messages=[user], tools=[WEATHER], tool_choice="none")  # type: ignore[list-item]
+        alone = ask(model="boss", messages=[user], tools=[WEATHER], tool_choice="none")
         assert alone.choices[0].message.content == "a tree in the yard"
         # A tool of the agent's own name stays the agent's.
         own: Any = {"type": "function", "function": {**WEATHER["function"], "name": "look"}}
@@ -329,7 +330,7 @@ def test_choices_clashes_and_runs_that_are_not_known() -> None:
             {"role": "assistant", "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "call_x", "content": "rain"},
         ]
-        fresh = ask(model="boss", messages=told, tools=[WEATHER])  # type: ignore[list-item]
+        fresh = ask(model="boss", messages=told, tools=[WEATHER])
         assert fresh.choices[0].finish_reason == "tool_calls"
 
 

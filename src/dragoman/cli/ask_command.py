@@ -15,7 +15,7 @@ from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, on
 from dragoman.cli.table import aligned
 from dragoman.cli.targets import Target, explain, find_target, model_and_words, settings_of
 from dragoman.cli.toolfile import load_definitions
-from dragoman.drivers.base import Defaults, QueryResult, RawExchange
+from dragoman.drivers.base import Defaults, QueryResult, RawExchange, StreamResult
 from dragoman.drivers.connect import Options, is_local, open_channel
 from dragoman.drivers.curl import curl_command
 from dragoman.drivers.key_store import environment_with_stored_keys
@@ -149,7 +149,7 @@ async def _converse(driver: RemoteDriver, prompt: str, tools: list[AnyTool], arg
 async def _print_stream(driver: RemoteDriver, prompt: str, asked: dict[str, Any]) -> QueryResult:
     """Text as it comes; reasoning dimmed, and only for people who watch."""
     stream, screen = stdout(), terminal_of(sys.stdout)
-    answer = driver.stream_query(prompt, **asked)
+    answer: StreamResult = driver.stream_query(prompt, **asked)
     kinds: dict[int, type] = {}
     async for event in answer.events():
         if isinstance(event, PartStart):
