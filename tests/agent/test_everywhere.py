@@ -258,7 +258,7 @@ def test_tools_of_a_server_on_every_provider(dragoman_sim: Simulator) -> None:
 
     async def session() -> None:
         chosen: list[Any] = []
-        elicit = lambda _question: {"seats": 3}  # noqa: E731
+        elicit = lambda _message, _schema: {"seats": 3}  # noqa: E731
         for partner in FORMATS:
             dragoman_sim.reset()
             async with talking(partner, dragoman_sim) as driver:
