@@ -133,8 +133,10 @@ class McpServers:
         elicit: Elicit | None = None,
         open_url: OpenUrl | None = None,
     ) -> None:
-        """What servers may ask for, else they are refused: `sampling` a model, `elicit` a form that the user fills in,
-        `open_url` that the user goes to an address, to log in or to pay.
+        """What servers may ask for; else they are refused.
+
+        `sampling`: a model. `elicit`: a form that the user fills in. `open_url`: that the user goes to an address, to
+        log in or to pay.
         """
         requests = ServerRequests(sampling, elicit, open_url)
         self._servers = [
