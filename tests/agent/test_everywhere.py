@@ -152,7 +152,7 @@ def test_the_model_is_switched_after_every_turn_and_the_story_stays_the_same(dra
 
 @promise("agent:retries", "agent:same-story")
 @EACH_FORMAT
-def test_retries_are_told_while_they_happen(partner: Partner, dragoman_sim: Simulator) -> None:
+def test_retries_are_reported_while_they_happen(partner: Partner, dragoman_sim: Simulator) -> None:
     async def session() -> None:
         dragoman_sim.play({"error": "overloaded"}, {"error": "overloaded"}, {"text": "At last."})
         quick = RetryPolicy(attempts=3, first_delay=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.sim.server import Simulator
+from tests.support.waiting import PATIENCE
 
 KEY = "sk-test-1234567890abcdef"
 ONCE = RetryPolicy(attempts=1)
@@ -111,7 +113,8 @@ async def talking(partner: Partner, simulator: Simulator, **more: Any) -> AsyncI
 
 
 async def settled(driver: RemoteDriver, before: set[asyncio.Task[Any]]) -> None:
-    for _ in range(100):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         if connections_in_use(driver) == 0 and asyncio.all_tasks() <= before:
             return
         await asyncio.sleep(0.01)

@@ -22,6 +22,7 @@ from dragoman.ir import (
     Message,
     Opaque,
     ResultKind,
+    SearchResult,
     Text,
     ToolCall,
     ToolDefinition,
@@ -34,7 +35,7 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 RESERVED = frozenset({"auto", "none", "required"})
 """As a tool choice they mean a way of choosing."""
 
-Content: TypeAlias = Text | Image | Document | Audio | Opaque
+Content: TypeAlias = Text | Image | Document | Audio | SearchResult | Opaque
 F = TypeVar("F", bound=Callable[..., Any])
 
 
