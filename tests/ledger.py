@@ -310,6 +310,7 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("idempotent", "Only an idempotent tool is called again by itself; every attempt has the same key."),
     ("limits", "Requests, tool calls, tokens, cost and time of a run are limited; it ends with a valid history."),
     ("pending", "Calls that wait end the run; decisions go on with it in another process, or are refused as a whole."),
+    ("bad-input", "Outputs, decisions, schemas and limits that cannot be: an error says what to do, history is valid."),
     ("instructions", "Instructions are functions of dependencies; history processors change only what is sent."),
     ("context-error", "A request that is too long for the model is compacted and sent again."),
     ("documented", "The examples of docs/agent.md run."),
