@@ -47,14 +47,18 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     Completion: frozenset(
         {
             "billing",
+            "eval_duration",
+            "load_duration",
             "metrics",
             "performanceConfig",
             "prompt",  # the request's own, told back
+            "prompt_eval_duration",
             "provider",
             "serviceTier",
             "service_tier",
             "system_fingerprint",
             "tool_usage",
+            "total_duration",
             "usage_breakdown",
             "x_groq",
         }
@@ -115,6 +119,9 @@ def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog
     if usage.cached is not None and usage.cached > usage.input:
         what = f"{usage.cached} cached tokens"
         log.note(node, "usage.cached", what, f"more than the whole input, which has {usage.input}")
+    if usage.service_tier is not None and usage.service_tier not in profile.answer_tiers:
+        what = f"service tier {usage.service_tier!r}"
+        log.note(node, "usage.service_tier", what, "an answer of this API has no word for it")
     if usage.details is not None:
         names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
         if names:

@@ -56,7 +56,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import Extra
 from dragoman.ir.values import parse_json
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
@@ -206,7 +206,7 @@ class PayloadDecoder:
         for name in DURATIONS:
             held = getattr(closing, name)
             if held is not UNSET:
-                notes[MODELLED + name] = held
+                notes[name] = held
         finish = decode_finish(word, _A_CALL if self._calls else None)
         events.append(Finished(finish, metadata={FAMILY: notes}))
 

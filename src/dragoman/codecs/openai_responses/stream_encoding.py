@@ -33,6 +33,7 @@ from dragoman.codecs.openai_responses.response import (
     answer_object,
     encode_finish,
     encode_usage,
+    members_beside_usage,
     report_usage,
 )
 from dragoman.codecs.openai_responses.server_items import encode_pair, is_outcome_of
@@ -203,7 +204,7 @@ class EventEncoder:
         usage = None if self._usage is None else encode_usage(self._usage)
         answer = self._answer or Completion(())
         output: list[WireValue] = [Raw(item.whole) if item.whole else item.body for item in self._items]
-        response = answer_object(answer, status, reason, output, usage, self._echo) | HOSTED.write_counts(self._usage)
+        response = answer_object(answer, status, reason, output, usage, self._echo) | members_beside_usage(self._usage)
         if self._clock is not None and status == "completed":
             response["completed_at"] = self._clock()
         return response
