@@ -1,7 +1,7 @@
 """psycopg is what says that no PostgreSQL answers."""
 
 import dragoman
-from dragoman.chat.stores.opening import open_store
+from dragoman.chat.stores import open_store
 
 try:
     open_store("postgresql://127.0.0.1:1/none?connect_timeout=2", user="me")
