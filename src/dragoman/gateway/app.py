@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from random import getrandbits
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -135,11 +135,12 @@ class Gateway:
         record = Record(
             id=f"req_{getrandbits(128):032x}", client=endpoint.format, operation=endpoint.operation, started=started
         )
-        if self.capture is not None and endpoint.operation in _SHOWN:
-            record.held = self.capture.begin(record, exchange.head)
-            exchange.heard = record.held.answered
-        if self.tracing is not None and endpoint.operation in _SHOWN:
-            record.trace = self.tracing.begin(record, exchange.head)
+        if endpoint.operation in _SHOWN:
+            if self.capture is not None:
+                record.held = self.capture.begin(record, exchange.head)
+                exchange.heard = record.held.answered
+            if self.tracing is not None:
+                record.trace = self.tracing.begin(record, exchange.head)
         if endpoint.adapter:
             exchange = AdaptedExchange(exchange, ADAPTERS[endpoint.adapter]())
         self.metrics.in_flight += 1
@@ -179,7 +180,7 @@ class Gateway:
         self._measure(record)
         if record.held is not None:
             record.held.ended()
-            if self.router.config.log.bodies:
+            if not self.log.silent and self.router.config.log.bodies:
                 self.log.event("bodies", id=record.id, **logged_bodies(record.held, self.config.log.max_body))
             record.held = None
         if record.trace is not None:
@@ -192,7 +193,7 @@ class Gateway:
 
     def _measure(self, record: Record) -> None:
         record.seconds = time.perf_counter() - record.started
-        if record.usage is not None and record.cost is None:
+        if record.cost is None and record.usage is not None:
             record.cost = self.prices.cost(record.upstream, record.target, record.usage)
 
     async def settle(self, caller: Caller, record: Record) -> None:
@@ -292,17 +293,17 @@ class Gateway:
         if self.mcp_tools is not None and self.mcp_tools.asked(client_request):
             await self._run_tools(self.mcp_tools, caller, client_request, plan, exchange, record)
             return
-        keeping = await self._keeping(client_request, plan, caller.id, exchange)
+        beginning = self._keeping(client_request, plan, caller.id, exchange)
+        keeping = None if beginning is None else await beginning
         asked = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
         try:
-            await self._recall_signatures(asked, plan, caller.id)
-            if isinstance(keeping, Keeping | KeptInteraction) and keeping.in_background:
-                await self._later(caller, keeping, plan, exchange, record)
-                return
-            if isinstance(keeping, Keeping) and client_request.known.generate is False:
-                await self._warm_up(keeping, exchange, record)
-                return
+            if self.signatures.seconds and not plan.speaks_only(asked.protocol.format):
+                await self._recall_signatures(asked, caller.id)
+            if keeping is not None:
+                skips_model = client_request.known.generate is False
+                if await self._answered_early(keeping, caller, plan, exchange, record, skips_model=skips_model):
+                    return
             cache, cached = self.cache, None
             if cache is not None:
                 stateful = keeping is None and self._leaves_state(client_request)
@@ -326,6 +327,27 @@ class Gateway:
         finally:
             caller.leave()
 
+    async def _answered_early(
+        self,
+        keeping: KeptAnswer,
+        caller: Caller,
+        plan: Plan,
+        exchange: Exchange,
+        record: Record,
+        *,
+        skips_model: bool,
+    ) -> bool:
+        """Whether the client was answered without the model: it asked for work in the background, or for none."""
+        if isinstance(keeping, Thread):
+            return False
+        if keeping.in_background:
+            await self._later(caller, keeping, plan, exchange, record)
+            return True
+        if skips_model and isinstance(keeping, Keeping):
+            await self._warm_up(keeping, exchange, record)
+            return True
+        return False
+
     async def _run_tools(
         self,
         tools: McpTools,
@@ -338,11 +360,13 @@ class Gateway:
         """The answer after the calls of MCP tools that the gateway ran for the client."""
         if client_request.known.background:
             raise BadBody(Failure("invalid_request", "Tools of MCP servers are not run in the background.", 400))
-        keeping = await self._keeping(client_request, plan, caller.id, exchange)
+        beginning = self._keeping(client_request, plan, caller.id, exchange)
+        keeping = None if beginning is None else await beginning
         asked = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
         try:
-            await self._recall_signatures(asked, plan, caller.id)
+            if self.signatures.seconds and not plan.speaks_only(asked.protocol.format):
+                await self._recall_signatures(asked, caller.id)
             completion = await tools.run(self.relay, asked, plan, caller, record)
             answer = CachedAnswer(completion=completion, upstream=record.upstream, target=record.target, created=0.0)
             await self._put_again(caller, asked, answer, exchange, record, keeping)
@@ -400,34 +424,31 @@ class Gateway:
         expected = await asyncio.to_thread(expected_use, *given) if large else expected_use(*given)
         exchange.send(200, {**JSON, **_marks(record)}, _encode(estimated(expected, plan)))
 
-    async def _recall_signatures(self, client_request: ClientRequest, plan: Plan, owner: str) -> None:
+    async def _recall_signatures(self, client_request: ClientRequest, owner: str) -> None:
         """What vendors signed earlier in this conversation, for clients of other formats."""
-        protocol = client_request.protocol
-        formats = {candidate.upstream.channel.provider.format for candidate in plan.candidates}
-        if not self.signatures.seconds or formats == {protocol.format}:
-            return
-        client_request.hides_signatures = not protocol.keeps_unknown_keys
+        client_request.hides_signatures = not client_request.protocol.keeps_unknown_keys
         large = len(client_request.body) > LARGE
         request = await asyncio.to_thread(client_request.decoded) if large else client_request.decoded()
         client_request.remembered = await self.signatures.recall(request, owner)
 
-    async def _keeping(
+    def _keeping(
         self, client_request: ClientRequest, plan: Plan, owner: str, exchange: Exchange
-    ) -> KeptAnswer | None:
-        """The state that this request refers to or leaves behind, where it is kept here."""
-        if client_request.protocol.format == Responses.format:
-            return await self.responses.begin(client_request, plan, owner, exchange.local)
-        if client_request.protocol.format == Interactions.format:
-            return await self.interactions.begin_interaction(client_request, plan, owner)
-        if client_request.known.thread is not None and client_request.protocol.format == MessageThreads.format:
-            return await self.threads.begin(client_request, plan, owner)
+    ) -> Awaitable[KeptAnswer | None] | None:
+        """The state that this request refers to or leaves behind, where it is kept here; None for most formats."""
+        format = client_request.protocol.format
+        if format == Responses.format:
+            return self.responses.begin(client_request, plan, owner, exchange.local)
+        if format == Interactions.format:
+            return self.interactions.begin_interaction(client_request, plan, owner)
+        if client_request.known.thread is not None and format == MessageThreads.format:
+            return self.threads.begin(client_request, plan, owner)
         return None
 
-    async def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
+    def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> Awaitable[None]:
         """Within the limits of the gateway and of the key. Raises `Denied`."""
-        reserves = caller.has_budget and record.operation != "count"
+        reserves = caller.grant is not None and caller.has_budget and record.operation != "count"
         expected = expected_use(client_request, plan, self.prices) if reserves else NOTHING_EXPECTED
-        await self.enter_at(caller, record, expected)
+        return self.enter_at(caller, record, expected)
 
     async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
         """The same for a request whose cost is known, or is not known before it has ended."""
@@ -447,14 +468,14 @@ class Gateway:
         if whole.completion is not None:
             record.usage = whole.completion.usage
             if not whole.upstream_call.same:
-                if is_signed(whole.completion):
+                if is_signed(whole.completion.messages):
                     await self.signatures.remember(whole.completion, caller.id)
             elif record.client in self._stateful:
                 await self._note(whole, whole.completion.id, record, keeping)
         if caller.grant is not None:
             await self.settle(caller, record)
-        else:
-            self._measure(record)
+        elif record.usage is not None:
+            record.cost = self.prices.cost(record.upstream, record.target, record.usage)
         exchange.send(whole.status, {**JSON, **whole.headers, **_marks(record)}, content)
 
     async def _put_stream(

@@ -46,6 +46,9 @@ _OF_HTTP = frozenset({405, 408, 415, 431, 501, 502})
 # SDKs repeat a 501 by themselves, unless this says that it is no use.
 _OF_STATUS = {401: {"www-authenticate": "Bearer"}, 501: {"x-should-retry": "false"}}
 _SHOWN_LOSSES = 5
+_MOST_REMEMBERED, _SHORT_WORDS = 256, 500
+_loss_words: dict[tuple[Loss, ...], str] = {}
+"""Answers of one provider to clients of one format mostly lose the same: how that reads in a header."""
 _LONGEST_HEADER = 2_000
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\xff]+")
 # Of an upstream's answer in the client's own format.
@@ -132,9 +135,9 @@ class Relay:
 
     # ── asking ──
 
-    async def ask(self, client_request: ClientRequest, plan: Plan, record: Record) -> WholeAnswer | StreamedAnswer:
+    def ask(self, client_request: ClientRequest, plan: Plan, record: Record) -> Awaitable[WholeAnswer | StreamedAnswer]:
         """The first answer that begins. Raises `Failed`, and `DecodeError` for what the client sent."""
-        return await self.first_answer(plan, record, partial(self._attempt, client_request, plan, record))
+        return self.first_answer(plan, record, partial(self._attempt, client_request, plan, record))
 
     async def first_answer(self, plan: Plan, record: Record, attempt: Callable[[Candidate], Awaitable[T]]) -> T:
         """Tries each candidate in turn. Raises `Failed`.
@@ -456,11 +459,15 @@ def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:
     """How many things did not cross, and the first of them."""
     if not losses:
         return {}
-    shown = "; ".join([" ".join(str(loss).split()) for loss in losses[:_SHOWN_LOSSES]])
+    shown = tuple(losses[:_SHOWN_LOSSES])
+    words = _loss_words.get(shown)
+    if words is None:
+        text = "; ".join([" ".join(str(loss).split()) for loss in shown])
+        words = text if text.isascii() and text.isprintable() else _UNPRINTABLE.sub(" ", text)
+        if len(_loss_words) < _MOST_REMEMBERED and len(words) <= _SHORT_WORDS:
+            _loss_words[shown] = words
     more = f"; and {len(losses) - _SHOWN_LOSSES} more" if len(losses) > _SHOWN_LOSSES else ""
-    told = shown + more
-    clean = told if told.isascii() and told.isprintable() else _UNPRINTABLE.sub(" ", told)
-    return {"x-dragoman-losses": str(len(losses)), "x-dragoman-lost": clean[:_LONGEST_HEADER]}
+    return {"x-dragoman-losses": str(len(losses)), "x-dragoman-lost": (words + more)[:_LONGEST_HEADER]}
 
 
 def refuse(exchange: Exchange, failure: Failure, format: str, headers: Mapping[str, str]) -> int:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
+import dragoman
 from dragoman.drivers.connect import Options, open_channel
 from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.providers import Provider
@@ -31,6 +32,11 @@ _SHORTEST_REST = 1.0
 _LONGEST_REST = 60.0
 _MOST_BREAKERS = 1_000
 BreakerState: TypeAlias = Literal["closed", "half-open", "open"]
+_USUAL_HEADERS = {
+    "content-type": "application/json",
+    "user-agent": f"dragoman/{dragoman.__version__}",
+    "accept-encoding": "identity",
+}
 BREAKER_STATES: tuple[BreakerState, ...] = ("closed", "half-open", "open")
 
 
@@ -156,7 +162,7 @@ class ModelBreakers:
 class Upstream:
     """One provider with one key."""
 
-    __slots__ = ("breakers", "channel", "in_flight", "name", "place")
+    __slots__ = ("breakers", "channel", "headers", "in_flight", "name", "place")
 
     def __init__(self, place: str, name: str, channel: Channel, breakers: ModelBreakers) -> None:
         self.place = place
@@ -166,6 +172,8 @@ class Upstream:
         self.channel = channel
         self.breakers = breakers
         self.in_flight = 0
+        self.headers: dict[str, str] = {**_USUAL_HEADERS, **channel.provider.headers, **channel.headers}
+        """Of every request, before it is signed."""
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r})"

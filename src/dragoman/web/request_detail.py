@@ -183,7 +183,7 @@ def opened(held: CapturedRequest) -> Opened:
     there = () if last is None else last.losses
     return Opened(
         summary=summary(held),
-        client=ClientSide(method=held.method, path=held.path, headers=held.headers, body=shown(held.body)),
+        client=ClientSide(method=held.method, path=held.path, headers=dict(held.headers), body=shown(held.body)),
         meant=None if held.body is None or _counts(held) else meant_by_request(held.body, record.client),
         attempts=[_attempt(one) for one in attempts],
         losses=told(there),
@@ -203,7 +203,7 @@ def _attempt(attempt: Attempt) -> UpstreamSide:
         is_same=attempt.is_same,
         method=attempt.method,
         url=attempt.url,
-        headers=attempt.headers,
+        headers=dict(attempt.headers),
         body=shown(attempt.body),
         began=_milliseconds(attempt.began),
         ended=None if attempt.ended is None else _milliseconds(attempt.ended),
