@@ -78,6 +78,11 @@ class Caller:
         grant = self.grant
         return grant is not None and not (grant.budget is None and grant.token_budget is None)
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether it matters to this key which model answers."""
+        return self.grant is not None and (bool(self.grant.models) or self.has_budget)
+
     def allows(self, model: str) -> bool:
         grant = self.grant
         return grant is None or not grant.models or any(fnmatchcase(model, one) for one in grant.models)

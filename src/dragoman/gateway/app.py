@@ -18,7 +18,13 @@ from dragoman.gateway.batch_runner import BatchRunner
 from dragoman.gateway.body_log import logged_bodies
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
-from dragoman.gateway.client_request import ClientRequest, peek, prepare_count, with_model_in_body
+from dragoman.gateway.client_request import (
+    ClientRequest,
+    check_model_key,
+    peek,
+    prepare_count,
+    with_model_in_body,
+)
 from dragoman.gateway.config import Config
 from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.costs import PriceList
@@ -38,12 +44,12 @@ from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, wor
 from dragoman.gateway.pass_through import pass_through
 from dragoman.gateway.realtime import realtime
 from dragoman.gateway.relay import (
-    LARGE,
     Failed,
     Relay,
     StreamedAnswer,
     WholeAnswer,
     loss_headers,
+    off_loop_if_large,
     refuse,
 )
 from dragoman.gateway.request_log import Log
@@ -279,6 +285,8 @@ class Gateway:
 
     def planned(self, caller: Caller, client_request: ClientRequest, record: Record) -> Plan:
         caller.may_use(client_request.model)
+        if caller.is_restricted:
+            check_model_key(client_request)
         plan = self.router.plan(client_request.model, client_request.protocol.format)
         record.route = plan.route
         return plan
@@ -419,16 +427,14 @@ class Gateway:
     async def _estimate(self, client_request: ClientRequest, plan: Plan, exchange: Exchange, record: Record) -> None:
         """What the request would use and cost; nothing is sent to a provider."""
         record.operation, record.status = "estimate", 200
-        given = (client_request, plan, self.prices)
-        large = len(client_request.body) > LARGE
-        expected = await asyncio.to_thread(expected_use, *given) if large else expected_use(*given)
+        size = len(client_request.body)
+        expected = await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
         exchange.send(200, {**JSON, **_marks(record)}, _encode(estimated(expected, plan)))
 
     async def _recall_signatures(self, client_request: ClientRequest, owner: str) -> None:
         """What vendors signed earlier in this conversation, for clients of other formats."""
         client_request.hides_signatures = not client_request.protocol.keeps_unknown_keys
-        large = len(client_request.body) > LARGE
-        request = await asyncio.to_thread(client_request.decoded) if large else client_request.decoded()
+        request = await off_loop_if_large(len(client_request.body), client_request.decoded)
         client_request.remembered = await self.signatures.recall(request, owner)
 
     def _keeping(
@@ -446,9 +452,16 @@ class Gateway:
 
     def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> Awaitable[None]:
         """Within the limits of the gateway and of the key. Raises `Denied`."""
-        reserves = caller.grant is not None and caller.has_budget and record.operation != "count"
-        expected = expected_use(client_request, plan, self.prices) if reserves else NOTHING_EXPECTED
-        return self.enter_at(caller, record, expected)
+        if caller.grant is not None and caller.has_budget and record.operation != "count":
+            return self._enter_reserving(caller, client_request, plan, record)
+        return self.enter_at(caller, record)
+
+    async def _enter_reserving(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
+        """The same for a key with a budget, which reserves what the request will probably cost."""
+        size = len(client_request.body)
+        await self.enter_at(
+            caller, record, await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
+        )
 
     async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
         """The same for a request whose cost is known, or is not known before it has ended."""
@@ -617,7 +630,8 @@ class Gateway:
         record.status = 200
         if candidate.upstream.channel.provider.format != format:
             headers = {**JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
-            exchange.send(200, headers, _encode(counter.told(estimate(client_request.body))))
+            tokens = await off_loop_if_large(len(client_request.body), estimate, client_request.body)
+            exchange.send(200, headers, _encode(counter.told(tokens)))
             return
         await self.forward(client_request, candidate, counter.path, exchange, record)
 

@@ -81,6 +81,19 @@ def peek(body: bytes, format: str) -> Peek:
         raise DecodeError(path="$", expected="JSON", got=str(error), source=format) from None
 
 
+def check_model_key(client_request: ClientRequest) -> None:
+    """Raises `DecodeError` if the body names a second model, for servers that read keys in any case (Go's do).
+
+    Bytes that pass unchanged would be answered by that one, whatever the key of the client may use.
+    """
+    if client_request.protocol.model_in_path:
+        return
+    for key in _object(client_request.body):
+        if key != "model" and key.lower() == "model":
+            path, source = f"$.{key}", client_request.protocol.format
+            raise DecodeError(path=path, expected="one model, under `model`", got=f"the key {key!r}", source=source)
+
+
 class ClientRequest(Struct, kw_only=True):
     """One request of a client."""
 

@@ -510,8 +510,9 @@ class UpstreamResponse:
             self.close()
             raise
         if connection.broken is not None:
+            broken, connection.broken = connection.broken, None
             self.close()
-            raise connection.broken
+            raise broken
         return connection.crowded
 
     async def drain(self) -> None:
