@@ -130,6 +130,24 @@ def test_broken_answers_are_not_kept_by_the_errors_about_them(path: str) -> None
 # ── clients ──
 
 
+def test_what_a_client_sends_is_not_quoted_at_length() -> None:
+    """Neither to the client nor in the log: a refused request costs no more than it has to."""
+    long = "x" * 1_000_000
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/responses", {"model": "p/m", "input": "hi", "previous_response_id": long}),
+        ("/v1/chat/completions", {"model": long, "messages": [{"role": "user", "content": "hi"}]}),
+        ("/v1/chat/completions", {"model": f"p/{long}", "messages": [{"role": "user", "content": "hi"}]}),
+        ("/v1/embeddings", {"model": f"p/{long}", "input": "hi"}),
+    ]
+    with scripted(reply(completion())) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
+        for path, body in asked:
+            refused = send(gateway.url, path, body)
+            assert refused.status in {400, 404}, refused.body[:500]
+            assert len(refused.body) < 10_000, path
+    assert gateway.log.lines
+    assert max(len(json.dumps(line)) for line in gateway.log.lines) < 10_000
+
+
 NUMBERS = ("9" * 5_000, "1e999", "-1e999")
 
 

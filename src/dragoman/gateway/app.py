@@ -9,6 +9,7 @@ from random import getrandbits
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
+from msgspec import structs
 
 from dragoman.errors import DecodeError
 from dragoman.gateway.access import Access, Caller, Denied
@@ -70,6 +71,10 @@ if TYPE_CHECKING:
 
 KeptAnswer: TypeAlias = Keeping | Thread | KeptInteraction
 _CANCELLED = 499
+_LONGEST_MESSAGE = 2_000
+"""Characters of an error that the client is answered with, and that is logged."""
+_LONGEST_NAME = 300
+"""Characters of a model's name that are logged and counted; names that models may have are no longer."""
 _AWAY = Failure("overloaded", "The gateway cannot reach its database of keys and limits.", 503, retry_after=2.0)
 _encode = msgspec.json.encode
 
@@ -192,6 +197,8 @@ class Gateway:
         if record.trace is not None:
             record.trace.ended(record)
         if record.operation in _COUNTED:
+            if len(record.model) > _LONGEST_NAME:
+                record.model = f"{record.model[:_LONGEST_NAME]}…"
             self.metrics.add(record)
             self.access.account(record)
             if not self.log.silent:
@@ -208,6 +215,8 @@ class Gateway:
         await caller.settle(record)
 
     def refused(self, exchange: Exchange, record: Record, failure: Failure) -> None:
+        if len(failure.message) > _LONGEST_MESSAGE:  # it quotes what the client sent, which may be megabytes
+            failure = structs.replace(failure, message=f"{failure.message[:_LONGEST_MESSAGE]}…")
         record.failure = failure.kind
         record.error = record.error or failure.message
         if exchange.started:
