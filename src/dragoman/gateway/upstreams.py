@@ -10,8 +10,8 @@ from msgspec import Struct, structs
 
 import dragoman
 from dragoman.drivers.connect import Options, open_channel
-from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.providers import Provider
+from dragoman.drivers.proxies import proxy_of_environment
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.errors import ConnectionFailed, NoAnswer, ProviderError
@@ -179,12 +179,16 @@ class Upstream:
         return f"Upstream({self.name!r})"
 
 
-def _direct(channel: Channel, options: Options) -> Channel:
-    """Without a proxy in between, the gateway speaks to the upstream itself."""
-    transport = channel.transport
-    if not isinstance(transport, HttpTransport) or transport.proxied:
-        return channel
-    return structs.replace(channel, transport=UpstreamHttp(options.get("tls")))
+def _open_channel(provider: Provider, options: Options) -> Channel:
+    """The gateway speaks to upstreams itself, unless a proxy stands in between or the model runs in this process.
+
+    Then it takes the drivers' transports, whose packages are loaded only where they are needed.
+    """
+    channel = open_channel(provider, {**options, "transport": UpstreamHttp(options.get("tls"))})
+    proxy = options.get("proxy")
+    if proxy is None:
+        proxy = proxy_of_environment(channel.base_url)
+    return open_channel(provider, options) if proxy or channel.base_url.startswith("local://") else channel
 
 
 def open_upstreams(
@@ -193,7 +197,7 @@ def open_upstreams(
     """One for each key; without any, one with the key that the environment has. Raises `NotConfigured`."""
     once: Options = {**options, "retry": ONCE}
     given: list[Options] = [{**once, "api_key": key} for key in keys] or [once]
-    channels = [_direct(open_channel(provider, one), one) for one in given]
+    channels = [_open_channel(provider, one) for one in given]
     single = len(channels) == 1
     return tuple(
         Upstream(name, name if single else f"{name}#{number}", channel, ModelBreakers(breaker))
