@@ -172,7 +172,7 @@ class BlockDecoder(Generic[Block, Carrier]):
         """A part that is told at once. The end carries the signature, except of what is nothing else."""
         self._release()
         self._put_carrier_back()
-        if isinstance(part, Text | Reasoning) and not (isinstance(part, Reasoning) and part.redacted):
+        if type(part) is Text or (type(part) is Reasoning and not part.redacted):
             index = self._start(replace(part, signature=None))
             self._events.append(PartEnd(index, part.signature))
         else:

@@ -183,10 +183,12 @@ class PrivateEvents:
         self._has_logprobs = True
 
     def _report_end(self, event: Finished) -> None:
-        late = event.metadata or {}
-        early = self._metadata or {}
-        for family in {**early, **late}:
-            self._report(_THE_ANSWER, {family: {**early.get(family, {}), **late.get(family, {})}}, "")
+        early, late = self._metadata, event.metadata
+        if early and late:
+            early = {family: {**early.get(family, {}), **late.get(family, {})} for family in {**early, **late}}
+        said = early or late
+        if said:
+            self._report(_THE_ANSWER, said, "")
         if event.finish.metadata is not None:
             self._report(_THE_ANSWER, event.finish.metadata, "finish.")
         if self._usage is not None:
