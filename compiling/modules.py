@@ -34,6 +34,7 @@ _SHARED: Final = (
     "codecs/block_encoder.py",
     "codecs/block_sequencer.py",
     "codecs/block_streams.py",
+    "codecs/event_decoder.py",
     "codecs/framing.py",
     "codecs/ids.py",
     "codecs/memo.py",

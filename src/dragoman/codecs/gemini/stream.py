@@ -23,6 +23,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.accumulate import TEXT, Assembler, Lane
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
+from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import SniffedJson
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import decode_error
@@ -245,7 +246,7 @@ class _Answer:
         return self.held_decoder
 
 
-class PayloadDecoder:
+class PayloadDecoder(EventDecoder):
     """Payloads of one stream in, events out."""
 
     texts: Mapping[int, list[str]] | None = None

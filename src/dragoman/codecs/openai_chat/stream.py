@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, Assembler, Lane, first_lane
+from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
@@ -98,7 +99,7 @@ class _Call:
         self.pieces = []
 
 
-class PayloadDecoder:
+class PayloadDecoder(EventDecoder):
     """Payloads of one stream in, events out."""
 
     texts: Mapping[int, list[str]] | None = None
