@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+
 from msgspec import structs
 
 from dragoman.codecs.accumulate import Accumulator

@@ -24,6 +24,7 @@ from dragoman.ir import (
     PartStart,
     ProviderTool,
     Request,
+    SearchResult,
     StreamStart,
     Text,
     ToolCall,
@@ -125,7 +126,7 @@ Bookkeeping: TypeAlias = Mapping[type[Value], frozenset[str]]
 # In a stream, what a candidate says of itself comes with its finish reason.
 _STREAMED: Bookkeeping = {**BOOKKEEPING, Completion: BOOKKEEPING[Completion] | BOOKKEEPING[Message]}
 _THE_ANSWER = Completion(())
-_MARKED = frozenset({Text, Image, Document, Audio, ToolCall})
+_MARKED = frozenset({Text, Image, Document, Audio, SearchResult, ToolCall})
 
 
 class PrivateEvents:
