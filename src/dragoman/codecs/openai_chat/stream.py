@@ -221,10 +221,11 @@ class PayloadDecoder(EventDecoder):
         return self._counted and all(call.name and _whole(call) for calls in self._calls.values() for call in calls)
 
     def _delta(self, lane: Lane, candidate: int, delta: PlainDelta | VendorDelta) -> None:
-        if type(delta) is VendorDelta:
+        if type(delta) is PlainDelta:
+            if delta.content:
+                lane.flow(TEXT, delta.content)
+        elif type(delta) is VendorDelta:
             self._vendor_delta(lane, candidate, delta)
-        elif delta.content:
-            lane.flow(TEXT, delta.content)
         if delta.tool_calls:
             for fragment in delta.tool_calls:
                 self._fragment(lane, candidate, fragment)
