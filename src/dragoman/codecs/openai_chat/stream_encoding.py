@@ -288,15 +288,18 @@ class _Outgoing:
     reasoning: Reasoning | None
     start: int
     """Of a text, among all texts."""
-    length: int = 0
-    pieces: list[str] | None = None
-    signature: Signature | None = None
+    length: int
+    pieces: list[str] | None
+    signature: Signature | None
 
     def __init__(
         self, head: bytes, tail: bytes, number: int = -1, reasoning: Reasoning | None = None, start: int = -1
     ) -> None:
         self.head = head
         self.tail = tail
+        self.length = 0
+        self.pieces = None
+        self.signature = None
         self.number = number
         self.reasoning = reasoning
         self.start = start
