@@ -162,6 +162,8 @@ TIERED: dict[str, dict[str, Any]] = {
         "usage": {"total_input_tokens": 5, "total_output_tokens": 2, "total_tokens": 7},
     },
 }  # fmt: skip
+WRITTEN = ("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse", "gemini-interactions")
+"""Google's SDK refuses a usage with a tier, although the API answers with one."""
 WHERE = {
     "openai-chat": "$.service_tier",
     "openai-responses": "$.service_tier",
@@ -177,7 +179,7 @@ WHERE = {
 def test_the_tier_of_an_answer_crosses(source: str, target: str) -> None:
     there = dragoman.translate_response(TIERED[source], source=source, target=target)
     noted = {loss.path for loss in there.losses if "tier" in loss.what}
-    if target not in {*TIERED, "vertex"}:
+    if FAMILY[source] != FAMILY[target] and target not in WRITTEN:
         assert noted == {WHERE[source]}
         return
     assert noted == set()
@@ -200,8 +202,8 @@ def test_a_tier_that_a_target_has_no_word_for_is_noted() -> None:
     }
 
 
-@pytest.mark.parametrize("source", ["anthropic-messages", "gemini"])
-@pytest.mark.parametrize("target", list(TIERED))
+@pytest.mark.parametrize("source", ["anthropic-messages"])
+@pytest.mark.parametrize("target", WRITTEN)
 def test_the_tier_crosses_in_streams_whose_usage_has_it(source: str, target: str) -> None:
     usage = ir.Usage(5, 2, total=7, service_tier="priority")
     events: list[ir.AnyEvent] = [

@@ -229,7 +229,7 @@ WORDS = {
     "tool_calls": "STOP",
     "content_filter": "SAFETY",
     "refusal": "SAFETY",
-    "pause": "STOP",
+    "pause": "MAX_TOKENS",
     "error": "OTHER",
     "unknown": "FINISH_REASON_UNSPECIFIED",
 }

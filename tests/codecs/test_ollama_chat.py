@@ -654,7 +654,7 @@ def test_an_answer_is_read() -> None:
     assert (completion.usage.input, completion.usage.output) == (10, 5)
     assert completion.finish == ir.Finish("stop", "stop")
     assert completion.metadata is not None
-    assert bytes(completion.metadata["ollama"]["~raw:eval_duration"]) == b"5"
+    assert bytes(completion.metadata["ollama"]["eval_duration"]) == b"5"
 
 
 @promise("report:79")

@@ -37,7 +37,7 @@ from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
-from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tier_word, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tiers_read
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -289,13 +289,7 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
         UNSET if cached is None else cached,
         UNSET if usage.reasoning is None else thoughts,
         prompt_tokens_details=details,
-        service_tier=_tier_word(usage),
     )
-
-
-def _tier_word(usage: Usage) -> Raw | UnsetType:
-    word = tier_word(usage, ANSWERED_BY_GOOGLE)
-    return UNSET if word is None else Raw(encode_json(word))
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -159,7 +159,7 @@ ANSWERS: tuple[Case, ...] = (
           slots(responses="num_requests", messages="web_search_requests")),
     _case("usage-tier", _counted(service_tier="priority"), facts.usage("input", "output", "service_tier"),
           slots(chat="service_tier=priority", responses="service_tier=priority", messages="service_tier=priority",
-                gemini="serviceTier=priority", converse="serviceTier", interactions="service_tier=priority")),
+                converse="serviceTier", interactions="service_tier=priority")),
     _case("usage-cache-hour", _counted(cache_written=30, details={"cache_written_1h": 20}),
           facts.usage("input", "output", "cache_written", "details"),
           slots(messages="ephemeral_1h_input_tokens", converse="cacheDetails")),
