@@ -164,6 +164,14 @@ def _opaque(origin: str, text: str) -> ir.Opaque:
     return ir.Opaque(origin, "future_block", {"type": "future_block", "futureBlock": {"text": text}})
 
 
+SEARCH_RESULTS: SearchStrategy[ir.SearchResult] = st.builds(
+    ir.SearchResult,
+    st.sampled_from(("https://example.org/a", "kb://1")),
+    WORDS,
+    _some(WORDS, least=1),
+    _maybe(st.booleans()),
+    CACHES,
+)
 OPAQUES: SearchStrategy[ir.Opaque] = st.builds(_opaque, st.sampled_from(FAMILIES), WORDS)
 REASONINGS: SearchStrategy[ir.Reasoning] = st.one_of(
     st.builds(ir.Reasoning, WORDS),
@@ -230,7 +238,7 @@ USER_MESSAGES: SearchStrategy[ir.Message] = st.one_of(
     st.builds(
         ir.Message,
         st.just("user"),
-        _some(st.one_of(TEXTS, IMAGES, DOCUMENTS, AUDIOS, OPAQUES), least=1),
+        _some(st.one_of(TEXTS, IMAGES, DOCUMENTS, AUDIOS, SEARCH_RESULTS, OPAQUES), least=1),
         metadata=METADATA,
     ),
 )

@@ -36,7 +36,7 @@ def simulator(environment: dict[str, str]) -> Iterator[Simulator]:
 
 
 def ready(program: Program) -> None:
-    program.wait("/help tells more")
+    program.wait("Help: /help")
     program.wait("> ")
 
 
@@ -180,7 +180,7 @@ def test_a_model_without_a_key_is_reported_at_the_start_and_does_not_stop_the_ot
     simulator.play({"text": "Fine."})
     keyless = {**environment, "OPENAI_API_KEY": ""}
     with terminal([*ONE, "-m", "chatgpt"], keyless) as program:
-        program.see("@chatgpt cannot answer yet: openai has no api_key", "--demo needs no keys")
+        program.see("@chatgpt cannot answer yet: openai has no api_key", "Without keys: dragoman chat --demo")
         program.type("@all hello\n")
         program.see("Fine.", "[error] openai has no api_key")
 
@@ -415,10 +415,10 @@ def test_an_answer_goes_into_the_clipboard_and_a_renamed_conversation_keeps_what
         program.type("@ann two\n")
         program.see("Second.")
         program.type("/history rename b\n")
-        program.see("it is called 'b' now")
+        program.see("renamed to 'b'")
         program.type("/copy 0\n")
         program.see("copied 7 characters of ann, by the terminal")
         assert "\x1b]52;c;U2Vjb25kLg==\a" in program.written
         program.type("/quit\n")
-        program.see("not saved: it will be offered the next time")
+        program.see("not saved: the draft will be offered next time")
         assert program.ended() == 0

@@ -18,7 +18,7 @@ from dragoman.chat.events import (
     TurnEnded,
 )
 from dragoman.chat.media import attachment
-from dragoman.chat.mentions import addressed, stranger
+from dragoman.chat.mentions import addressed, unknown_mention
 from dragoman.chat.participants import configured, participant
 from dragoman.chat.service import Busy, ChatService, Options
 from dragoman.drivers import Scripted
@@ -71,9 +71,9 @@ def test_any_configured_name_is_a_mention() -> None:
         "ollama",
         "local",
     ]
-    with pytest.raises(ValueError, match="no name for a model"):
+    with pytest.raises(ValueError, match="is not a valid name for a model"):
         participant("all", "x/y")
-    with pytest.raises(ValueError, match="two models are called 'Claude'"):
+    with pytest.raises(ValueError, match="two models are named 'Claude'"):
         configured(["claude", "Claude=x/y"], {})
     with pytest.raises(ValueError, match="write name=provider/model"):
         configured(["nobody"], {})
@@ -91,10 +91,10 @@ def test_a_model_that_is_installed_answers_to_local(monkeypatch: pytest.MonkeyPa
 
 @promise("chat:mention")
 def test_an_unknown_name_is_reported() -> None:
-    assert stranger("@gemni hello", NAMES) == "gemni"
-    assert stranger("@allies are text", NAMES) == "allies"
-    assert stranger("@all hello", NAMES) is None
-    assert stranger("hello @gemni", NAMES) is None
+    assert unknown_mention("@gemni hello", NAMES) == "gemni"
+    assert unknown_mention("@allies are text", NAMES) == "allies"
+    assert unknown_mention("@all hello", NAMES) is None
+    assert unknown_mention("hello @gemni", NAMES) is None
 
 
 @promise("chat:mention-kept")

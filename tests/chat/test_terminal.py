@@ -32,7 +32,7 @@ def piped(text: str, environment: dict[str, str], *arguments: str) -> subprocess
 
 
 def ready(program: Program) -> None:
-    program.wait("/help tells more")
+    program.wait("Help: /help")
     program.wait("> ")
 
 
@@ -133,13 +133,13 @@ def test_a_file_that_was_exported_is_loaded_and_options_are_held_to_what_there_i
     talk = f"@gemini hello\n@claude weather in Oslo?\n/export anthropic-messages @claude {target}\n"
     done = piped(f"{talk}/export gemini @nobody\n/quit\n", environment, "--demo")
     assert f"written to {target}" in done.stdout
-    assert "nobody has said nothing here" in done.stdout
+    assert "nobody has not answered in this conversation" in done.stdout
     done = piped("/system\n/quit\n", environment, "--demo", "--load", str(target), "--system", "Be brief.")
     assert "claude -> get_weather" in done.stdout
     assert "claude <- get_weather Oslo: 7 °C" in done.stdout
     assert "Be brief." in done.stdout
     refused = piped("", environment, "-m", "claude", "--default", "nobody")
-    assert (refused.returncode, "--default names a model of this chat" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--default must be a model of this chat" in refused.stderr) == (2, True)
 
 
 @promise("chat:store-sql", "chat:store-users")
@@ -158,18 +158,18 @@ def test_a_database_keeps_conversations_and_drafts_of_users_apart(environment: d
 
 
 MISTAKES = {
-    "@clade hello": "No model is called @clade: did you mean @claude?",
-    "/memo": "what is to be remembered?",
-    "/model default nobody": "no model called nobody",
-    "/share maybe": "on or off?",
+    "@clade hello": "There is no model named @clade: did you mean @claude?",
+    "/memo": "nothing to store",
+    "/model default nobody": "no model named nobody",
+    "/share maybe": "use /share on or /share off",
     "/history rename x": "is not saved",
-    "/history load": "which one?",
+    "/history load": "give a name: /history load NAME",
     "/nonsense": "Unknown command: /nonsense",
-    "/history load nothing": "no conversation called",
+    "/history load nothing": "no conversation named",
     "/history nonsense": "one of list",
-    "/history save": "under which name",
+    "/history save": "give it a name: /history save NAME",
     "/copy 9": "there are 0 answers",
-    "/export nonsense": "no format",
+    "/export nonsense": "is not a format",
     "/retry": "no answer to ask for again",
     "/tools": "no tools",
 }
@@ -245,7 +245,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(environment: dict[str, str]
             program.type("half a line\x03")  # at the prompt it only clears the line
             program.wait("\n> ")
             program.type("/exit\n")
-            program.wait("offered the next time")
+            program.wait("offered next time")
             assert program.ended() == 0
 
 

@@ -15,10 +15,10 @@ from dragoman.chat.tokens import (
     Measure,
     Scale,
     Tables,
-    calibrated,
+    calibrate,
     counter_of,
     estimate,
-    room_in,
+    room_for_prompt,
     turns_of,
     window_of,
 )
@@ -117,12 +117,12 @@ def _reloaded(service: ChatService) -> Conversation:
 @promise("chat:token-reported")
 def test_a_small_request_says_what_is_added_and_not_how_words_are_counted() -> None:
     added = Entry(role="a", model="p/m", usage={"input": 500, "estimated": 40})
-    assert calibrated([added], "a", "p/m") == Scale(1.0, 460, reported=True)
+    assert calibrate([added], "a", "p/m") == Scale(1.0, 460, reported=True)
     wild = Entry(role="a", model="p/m", usage={"input": 10_000, "estimated": 1_000})
-    scale = calibrated([wild], "a", "p/m")
+    scale = calibrate([wild], "a", "p/m")
     assert scale.of(1_000) == 10_000
     assert scale.of(2_000) == 11_600  # not twice as much
-    assert calibrated([Entry(role="a", model="p/m", usage={"input": 5})], "a", "p/m") == Scale()
+    assert calibrate([Entry(role="a", model="p/m", usage={"input": 5})], "a", "p/m") == Scale()
 
 
 @promise("chat:token-reported", "chat:prune")
@@ -132,7 +132,7 @@ def test_pruning_goes_by_what_was_reported() -> None:
     assert whole.dropped_turns == 0
     doubled = Measure(window=1_000, scale=Scale(1.0, 700, reported=True)).fitted(entries)
     assert doubled.dropped_turns > 0
-    assert doubled.tokens == doubled.counted + 700 <= room_in(1_000)
+    assert doubled.tokens == doubled.counted + 700 <= room_for_prompt(1_000)
 
 
 @promise("chat:window")
@@ -173,7 +173,7 @@ def test_the_oldest_whole_turns_are_left_out_in_order_and_pairs_stay_together() 
     part = Measure(fixed=10, window=180).fitted(entries)
     assert 0 < part.dropped_turns < 5
     assert part.entries == entries[part.dropped_turns * 4 :]
-    assert part.tokens <= room_in(180)
+    assert part.tokens <= room_for_prompt(180)
 
 
 @promise("chat:prune")

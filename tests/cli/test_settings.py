@@ -210,14 +210,14 @@ def test_a_default_model_that_does_not_exist_is_found_when_the_file_is_read() ->
 
 @promise("command:clear-errors")
 @pytest.mark.parametrize(("arguments", "words"), [
-    (("ask", "Why?"), "which model? Give provider/model"),
-    (("run", "Why?"), "which model? Give provider/model"),
+    (("ask", "Why?"), "no model given: name one as provider/model"),
+    (("run", "Why?"), "no model given: name one as provider/model"),
     (("ask", "openai/gpt-5.6", " "), "the question is empty"),
     (("ask", "antropic/x", "Hi"), "no provider is called 'antropic'"),
     (("ask", "openai/gpt-5.6", "Hi", "--reasoning", "much"), "'much' is not one of on, off"),
-    (("ask", "openai/gpt-5.6", "Hi", "--max-tokens", "-3"), "'-3' is not a number from 1 on"),
+    (("ask", "openai/gpt-5.6", "Hi", "--max-tokens", "-3"), "'-3' is not a number of at least 1"),
     (("ask", "openai/gpt-5.6", "Hi", "--timeout", "0"), "'0' is not a number of seconds"),
-    (("ask", "openai/gpt-5.6", "Hi", "--tool-choice", "look"), "there are no tools to choose from"),
+    (("ask", "openai/gpt-5.6", "Hi", "--tool-choice", "look"), "there are no tools; add some with --tools FILE"),
     (("ask", "openai/gpt-5.6", "Hi", "--tools", "empty.json"), "the list is empty"),
     (("run", "-m", "openai/gpt-5.6", "Hi", "--tools", "empty.json"), "only describes tools"),
     (("run", "-m", "openai/gpt-5.6", "Hi", "--tools", "empty.py"), "has no tools"),

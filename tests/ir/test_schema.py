@@ -38,6 +38,7 @@ PARTS: tuple[ir.AnyPart, ...] = (
     ir.ServerToolCall("s2", "ask", kind="mcp", input={"q": "rain"}, server="docs"),
     ir.ServerToolResult("s2", "ask", kind="mcp", parts=(ir.Text("yes"),), sources=(ir.Citation("https://x.example"),)),
     ir.ServerToolResult("s3", "ask", kind="mcp", error="too slow"),
+    ir.SearchResult("kb://1", "Rain", ("It rains.",), cite=True, cache=ir.Cache(), metadata=METADATA),
     ir.Opaque("openai", "future", {"type": "future"}),
 )
 USAGE = ir.Usage(10, 5, cached=3, cache_written=1, reasoning=2, image=1, total=15, metadata=METADATA)

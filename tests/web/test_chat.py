@@ -1,4 +1,4 @@
-"""The page's server: rooms, events, and who may speak to it."""
+"""The page's server: hub, events, and who may speak to it."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ from dragoman.chat.participants import Participant
 from dragoman.chat.stores import FileStore
 from dragoman.drivers import Scripted
 from dragoman.ir import Failure
-from dragoman.web.conversation_hub import Furnishing, Rooms
+from dragoman.web.conversation_hub import ConversationHub, HubSettings
 from dragoman.web.guard import HEADER
 from dragoman.web.serving import serving_page
 from tests.support.chats import model, note, weather
@@ -36,8 +36,8 @@ OURS = {HEADER: "1"}
 class Web:
     """The page as a program sees it."""
 
-    def __init__(self, rooms: Rooms, url: str, client: aiohttp.ClientSession) -> None:
-        self.rooms = rooms
+    def __init__(self, hub: ConversationHub, url: str, client: aiohttp.ClientSession) -> None:
+        self.hub = hub
         self.url = url
         self.client = client
 
@@ -78,14 +78,14 @@ def with_page(
 ) -> None:
     async def run() -> None:
         store = FileStore(folder)
-        rooms = Rooms(models, store, store.folder, furnishing=Furnishing(tools=(weather, note)))
-        rooms.recover()
+        hub = ConversationHub(models, store, store.folder, settings=HubSettings(tools=(weather, note)))
+        hub.recover()
         async with (
             asyncio.timeout(PATIENCE),
-            serving_page(rooms, **options) as url,
+            serving_page(hub, **options) as url,
             aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
         ):
-            await work(Web(rooms, url, client))
+            await work(Web(hub, url, client))
 
     asyncio.run(run())
 
@@ -153,7 +153,7 @@ def test_options_models_and_state(tmp_path: Path) -> None:
         _, told = await web.ask("PATCH", "/_/api/chat/models/GEMINI", {"model": "gemini/other"})
         assert [(one["name"], one["model"]) for one in told["models"]] == [("gemini", "gemini/other")]
         status, told = await web.ask("PATCH", "/_/api/chat/models/all", {"model": "gemini/other"})
-        assert (status, "no name for a model" in told["error"]) == (400, True)
+        assert (status, "is not a valid name for a model" in told["error"]) == (400, True)
         assert (await web.ask("GET", "/_/api/chat/models"))[1] == ["gemini/other"]
 
     with_page(work, tmp_path, model("gemini", []))
@@ -205,7 +205,7 @@ def test_a_reader_that_reconnects_gets_what_it_missed_and_the_rest(tmp_path: Pat
     async def work(web: Web) -> None:
         path = await web.new()
         await web.ask("POST", f"{path}/messages", {"text": "@gemini go"})
-        service = web.rooms.room(path.rpartition("/")[2]).service
+        service = web.hub.opened(path.rpartition("/")[2]).service
         while not service.open_questions:  # noqa: ASYNC110 - the page would look, too
             await asyncio.sleep(0.01)
         async with web.events(path) as events:
@@ -289,7 +289,7 @@ from tests.support.chats import model
 
 async def main():
     store = FileStore(sys.argv[1])
-    room = Rooms([model("gemini", ["one two three four"])], store, store.folder).new()
+    room = ConversationHub([model("gemini", ["one two three four"])], store, store.folder).new()
     def show(event):
         if isinstance(event, Activity) and isinstance(event.event, TextDeltaEvent) and "three" in event.event.content:
             os.kill(os.getpid(), signal.SIGKILL)

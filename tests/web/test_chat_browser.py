@@ -15,7 +15,7 @@ from dragoman.chat.participants import Participant
 from dragoman.chat.stores import FileStore
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.ir import Failure
-from dragoman.web.conversation_hub import Furnishing, Rooms
+from dragoman.web.conversation_hub import ConversationHub, HubSettings
 from dragoman.web.serving import serving_page
 from tests.support.browser import Page, picture, tab
 from tests.support.chats import model
@@ -36,8 +36,8 @@ def with_browser(address: str) -> Callable[..., None]:
 def in_browser(address: str, work: Work, folder: Path, *models: Participant) -> None:
     async def run() -> None:
         store = FileStore(folder)
-        rooms = Rooms(models, store, store.folder, furnishing=Furnishing(tools=TOOLS))
-        async with asyncio.timeout(2 * PATIENCE), serving_page(rooms) as url, tab(address) as page:
+        hub = ConversationHub(models, store, store.folder, settings=HubSettings(tools=TOOLS))
+        async with asyncio.timeout(2 * PATIENCE), serving_page(hub) as url, tab(address) as page:
             await page.open(f"{url}/#/chat")
             await page.until("document.querySelector('.empty button')")
             await work(page, url)

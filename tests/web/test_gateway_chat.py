@@ -12,7 +12,7 @@ from dragoman.gateway.config import Config, read_config
 from dragoman.gateway.routing import Router
 from dragoman.gateway.serving import Setting, serving, simulators
 from dragoman.web.guard import HEADER
-from dragoman.web.models import reachable
+from dragoman.web.models import reachable_models
 from dragoman.web.serving import page_before
 from tests.gateway.running import Lines, on_any_port
 from tests.support.promises import promise
@@ -145,13 +145,13 @@ def test_a_user_with_the_password_sends_requests_in_the_name_of_the_page(tmp_pat
 def test_the_models_are_those_that_the_gateway_reaches(
     text: str, environment: Mapping[str, str], expected: Mapping[str, str]
 ) -> None:
-    found = reachable(Router(read_config(text), environment), environment)
+    found = reachable_models(Router(read_config(text), environment), environment)
     assert found == expected
 
 
 @promise("web:chat")
 def test_without_a_reachable_provider_the_usual_models_are_listed() -> None:
-    assert set(NAMES) <= set(reachable(Router(Config(), {}), {}))
+    assert set(NAMES) <= set(reachable_models(Router(Config(), {}), {}))
 
 
 @promise("web:chat")

@@ -11,7 +11,7 @@ import pytest
 from dragoman.chat.stores import FileStore
 from dragoman.gateway.config import read_config
 from dragoman.gateway.serving import Setting, serving, simulators
-from dragoman.web.conversation_hub import Rooms
+from dragoman.web.conversation_hub import ConversationHub
 from dragoman.web.serving import page_before, serving_page
 from tests.gateway.running import Lines, on_any_port
 from tests.support.browser import Page, picture, tab
@@ -219,8 +219,8 @@ def test_a_gateway_with_keys_asks_for_one_lets_in_and_out(tmp_path: Path, addres
 def test_a_chat_alone_offers_nothing_to_watch(tmp_path: Path, address: str) -> None:
     async def run() -> None:
         store = FileStore(tmp_path)
-        rooms = Rooms([model("gemini", [])], store, store.folder)
-        async with asyncio.timeout(PATIENCE), serving_page(rooms) as url, tab(address) as page:
+        hub = ConversationHub([model("gemini", [])], store, store.folder)
+        async with asyncio.timeout(PATIENCE), serving_page(hub) as url, tab(address) as page:
             await page.open(url)
             await page.until("location.hash === '#/chat'")
             places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"

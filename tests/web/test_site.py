@@ -14,7 +14,7 @@ from dragoman.gateway.http_server import Server
 from dragoman.gateway.serving import Setting, listening_socket, serving
 from dragoman.web.guard import HEADER, Guard
 from dragoman.web.serving import page_before
-from dragoman.web.site import Place, Route, Site
+from dragoman.web.site import PageSection, Route, Site
 from dragoman.web.streams import Streams
 from tests.gateway.running import Lines, configured
 from tests.support.promises import promise
@@ -170,7 +170,7 @@ def test_an_internal_error_is_one_answer_and_is_logged_for_the_operator() -> Non
     async def run() -> None:
         told: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-        site = Site(Guard("127.0.0.1"), [Place("odd", (Route("GET", "/_/api/odd/{name}", broken),))])
+        site = Site(Guard("127.0.0.1"), [PageSection("odd", (Route("GET", "/_/api/odd/{name}", broken),))])
         server = Server(site)
         with listening_socket("127.0.0.1", 0) as listening:
             await server.listen(listening)
@@ -198,7 +198,7 @@ def test_a_page_that_falls_behind_is_sent_back_to_the_beginning_and_misses_nothi
         await stream.run(exchange)
 
     async def run() -> None:
-        server = Server(Site(Guard("127.0.0.1"), [Place("flood", (Route("GET", "/_/api/flood", flood),))]))
+        server = Server(Site(Guard("127.0.0.1"), [PageSection("flood", (Route("GET", "/_/api/flood", flood),))]))
         with listening_socket("127.0.0.1", 0) as listening:
             await server.listen(listening)
             url = f"http://127.0.0.1:{listening.getsockname()[1]}"

