@@ -81,7 +81,7 @@ def test_a_malformed_search_result_is_kept_whole_and_lost_elsewhere(block: dict[
     assert "dropped" in {loss.severity for loss in sent(body, "anthropic-messages", "gemini").losses}
 
 
-def test_a_search_result_is_a_part_with_the_same_fields_whoever_wrote_it() -> None:
+def test_a_search_result_is_a_part_with_the_same_fields_in_every_format() -> None:
     expected = ir.SearchResult("kb://1", "Rain", ("Rain falls.",), cite=True)
     assert dragoman.decode_request(MESSAGES, "anthropic-messages").messages[0].parts[0] == expected
     assert dragoman.decode_request(CONVERSE, "bedrock-converse").messages[0].parts[0] == expected

@@ -19,7 +19,9 @@ from dragoman.ir import Failure, FailureKind
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH_FORMAT, FORMATS, STREAMED, Partner, talking
 
-TOLD = tuple(partner for partner in FORMATS if partner.name not in {"gemini", "vertex", "gemini-interactions", "ollama"})
+TOLD = tuple(
+    partner for partner in FORMATS if partner.name not in {"gemini", "vertex", "gemini-interactions", "ollama"}
+)
 QUICK = RetryPolicy(first_delay=0.01)
 ANSWER = (
     b'{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":'

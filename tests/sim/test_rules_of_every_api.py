@@ -1,6 +1,6 @@
 """The rules of each API against the tables of its test module: what breaks one is refused for it, the rest passes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +23,7 @@ from tests.sim import (
     test_rules_openai_responses,
 )
 from tests.sim.rule_cases import Case, breaks_one_rule, rules_without_case
-from tests.support.cases import each
+from tests.support.cases import Check, each
 
 Api = tuple[ModuleType, ModuleType]
 """Its rules, and the module with its cases."""
@@ -47,7 +47,7 @@ def rows(apis: dict[str, Api], *tables: str) -> Iterator[tuple[str, Row]]:
         yield from ((f"{name}-{getattr(row, 'rule', '')}-{number}", (rules, row)) for number, row in enumerate(found))
 
 
-def each_row(apis: dict[str, Api], *tables: str) -> Any:
+def each_row(apis: dict[str, Api], *tables: str) -> Callable[[Check], Check]:
     named = list(rows(apis, *tables))
     return each(("rules", "row"), [row for _, row in named], ids=[id for id, _ in named])
 

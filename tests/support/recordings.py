@@ -36,7 +36,7 @@ def recordings_dir() -> Path | None:
     if chosen is None:
         return BESIDE_THE_REPOSITORY if BESIDE_THE_REPOSITORY.is_dir() else None
     directory = Path(chosen)
-    if not directory.is_dir():  # a wish that cannot be met must not turn into skipped tests
+    if not directory.is_dir():  # a wrong setting must fail, not skip tests
         raise NotADirectoryError(f"{VARIABLE}={chosen} is not a directory")
     return directory
 
@@ -71,12 +71,13 @@ def _record(line: str) -> Record:
 
 
 ALL_VARIABLE = "DRAGOMAN_ALL_RECORDS"
-"""Set, it lets every test that takes a share of the records take them all."""
+"""If set, tests that use a share of the records use all of them."""
 
 
 def share(records: Iterator[Record], key: str, *, one_in: int = 3) -> Iterator[Record]:
-    """One in so many of the records, another choice for every key: where every pair of formats looks at them, all of
-    them are looked at, though not by every pair.
+    """One in so many of the records, another choice for each key.
+
+    If every pair of formats takes its own share, each record is used by some pair, though not by every pair.
     """
     turn = zlib.crc32(key.encode())
     for record in records:
