@@ -6,22 +6,13 @@ import pytest
 
 import dragoman
 from dragoman import ir
+from tests.support import formats
 from tests.support.formats import FORMATS, refusals
 from tests.support.promises import promise
 
 pytestmark = promise("core:content-crosses")
 
-MODELS = {
-    "openai-chat": "gpt-4o-audio-preview",
-    "openai-responses": "gpt-5.1",
-    "anthropic-messages": "claude-sonnet-4-5",
-    "gemini": "gemini-2.5-flash",
-    "vertex": "gemini-2.5-flash",
-    "bedrock-converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
-    "ollama-chat": "qwen3",
-    "cohere-chat": "command-a-03-2025",
-    "gemini-interactions": "gemini-2.5-flash",
-}
+MODELS = {**formats.MODELS, "openai-chat": "gpt-4o-audio-preview"}
 
 # ── search results ──
 

@@ -7,13 +7,34 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 VARIABLE = "DRAGOMAN_RECORDINGS"
 BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[3] / "shared" / "recordings"
+FORMAT_OF: Mapping[str, str] = {
+    "openai-chat": "openai-chat",
+    "openai-compat-chat": "openai-chat",
+    "deepseek-chat": "openai-chat",
+    "groq-chat": "openai-chat",
+    "mistral-chat": "openai-chat",
+    "openrouter-chat": "openai-chat",
+    "xai-chat": "openai-chat",
+    "openai-responses": "openai-responses",
+    "responses-compat": "openai-responses",
+    "anthropic-messages": "anthropic-messages",
+    "anthropic-bedrock": "anthropic-messages",
+    "anthropic-vertex": "anthropic-messages",
+    "anthropic-compat": "anthropic-messages",
+    "gemini-generate": "gemini",
+    "vertex-generate": "vertex",
+    "bedrock-converse": "bedrock-converse",
+    "ollama-chat": "ollama-chat",
+    "cohere-chat": "cohere-chat",
+}
+"""File -> the format of its bodies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
