@@ -207,7 +207,7 @@ def test_a_limit_of_zero_says_to_leave_it_out(name: str, value: float) -> None:
 @pytest.mark.parametrize("name", ["max_iterations"])
 def test_no_turns_at_all_are_refused(name: str) -> None:
     with pytest.raises(InvalidValue, match="at least 1"):
-        Agent(ScriptedDriver([]), **{name: 0})  # type: ignore[arg-type]
+        Agent(ScriptedDriver([]), **{name: 0})  # type: ignore[call-overload]
 
 
 def test_no_corrections_at_all_end_with_the_first_bad_answer() -> None:
