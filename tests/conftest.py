@@ -1,3 +1,5 @@
+"""What all tests share: profiles of Hypothesis, recordings, and servers that are started once for a worker."""
+
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -5,16 +7,21 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import settings
 
+# Fixtures of dragoman's own pytest plugin, also where dragoman is on the path without being installed.
+from dragoman.sim.pytest_plugin import dragoman_sim, dragoman_simulator, pytest_configure
+from tests.support.databases import Postgres, Redis, postgres, redis
 from tests.support.not_tried import NOT_TRIED
 from tests.support.recordings import VARIABLE, Record, load, recordings_dir
 
-# Tests start hundreds of processes. Each would compile all of our modules again where bytecode is not written.
+__all__ = ["dragoman_sim", "dragoman_simulator", "pytest_configure"]
+
+# Tests start hundreds of processes. Without bytecode files each of them would compile all of our modules.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# `ci` always draws the same examples, so a red run is red for everybody. `explore` looks for new ones:
+# `ci` always draws the same examples, so that a failure can be reproduced. `explore` looks for new ones:
 # HYPOTHESIS_PROFILE=explore make unit
-# Laws are asked of every pair of formats, so few examples each are thousands together.
+# Laws are tried for every pair of formats, so a few examples each are thousands together.
 settings.register_profile("ci", max_examples=30, derandomize=True, deadline=None, database=None, print_blob=True)
 settings.register_profile("quick", max_examples=4, derandomize=True, deadline=None, database=None)  # scripts/mutate.py
 settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
@@ -29,10 +36,24 @@ def recordings() -> Callable[[str], Iterator[Record]]:
     return load
 
 
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """A running PostgreSQL; the test skips where it is not installed."""
+    with postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Redis]:
+    """A running Redis; the test skips where it is not installed."""
+    with redis() as server:
+        yield server
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What could not be tried stands at the end of the run, once, where it is seen."""
-    told = {str(report.longrepr[-1]) for report in terminalreporter.getreports("skipped")}
-    reasons = sorted(reason.removeprefix("Skipped: ") for reason in told if NOT_TRIED in reason)
+    """Print what could not be tried at the end of the run, once, where it is noticed."""
+    skipped = {str(report.longrepr[-1]) for report in terminalreporter.getreports("skipped")}
+    reasons = sorted(reason.removeprefix("Skipped: ") for reason in skipped if NOT_TRIED in reason)
     if reasons:
         terminalreporter.section("NOT TRIED", sep="!", red=True, bold=True)
         for reason in reasons:

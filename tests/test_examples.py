@@ -13,10 +13,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.sim.server import Simulator
-from tests.drivers.conftest import dragoman_sim, dragoman_simulator
 from tests.support.promises import promise
-
-__all__ = ["dragoman_sim", "dragoman_simulator"]
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,7 @@ CORE = (
 )
 
 
+@cache
 def loaded_by(statements: str) -> set[str]:
     """Top-level names of what a fresh interpreter has loaded beyond what it starts with."""
     script = f"import sys; before = set(sys.modules)\n{statements}\nprint(*(set(sys.modules) - before))"
@@ -125,20 +126,26 @@ ABOVE = (
 )
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    """Modules of ours that this file imports, without the package's own name; not those only type checkers see."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    hidden = {id(inner) for node in ast.walk(tree) if _is_type_checking(node) for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        if id(node) in hidden:
-            continue
+@cache
+def imports_of(path: Path) -> tuple[str, ...]:
+    """Modules of ours that this file imports, without the package's own name; not those only type checkers see.
+
+    Read once: several tests ask about every file, and parsing them all takes seconds.
+    """
+    found: list[str] = []
+    open_nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while open_nodes:
+        node = open_nodes.pop()
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dragoman"):
             parent = node.module.removeprefix("dragoman").removeprefix(".")
-            yield from (_module_of(parent, alias.name) for alias in node.names)
+            found += (_module_of(parent, alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from (
+            found += (
                 alias.name.removeprefix("dragoman.") for alias in node.names if alias.name.startswith("dragoman.")
             )
+        elif isinstance(node, ast.stmt | ast.mod | ast.excepthandler | ast.match_case) and not _is_type_checking(node):
+            open_nodes += ast.iter_child_nodes(node)
+    return tuple(found)
 
 
 def _is_type_checking(node: ast.AST) -> bool:

@@ -1,5 +1,6 @@
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,7 @@ def mentions(source: str) -> tuple[set[str], list[str]]:
     return ids, complaints
 
 
+@cache
 def mentions_by_file() -> dict[str, tuple[set[str], list[str]]]:
     files = sorted(TESTS.rglob("test_*.py"))
     return {str(path.relative_to(TESTS)): mentions(path.read_text(encoding="utf-8")) for path in files}

@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.sim.server import Simulator
-from tests.drivers.conftest import dragoman_sim, dragoman_simulator
 from tests.support.promises import promise
-
-__all__ = ["dragoman_sim", "dragoman_simulator"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("tools.md", "coming-from.md")

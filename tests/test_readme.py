@@ -10,9 +10,6 @@ import pytest
 
 from dragoman.cli.main import COMMANDS, build_parser
 from dragoman.sim.server import Simulator
-from tests.drivers.conftest import dragoman_sim, dragoman_simulator
-
-__all__ = ["dragoman_sim", "dragoman_simulator"]
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -17,34 +17,14 @@ from tests.accepted_differences import ILLEGAL, NOT_DECODED, ODD_ANSWERS, REFUSE
 from tests.support.endings import unfair
 from tests.support.formats import FAMILY, FORMATS, MODELS, refusals
 from tests.support.promises import promise
-from tests.support.recordings import Record, share
+from tests.support.recordings import FORMAT_OF, Record, share
 from tests.support.trees import difference, plain
 
-FILES: Mapping[str, str] = {
-    "openai-chat": "openai-chat",
-    "openai-compat-chat": "openai-chat",
-    "deepseek-chat": "openai-chat",
-    "groq-chat": "openai-chat",
-    "mistral-chat": "openai-chat",
-    "openrouter-chat": "openai-chat",
-    "xai-chat": "openai-chat",
-    "openai-responses": "openai-responses",
-    "responses-compat": "openai-responses",
-    "anthropic-messages": "anthropic-messages",
-    "anthropic-bedrock": "anthropic-messages",
-    "anthropic-vertex": "anthropic-messages",
-    "anthropic-compat": "anthropic-messages",
-    "gemini-generate": "gemini",
-    "vertex-generate": "vertex",
-    "bedrock-converse": "bedrock-converse",
-    "ollama-chat": "ollama-chat",
-    "cohere-chat": "cohere-chat",
-}
 GOOGLE = {"gemini", "vertex"}
 # Between the two backends of one family bodies pass as they are: docs/decisions/0004-passes.md.
 CROSSINGS = [
     (file, target)
-    for file, source in FILES.items()
+    for file, source in FORMAT_OF.items()
     for target in FORMATS
     if target != source and not {source, target} <= GOOGLE
 ]
@@ -81,7 +61,7 @@ def stale(ids: set[str], found: Mapping[str, str], accepted: Iterable[Accepted])
 
 
 @promise("law:1-identity", "law:10-bad-input-good-words", "report:37", "report:52")
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", FORMAT_OF)
 def test_recorded_bodies_come_back_as_they_were(file: str, recordings: Recordings) -> None:
     seen, faults, ids = 0, dict[str, str](), set[str]()
     for record in recordings(file):
@@ -89,7 +69,7 @@ def test_recorded_bodies_come_back_as_they_were(file: str, recordings: Recording
         for kind, body in bodies(record):
             seen += 1
             try:
-                again = returned(kind, body, FILES[file])
+                again = returned(kind, body, FORMAT_OF[file])
             except DragomanError as error:
                 faults[record.id] = str(error)
                 continue
@@ -111,7 +91,7 @@ def model_for(record: Record, source: str, target: str) -> str:
 @promise("law:3-legality")
 @pytest.mark.parametrize(("file", "target"), CROSSINGS)
 def test_recorded_requests_cross_legally(file: str, target: str, recordings: Recordings) -> None:
-    source = FILES[file]
+    source = FORMAT_OF[file]
     unreadable = {row.id for row in NOT_DECODED}
     refused, illegal = dict[str, str](), dict[str, str]()
     for record in share(recordings(file), target):
@@ -133,7 +113,7 @@ def test_recorded_requests_cross_legally(file: str, target: str, recordings: Rec
 @promise("law:3-legality", "law:9-usage-adds-up")
 @pytest.mark.parametrize(("file", "target"), CROSSINGS)
 def test_recorded_answers_please_clients_of_other_formats(file: str, target: str, recordings: Recordings) -> None:
-    source = FILES[file]
+    source = FORMAT_OF[file]
     unreadable = {row.id for row in NOT_DECODED}
     odd: dict[str, str] = {}
     for record in share(recordings(file), target):
@@ -147,13 +127,13 @@ def test_recorded_answers_please_clients_of_other_formats(file: str, target: str
 
 
 @promise("law:10-bad-input-good-words")
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", FORMAT_OF)
 def test_recorded_errors_are_understood(file: str, recordings: Recordings) -> None:
     """The words of every recorded error reach every other format, under a status of the same class."""
     for record in recordings(file):
         if record.status < 400 or not isinstance(record.response, dict):
             continue
-        failure = dragoman.decode_error(record.response, FILES[file], status=record.status)
+        failure = dragoman.decode_error(record.response, FORMAT_OF[file], status=record.status)
         assert failure.status == record.status
         assert failure.message
         for target in FORMATS:

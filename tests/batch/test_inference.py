@@ -17,10 +17,7 @@ from dragoman.sim.server import Simulator
 from dragoman.translate import decode_response
 from tests.batch.conversations import lines
 from tests.cli.command import COMMAND, environment
-from tests.drivers.conftest import dragoman_sim, dragoman_simulator
 from tests.support.promises import promise
-
-__all__ = ["dragoman_sim", "dragoman_simulator"]
 
 
 class Model:

@@ -30,10 +30,7 @@ from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, not_answered
 from dragoman.errors import InvalidRequest, NoAnswer
 from dragoman.sim.server import Simulator
-from tests.drivers.conftest import dragoman_sim, dragoman_simulator
 from tests.support.promises import promise
-
-__all__ = ["dragoman_sim", "dragoman_simulator"]
 
 MODELS = {
     "openai": ("gpt-4.1-mini", "/openai/v1"),

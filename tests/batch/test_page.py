@@ -14,10 +14,7 @@ from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.sim.server import Simulator
 from tests.batch.conversations import ROOT
 from tests.cli.command import COMMAND, environment
-from tests.drivers.conftest import dragoman_sim, dragoman_simulator
 from tests.support.promises import promise
-
-__all__ = ["dragoman_sim", "dragoman_simulator"]
 
 PAGE = (ROOT / "docs" / "bulk.md").read_text(encoding="utf-8")
 BLOCKS: list[tuple[str, str]] = re.findall(r"```(\w*)\n(.*?)```", PAGE, re.DOTALL)

@@ -368,7 +368,8 @@ def test_cancelling_the_waiting_task_stops_the_answers() -> None:
 
     async def run() -> None:
         work = asyncio.create_task(service.send("@gemini go"))
-        await asyncio.sleep(0.05)
+        while not driver_of(service, "gemini").requests:  # noqa: ASYNC110 - a script cannot wait for a test
+            await asyncio.sleep(0.001)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work

@@ -6,22 +6,13 @@ import pytest
 
 import dragoman
 from dragoman import ir
+from tests.support import formats
 from tests.support.formats import FORMATS, refusals
 from tests.support.promises import promise
 
 pytestmark = promise("core:content-crosses")
 
-MODELS = {
-    "openai-chat": "gpt-4o-audio-preview",
-    "openai-responses": "gpt-5.1",
-    "anthropic-messages": "claude-sonnet-4-5",
-    "gemini": "gemini-2.5-flash",
-    "vertex": "gemini-2.5-flash",
-    "bedrock-converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
-    "ollama-chat": "qwen3",
-    "cohere-chat": "command-a-03-2025",
-    "gemini-interactions": "gemini-2.5-flash",
-}
+MODELS = {**formats.MODELS, "openai-chat": "gpt-4o-audio-preview"}
 
 # ── search results ──
 
@@ -81,7 +72,7 @@ def test_a_malformed_search_result_is_kept_whole_and_lost_elsewhere(block: dict[
     assert "dropped" in {loss.severity for loss in sent(body, "anthropic-messages", "gemini").losses}
 
 
-def test_a_search_result_is_a_part_with_the_same_fields_whoever_wrote_it() -> None:
+def test_a_search_result_is_a_part_with_the_same_fields_in_every_format() -> None:
     expected = ir.SearchResult("kb://1", "Rain", ("Rain falls.",), cite=True)
     assert dragoman.decode_request(MESSAGES, "anthropic-messages").messages[0].parts[0] == expected
     assert dragoman.decode_request(CONVERSE, "bedrock-converse").messages[0].parts[0] == expected

@@ -1,14 +1,11 @@
-# What an installed dragoman brings to pytest by itself; here also where it is only on the path.
+"""A gateway in front of all simulators, started once for all tests of this folder."""
+
 from collections.abc import Iterator
 
 import pytest
 
-from dragoman.sim.pytest_plugin import dragoman_sim, dragoman_simulator, pytest_configure
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, every_format, simulated
-from tests.support.databases import Postgres, Redis, postgres, redis
-
-__all__ = ["dragoman_sim", "dragoman_simulator", "pytest_configure"]
 
 
 @pytest.fixture(scope="session")
@@ -22,15 +19,3 @@ def gateway(shared_gateway: RunningGateway, dragoman_sim: Simulator) -> RunningG
     """A gateway without configuration, in front of all simulators."""
     shared_gateway.log.clear()
     return shared_gateway
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Postgres]:
-    with postgres() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def redis_server() -> Iterator[Redis]:
-    with redis() as server:
-        yield server

@@ -24,7 +24,7 @@ CASES = [
 @promise("gateway:bedrock-clients")
 def test_a_tool_loop_with_chat_bedrock(gateway: RunningGateway, tmp_path: Path) -> None:
     python = installed("langchain-aws", python_packages, "python")
-    given = json.dumps({"question": QUESTION, "weather": WEATHER, "cases": CASES})
+    given = json.dumps({"questions": [QUESTION], "weather": WEATHER, "cases": CASES})
     lines = printed("bedrock", gateway.url, "openai/gpt-5.6")
     command = [str(python), str(HERE / "bedrock_loop.py"), given]
     ended = in_shell(lines, command, home=tmp_path, path=Path(sys.executable).parent, environment={})

@@ -1,6 +1,6 @@
 """What crosses to a vendor from the other formats: recorded requests and answers, every twenty-fifth of them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dragoman
@@ -8,24 +8,17 @@ from dragoman import ir
 from tests.accepted_differences import NOT_DECODED, REFUSED
 from tests.support.calls import all_calls
 from tests.support.formats import FAMILY, FORMATS, MODELS
-from tests.support.recordings import Record
+from tests.support.recordings import FORMAT_OF, Record
 from tests.support.trees import difference
 
 Recordings = Callable[[str], Iterator[Record]]
 # (severity, path in the source) of each loss
 Told = set[tuple[str, str]]
 
-FILES: Mapping[str, str] = {
-    "openai-chat": "openai-chat",
-    "openai-compat-chat": "openai-chat",
-    "deepseek-chat": "openai-chat",
-    "groq-chat": "openai-chat",
-    "mistral-chat": "openai-chat",
-    "openrouter-chat": "openai-chat",
-    "xai-chat": "openai-chat",
-    "anthropic-messages": "anthropic-messages",
-    "gemini-generate": "gemini",
-    "vertex-generate": "vertex",
+FILES = {
+    name: format
+    for name, format in FORMAT_OF.items()
+    if format in {"openai-chat", "gemini", "vertex"} or name == "anthropic-messages"
 }
 EVERY = 25
 _NO_CROSSING = {row.id for row in (*NOT_DECODED, *REFUSED)}

@@ -25,6 +25,7 @@ from tests.support.bodies import REQUESTS, RESPONSES, Sample
 from tests.support.cases import each
 from tests.support.formats import CROSSINGS, FAMILY, FORMATS
 from tests.support.promises import promise
+from tests.support.records import RECORDS
 from tests.support.trees import covers, leaves, plain, reaches, variants
 
 pytestmark = promise("law:2-nothing-vanishes")
@@ -101,7 +102,7 @@ def told(path: str, losses: tuple[Loss, ...]) -> bool:
 
 
 @given(request=strategies.ANY_REQUESTS)
-@each("target", FORMATS)
+@each("target", (*FORMATS, *RECORDS))
 def test_every_text_of_a_request_arrives_or_is_reported(target: str, request: ir.Request) -> None:
     value = marked(request, ir.Request)
     try:
@@ -112,7 +113,7 @@ def test_every_text_of_a_request_arrives_or_is_reported(target: str, request: ir
 
 
 @given(completion=strategies.COMPLETIONS)
-@each("target", FORMATS)
+@each("target", (*FORMATS, *RECORDS))
 def test_every_text_of_an_answer_arrives_or_is_reported(target: str, completion: ir.Completion) -> None:
     value = marked(completion, ir.Completion)
     encoded = dragoman.encode_response(value, target)

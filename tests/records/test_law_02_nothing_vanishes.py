@@ -13,9 +13,7 @@ from dragoman.errors import EncodeError
 from tests import strategies
 from tests.laws.test_law_02_nothing_vanishes import (
     assert_well_told,
-    marked,
     says,
-    silent_marks,
     told_at_all,
     without_one_field,
 )
@@ -26,24 +24,6 @@ from tests.support.records import RECORDS, SAMPLES, histories
 from tests.support.trees import covers, variants
 
 pytestmark = promise("law:2-nothing-vanishes")
-
-
-@given(request=strategies.ANY_REQUESTS)
-@each("target", RECORDS)
-def test_every_text_of_a_request_is_stored_or_reported(target: str, request: ir.Request) -> None:
-    value = marked(request, ir.Request)
-    try:
-        encoded = dragoman.encode_request(value, target)
-    except EncodeError:
-        return
-    assert silent_marks(value, encoded) == []
-
-
-@given(completion=strategies.COMPLETIONS)
-@each("target", RECORDS)
-def test_every_text_of_an_answer_is_stored_or_reported(target: str, completion: ir.Completion) -> None:
-    value = marked(completion, ir.Completion)
-    assert silent_marks(value, dragoman.encode_response(value, target)) == []
 
 
 @given(request=strategies.REQUESTS)

@@ -5,8 +5,8 @@ import botocore.session  # type: ignore[import-untyped]
 import pytest
 from botocore.validate import ParamValidator  # type: ignore[import-untyped]
 
-from dragoman.sim.rules.bedrock_converse import ANSWER_RULES, RULES, check_request, check_response
-from tests.sim.rule_cases import SHAPE, Case, breaks_one_rule, rows, rules_without_case
+from dragoman.sim.rules.bedrock_converse import check_request
+from tests.sim.rule_cases import SHAPE, Case, rows
 
 Body = dict[str, Any]
 
@@ -528,20 +528,6 @@ GOOD: list[tuple[Body, Body]] = [
 ]
 
 
-@pytest.mark.parametrize("case", rows(BAD))
-def test_a_body_that_breaks_a_rule_is_refused_for_it(case: Case) -> None:
-    breaks_one_rule(case, check_request)
-
-
-@pytest.mark.parametrize(("body", "beside"), GOOD)
-def test_a_legal_body_passes(body: Body, beside: Body) -> None:
-    assert check_request(body, **beside) == ()
-
-
-def test_every_rule_has_a_case() -> None:
-    assert not rules_without_case(RULES, BAD)
-
-
 def test_an_unknown_model_meets_no_rule_of_a_model() -> None:
     body = ask(assistant(text()), user(text(), VIDEO, POINT), inferenceConfig={"temperature": 0.2, "topP": 0.5})
     profile = "arn:aws:bedrock:us-east-1:000000000000:application-inference-profile/abc"
@@ -642,21 +628,4 @@ GOOD_ANSWERS = [
     answer({"aNewBlock": {}}, aNewKey=1),
     answer(usage={"inputTokens": 2, "outputTokens": 5, "cacheReadInputTokens": 1322, "totalTokens": 1329}),
 ]
-
-
-@pytest.mark.parametrize("case", rows(BAD_ANSWERS))
-def test_an_answer_a_strict_client_trips_over(case: Case) -> None:
-    breaks_one_rule(case, check_response)
-
-
-@pytest.mark.parametrize("body", GOOD_ANSWERS)
-def test_an_answer_a_strict_client_reads(body: Body) -> None:
-    assert check_response(body) == ()
-
-
-def test_every_answer_rule_has_a_case() -> None:
-    assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
-
-
-def test_an_error_body_is_not_an_answer() -> None:
-    assert check_response({"message": "The provided model identifier is invalid."})[0].path == "$"
+ERROR = {"message": "The provided model identifier is invalid."}

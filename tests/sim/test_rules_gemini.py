@@ -1,9 +1,7 @@
 from typing import Any
 
-import pytest
-
-from dragoman.sim.rules.gemini import ANSWER_RULES, RULES, check_request, check_response
-from tests.sim.rule_cases import SHAPE, Case, breaks_one_rule, rows, rules_without_case
+from dragoman.sim.rules.gemini import check_request
+from tests.sim.rule_cases import SHAPE, Case
 
 Body = dict[str, Any]
 
@@ -575,20 +573,6 @@ GOOD: list[tuple[Body, Body]] = [
 ]
 
 
-@pytest.mark.parametrize("case", rows(BAD))
-def test_a_body_that_breaks_a_rule_is_refused_for_it(case: Case) -> None:
-    breaks_one_rule(case, check_request)
-
-
-@pytest.mark.parametrize(("body", "beside"), GOOD)
-def test_a_legal_body_passes(body: Body, beside: Body) -> None:
-    assert check_request(body, **beside) == ()
-
-
-def test_every_rule_has_a_case() -> None:
-    assert not rules_without_case(RULES, BAD)
-
-
 def test_split_responses_are_a_wrong_count_and_out_of_turn() -> None:
     split = ask(user("x"), model(call(**SIGNED), call("g")), user(response()), user(response("g")))
     assert [violation.path for violation in check_request(split, **NEW)] == [
@@ -659,21 +643,4 @@ GOOD_ANSWERS = [
     {"candidates": [{"content": {"role": "model"}, "finishReason": "MAX_TOKENS"}]},
     {"candidates": [{"content": {}, "finishReason": "SAFETY"}]},
 ]
-
-
-@pytest.mark.parametrize("case", rows(BAD_ANSWERS))
-def test_an_answer_a_strict_client_trips_over(case: Case) -> None:
-    breaks_one_rule(case, check_response)
-
-
-@pytest.mark.parametrize("body", GOOD_ANSWERS)
-def test_an_answer_a_strict_client_reads(body: Body) -> None:
-    assert check_response(body) == ()
-
-
-def test_every_answer_rule_has_a_case() -> None:
-    assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
-
-
-def test_an_error_body_is_not_an_answer() -> None:
-    assert check_response({"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}})[0].path == "$"
+ERROR = {"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}

@@ -3,8 +3,8 @@ from typing import Any
 import ollama
 import pytest
 
-from dragoman.sim.rules.ollama_chat import ANSWER_RULES, RULES, check_request, check_response
-from tests.sim.rule_cases import SHAPE, Case, breaks_one_rule, rows, rules_without_case
+from dragoman.sim.rules.ollama_chat import check_request
+from tests.sim.rule_cases import SHAPE, Case
 
 Body = dict[str, Any]
 
@@ -176,20 +176,7 @@ LENIENT: list[Body] = [
     {"model": "qwen3", "messages": [], "format": "yaml"},
     ask(keep_alive="-1h30m", truncate=False, shift=True, logprobs=True, top_logprobs=20),
 ]
-
-
-@pytest.mark.parametrize("case", rows(BAD))
-def test_a_body_that_breaks_a_rule_is_refused_for_it(case: Case) -> None:
-    breaks_one_rule(case, check_request)
-
-
-@pytest.mark.parametrize("body", [CONVERSATION, *LENIENT])
-def test_a_legal_body_passes(body: Body) -> None:
-    assert check_request(body) == ()
-
-
-def test_every_rule_has_a_case() -> None:
-    assert not rules_without_case(RULES, BAD)
+GOOD = [CONVERSATION, *LENIENT]
 
 
 def test_an_error_while_the_model_runs_has_a_failure_status() -> None:
@@ -269,22 +256,9 @@ GOOD_ANSWERS = [
     answer({"tool_calls": [{"function": call["function"]} for call in CALLS]}),
     answer({"content": ""}, done_reason="load", a_new_key=1),
 ]
-
-
-@pytest.mark.parametrize("case", rows(BAD_ANSWERS))
-def test_an_answer_a_strict_client_trips_over(case: Case) -> None:
-    breaks_one_rule(case, check_response)
+ERROR = {"error": "model 'x' not found"}
 
 
 @pytest.mark.parametrize("body", GOOD_ANSWERS)
-def test_an_answer_a_strict_client_reads(body: Body) -> None:
-    assert check_response(body) == ()
+def test_an_answer_is_of_the_sdks_types(body: Body) -> None:
     ollama.ChatResponse.model_validate(body)
-
-
-def test_every_answer_rule_has_a_case() -> None:
-    assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
-
-
-def test_an_error_body_is_not_an_answer() -> None:
-    assert check_response({"error": "model 'x' not found"})[0].path == "$"

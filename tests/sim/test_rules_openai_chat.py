@@ -1,9 +1,7 @@
 from typing import Any
 
-import pytest
-
-from dragoman.sim.rules.openai_chat import ANSWER_RULES, RULES, check_request, check_response
-from tests.sim.rule_cases import SHAPE, Case, breaks_one_rule, rows, rules_without_case
+from dragoman.sim.rules.openai_chat import check_request
+from tests.sim.rule_cases import SHAPE, Case
 
 Body = dict[str, Any]
 
@@ -313,20 +311,6 @@ GOOD = [
 ]
 
 
-@pytest.mark.parametrize("case", rows(BAD))
-def test_a_body_that_breaks_a_rule_is_refused_for_it(case: Case) -> None:
-    breaks_one_rule(case, check_request)
-
-
-@pytest.mark.parametrize("body", GOOD)
-def test_a_legal_body_passes(body: Body) -> None:
-    assert check_request(body) == ()
-
-
-def test_every_rule_has_a_case() -> None:
-    assert not rules_without_case(RULES, BAD)
-
-
 def test_a_message_between_call_and_result_leaves_both_alone() -> None:
     violations = check_request(ask(user("x"), calling("a"), user("wait"), result("a")))
     assert [violation.path for violation in violations] == ["$.messages[1]", "$.messages[3].role"]
@@ -414,21 +398,4 @@ GOOD_ANSWERS = [
     answer({"content": None, "refusal": "no"}, a_new_key={"any": 1}),
     answer(usage=None),
 ]
-
-
-@pytest.mark.parametrize("case", rows(BAD_ANSWERS))
-def test_an_answer_a_strict_client_trips_over(case: Case) -> None:
-    breaks_one_rule(case, check_response)
-
-
-@pytest.mark.parametrize("body", GOOD_ANSWERS)
-def test_an_answer_a_strict_client_reads(body: Body) -> None:
-    assert check_response(body) == ()
-
-
-def test_every_answer_rule_has_a_case() -> None:
-    assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
-
-
-def test_an_error_body_is_not_an_answer() -> None:
-    assert check_response({"error": {"message": "no", "type": "x", "param": None, "code": None}})[0].path == "$"
+ERROR = {"error": {"message": "no", "type": "x", "param": None, "code": None}}

@@ -7,9 +7,9 @@ from openai.types.responses.response_create_params import (
     ResponseCreateParamsStreaming,
 )
 
-from dragoman.sim.rules.openai_responses import ANSWER_RULES, RULES, check_request, check_response
+from dragoman.sim.rules.openai_responses import check_request, check_response
 from tests.judges.typed import complaints
-from tests.sim.rule_cases import SHAPE, Case, breaks_one_rule, rows, rules_without_case
+from tests.sim.rule_cases import SHAPE, Case
 
 Body = dict[str, Any]
 
@@ -466,24 +466,10 @@ GOOD_BUT_UNTYPED = [
 ]
 
 
-@pytest.mark.parametrize("case", rows(BAD))
-def test_a_body_that_breaks_a_rule_is_refused_for_it(case: Case) -> None:
-    breaks_one_rule(case, check_request)
-
-
-@pytest.mark.parametrize("body", GOOD + GOOD_BUT_UNTYPED)
-def test_a_legal_body_passes(body: Body) -> None:
-    assert check_request(body) == ()
-
-
 @pytest.mark.parametrize("body", GOOD)
 def test_a_legal_body_is_of_the_sdks_types(body: Body) -> None:
     kind = ResponseCreateParamsStreaming if body.get("stream") else ResponseCreateParamsNonStreaming
     assert complaints(body, kind) == []
-
-
-def test_every_rule_has_a_case() -> None:
-    assert not rules_without_case(RULES, BAD)
 
 
 def test_a_model_in_the_url_counts() -> None:
@@ -584,26 +570,13 @@ GOOD_ANSWERS = [
     answer(status="failed", error={"code": "server_error", "message": "no"}, output=[]),
     answer(status="queued", output=[], usage=None),
 ]
-
-
-@pytest.mark.parametrize("case", rows(BAD_ANSWERS))
-def test_an_answer_a_strict_client_trips_over(case: Case) -> None:
-    breaks_one_rule(case, check_response)
+ERROR = {"error": {"message": "no", "type": "x", "param": None, "code": None}}
 
 
 @pytest.mark.parametrize("body", GOOD_ANSWERS)
-def test_an_answer_a_strict_client_reads(body: Body) -> None:
-    assert check_response(body) == ()
+def test_an_answer_is_of_the_sdks_types(body: Body) -> None:
     Response.model_validate(body)
 
 
 def test_a_new_kind_of_item_is_carried_along() -> None:
     assert check_response(answer({"type": "a_new_item", "id": "x_1"})) == ()
-
-
-def test_every_answer_rule_has_a_case() -> None:
-    assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
-
-
-def test_an_error_body_is_not_an_answer() -> None:
-    assert check_response({"error": {"message": "no", "type": "x", "param": None, "code": None}})[0].path == "$"

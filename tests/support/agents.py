@@ -1,4 +1,4 @@
-"""Agents under test: a clock that stands still, and events in a form that is easy to compare."""
+"""Agents under test: with a fixed clock, and with events as JSON that is easy to compare."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
@@ -54,7 +54,7 @@ def types(story: Story) -> list[str]:
 
 
 def step(number: int, call_id: str, tool: str, arguments: dict[str, Any]) -> Story:
-    """A step begins."""
+    """The events that begin a step."""
     return [
         {"type": "step_start", "step_id": call_id, "title": tool, "step_number": number},
         {"type": "tool_call", "tool": tool, "args": arguments, "tool_call_id": call_id},
@@ -62,7 +62,7 @@ def step(number: int, call_id: str, tool: str, arguments: dict[str, Any]) -> Sto
 
 
 def result(call_id: str, tool: str, text: str, *, error: bool = False) -> Story:
-    """A step ends."""
+    """The events that end a step."""
     event: dict[str, Any] = {"type": "tool_result", "tool": tool, "result": text, "tool_call_id": call_id}
     status = "error" if error else "completed"
     return [

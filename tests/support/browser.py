@@ -1,4 +1,4 @@
-"""A real browser for tests: Chromium without a window, spoken to over its own debugging protocol."""
+"""A real browser for tests: headless Chromium, driven over its debugging protocol."""
 
 import asyncio
 import base64
@@ -73,7 +73,7 @@ class Page:
         return told["result"].get("value")
 
     async def until(self, expression: str) -> None:
-        """Wait for something to be true."""
+        """Wait until a JavaScript expression is true."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while not await self._is(expression):  # noqa: ASYNC110 - another process
@@ -141,7 +141,7 @@ class Page:
 
 
 async def picture(page: Page, name: str, *, dark: bool = False) -> None:
-    """For people to look at, and for the documentation, where a folder for it is given."""
+    """Take a screenshot for the documentation if `DRAGOMAN_SCREENSHOTS` names a folder."""
     if PICTURES is None:
         return
     for theme, suffix in (("light", ""), ("dark", "-dark")) if dark else (("light", ""),):

@@ -1,4 +1,4 @@
-"""All calls of an answer, also those that must not be run: `completion.tool_calls` has only the others."""
+"""All calls of an answer, including those that must not be run, which `completion.tool_calls` leaves out."""
 
 from dragoman.ir import Completion, ToolCall
 

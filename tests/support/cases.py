@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import pytest
 
 SHOWN = 8
-"""So many tracebacks of one test are printed. The names of all failing cases are."""
+"""Number of tracebacks that one test prints. The names of all failing cases are printed."""
 
 Check = Callable[..., None]
 Table = list[tuple[str, dict[str, Any]]]

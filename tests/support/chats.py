@@ -45,7 +45,7 @@ def said(service: ChatService) -> list[tuple[str, str, str]]:
 
 
 def talk(service: ChatService, *texts: str) -> list[AnyChatEvent]:
-    """All events of these messages, said one after the other."""
+    """All events of sending these messages one after the other."""
     events: list[AnyChatEvent] = []
 
     async def run() -> None:

@@ -1,6 +1,6 @@
-"""Clients as they are: each takes an answer into its history in its own format, answers the calls, and asks again.
+"""Clients of each API: each appends an answer to its history in its own format, answers the calls, and asks again.
 
-They echo what they were given, extra keys included, and understand none of it.
+They echo what they received, extra keys included, without interpreting it.
 """
 
 from collections.abc import Callable, Mapping
@@ -62,7 +62,7 @@ def _ollama(request: Body, answer: Body) -> Body:
 
 
 def _cohere(request: Body, answer: Body) -> Body:
-    """The vendor's documentation appends the message of the answer as it is."""
+    """The vendor's documentation appends the message of the answer unchanged."""
     message = answer["message"]
     results = [
         {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()

@@ -1,6 +1,6 @@
 """ConverseStream as tests write it: frames from events, written with the standard library alone.
 
-The judges of what we frame are the vendor's own parser and `AwsEventStream`; this is a third hand.
+What we frame is also judged by the vendor's own parser and by `AwsEventStream`; this is a third implementation.
 """
 
 import json
@@ -22,7 +22,7 @@ def frame(name: str, payload: bytes, kind: str = "event") -> bytes:
 
 
 def recorded(events: Iterable[str]) -> bytes:
-    """The frames whose type and payload a recording wrote down as `event:` and `data:`."""
+    """The frames whose type and payload a recording has as `event:` and `data:`."""
     data = b""
     for event in events:
         name, _, payload = event.removeprefix("event: ").partition("\ndata: ")

@@ -1,4 +1,4 @@
-"""Databases of the tests' own: a PostgreSQL and a Redis on free ports, in folders that go with them."""
+"""A PostgreSQL and a Redis for tests, on free ports and in temporary folders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WHEN_THE_PARENT_DIES = 1  # PR_SET_PDEATHSIG
 
 
 def _die_with_the_tests() -> None:
-    """Tests that are killed cannot tidy up."""
+    """Ask the kernel to end this process with its parent, because tests that are killed cannot clean up."""
     if _SYSTEM is not None:
         _SYSTEM.prctl(_WHEN_THE_PARENT_DIES, signal.SIGQUIT)
 
@@ -47,7 +47,7 @@ def _die_with_the_tests() -> None:
 
 
 def _binaries() -> Path | None:
-    """Debian keeps them out of the path, one folder for each version."""
+    """The folder of PostgreSQL's programs. Debian has one for each version, outside the path."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     found = shutil.which("initdb")
     return next((folder for folder in folders if (folder / "initdb").exists()), Path(found).parent if found else None)
@@ -62,7 +62,7 @@ def _unprivileged_user() -> str | None:
 
 
 class Postgres:
-    """Can be stopped, and started again with what it had."""
+    """A server that can be stopped, and started again with its data."""
 
     def __init__(self, binaries: Path, folder: Path) -> None:
         self._binaries = binaries

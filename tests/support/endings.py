@@ -45,7 +45,7 @@ def reads_as_success(answer: ir.Completion) -> bool:
 
 
 def failure_of(answer: ir.Completion) -> ir.Failure:
-    """The error that an answer is which did not succeed: the provider's words about it, or the reason of its end."""
+    """The error of an answer that did not succeed: the provider's message, or its finish reason."""
     finish = answer.finish or ir.Finish("error", "no answer")
     word = finish.raw or finish.reason
     message = finish.explanation or f"the answer did not succeed: {word}"
@@ -53,7 +53,7 @@ def failure_of(answer: ir.Completion) -> ir.Failure:
 
 
 def failure_expected(answer: ir.Completion) -> ir.Failure | None:
-    """The error that may stand in place of the answer: only of one that did not succeed and has no content."""
+    """The error that may replace the answer: only if it did not succeed and has no content."""
     parts = [part for message in answer.messages for part in message.parts]
     if succeeded(answer) or any(part != ir.Text("") for part in parts):
         return None

@@ -59,10 +59,10 @@ def refusals(encoded: dragoman.Encoded, target: str, *, model: str | None = None
     """What the API of `target` would refuse in this request. The version is the one our own headers announce."""
     version = encoded.headers.get("anthropic-version")
     if target == "bedrock-converse" and model == STAND_IN:
-        model = None  # ids of Bedrock have a form of their own, which the stand-in lacks
+        model = None  # model ids of Bedrock have another form, which the stand-in lacks
     return _judge(target, "check_request")(encoded.body, model=model, version=version)
 
 
 def complaints(encoded: dragoman.Encoded, target: str) -> Verdict:
-    """What a strict client of `target` would trip over in this response."""
+    """What a strict client of `target` would refuse in this response."""
     return _judge(target, "check_response")(encoded.body)

@@ -70,7 +70,7 @@ def parts_of(body: bytes, candidate: int = 0) -> list[Json]:
 
 
 def unstreamed(chunks: Sequence[Json]) -> Json:
-    """What the service would have answered at once, by the rules that the decoder documents."""
+    """What the service would have answered without streaming, by the rules that the decoder documents."""
     whole: Json = {}
     candidates: dict[int, Json] = {}
     for one in chunks:

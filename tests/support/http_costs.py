@@ -1,4 +1,4 @@
-"""The gateway's HTTP server on bytes from memory: what a client's head, in any shape, costs."""
+"""The gateway's HTTP server fed from memory: the cost of a request head of any shape."""
 
 import asyncio
 from collections.abc import Callable, Iterator

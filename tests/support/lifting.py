@@ -34,7 +34,7 @@ def lifted_keys(sample: Sample, kind: Kind) -> Counter[str] | None:
 @contextlib.contextmanager
 def _recorded() -> Iterator[Counter[str]]:
     found: Counter[str] = Counter()
-    lift = reading._Lift._object  # noqa: SLF001 - what it moves aside is the question
+    lift = reading._Lift._object  # noqa: SLF001 - the test is about what it moves aside
 
     def recording(self: Any, data: bytes, plan: Any, *arguments: Any, **options: Any) -> bytes:
         lifted = lift(self, data, plan, *arguments, **options)

@@ -1,6 +1,7 @@
 """Messages streams for tests: written by hand, folded into the message they stand for, and held to the protocol.
 
-Nothing here uses the code under test: what a stream means, and what a strict client accepts, is said a second time.
+Nothing here uses the code under test: the meaning of a stream, and what a strict client accepts, is implemented a
+second time.
 """
 
 import json
@@ -202,7 +203,7 @@ class StrictClient:
 
 
 def faults(body: bytes) -> list[str]:
-    """What a strict client of this protocol would trip over. An `error` event ends a stream anywhere."""
+    """What a strict client of this protocol would refuse. An `error` event may end a stream anywhere."""
     events = list(payloads(body))
     names = [event["type"] for event in events]
     client = StrictClient()

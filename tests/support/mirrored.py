@@ -7,7 +7,7 @@ from pathlib import Path
 CODECS = Path(__file__).resolve().parents[2] / "src" / "dragoman" / "codecs"
 FOLDERS = tuple(sorted(path.parent.name for path in CODECS.glob("*/request.py")))
 VENDOR_NAMED = frozenset({"wire.py", "stream_wire.py", "__init__.py"})
-"""Their classes have the names that the vendor gave its objects, so they cannot be the same everywhere."""
+"""Files whose classes are named after the vendor's objects and therefore differ."""
 
 
 def differences() -> dict[str, list[str]]:

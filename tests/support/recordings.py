@@ -7,13 +7,34 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 VARIABLE = "DRAGOMAN_RECORDINGS"
 BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[3] / "shared" / "recordings"
+FORMAT_OF: Mapping[str, str] = {
+    "openai-chat": "openai-chat",
+    "openai-compat-chat": "openai-chat",
+    "deepseek-chat": "openai-chat",
+    "groq-chat": "openai-chat",
+    "mistral-chat": "openai-chat",
+    "openrouter-chat": "openai-chat",
+    "xai-chat": "openai-chat",
+    "openai-responses": "openai-responses",
+    "responses-compat": "openai-responses",
+    "anthropic-messages": "anthropic-messages",
+    "anthropic-bedrock": "anthropic-messages",
+    "anthropic-vertex": "anthropic-messages",
+    "anthropic-compat": "anthropic-messages",
+    "gemini-generate": "gemini",
+    "vertex-generate": "vertex",
+    "bedrock-converse": "bedrock-converse",
+    "ollama-chat": "ollama-chat",
+    "cohere-chat": "cohere-chat",
+}
+"""File -> the format of its bodies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +57,7 @@ def recordings_dir() -> Path | None:
     if chosen is None:
         return BESIDE_THE_REPOSITORY if BESIDE_THE_REPOSITORY.is_dir() else None
     directory = Path(chosen)
-    if not directory.is_dir():  # a wish that cannot be met must not turn into skipped tests
+    if not directory.is_dir():  # a wrong setting must fail, not skip tests
         raise NotADirectoryError(f"{VARIABLE}={chosen} is not a directory")
     return directory
 
@@ -71,12 +92,13 @@ def _record(line: str) -> Record:
 
 
 ALL_VARIABLE = "DRAGOMAN_ALL_RECORDS"
-"""Set, it lets every test that takes a share of the records take them all."""
+"""If set, tests that use a share of the records use all of them."""
 
 
 def share(records: Iterator[Record], key: str, *, one_in: int = 3) -> Iterator[Record]:
-    """One in so many of the records, another choice for every key: where every pair of formats looks at them, all of
-    them are looked at, though not by every pair.
+    """One in so many of the records, another choice for each key.
+
+    If every pair of formats takes its own share, each record is used by some pair, though not by every pair.
     """
     turn = zlib.crc32(key.encode())
     for record in records:

@@ -1,4 +1,4 @@
-"""Stored histories as people have them, in the four record formats: spelled every way their documents allow."""
+"""Stored histories in the four record formats, in every spelling that their documents allow."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ class Program:
         return [line.rstrip() for line in self._emulator.display]
 
     def colours(self) -> set[str]:
-        """Of all signs on the screen."""
+        """The colours of all characters on the screen."""
         cells = (cell for row in self._emulator.buffer.values() for cell in row.values())
         return {cell.fg for cell in cells} - {"default"}
 
@@ -55,17 +55,17 @@ class Program:
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def type(self, text: str) -> None:
-        """Keys; what was on the screen before does not count for `wait`."""
+        """Type these keys. `wait` ignores what was on the screen before."""
         self._read_to = len(self.screen)
         os.write(self._descriptor, text.encode())
 
     def wait(self, words: str) -> str:
-        """Until the words are there; what has come since the last keys."""
+        """Wait for the words; returns what has been written since the last keys."""
         self._until(lambda: words in self.screen[self._read_to :], words)
         return self.screen[self._read_to :]
 
     def see(self, *words: str) -> list[str]:
-        """Until all the words are on the screen at the same time; its lines."""
+        """Wait until all the words are on the screen at the same time; returns its lines."""
         return self.until(lambda lines: all(any(word in line for line in lines) for word in words), str(words))
 
     def until(self, test: Callable[[list[str]], bool], what: str = "it") -> list[str]:
@@ -80,7 +80,7 @@ class Program:
             self._more(left, what)
 
     def read(self, seconds: float) -> None:
-        """What comes within this time, if anything does."""
+        """Read for this long what is written, if anything is."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if select.select([self._descriptor], [], [], left)[0]:

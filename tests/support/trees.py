@@ -113,13 +113,13 @@ def reaches(body: Any, path: str) -> bool:
 
 
 def covers(loss_path: str, leaf_path: str) -> bool:
-    """Whether a loss told at one path speaks of the leaf at the other: the leaf itself, or something that holds it."""
+    """Whether a loss at one path covers the leaf at the other: the leaf itself, or something that holds it."""
     rest = leaf_path.removeprefix(loss_path)
     return rest != leaf_path and (not rest or rest[0] in ".[")
 
 
 def variants(body: Any, change: Callable[[dict[str, Any]], Any], path: str = "$") -> Iterator[tuple[str, Any]]:
-    """The JSON value once more for every object in it, with that object changed; and where it stands."""
+    """The JSON value once for every object in it, with that object changed, and the path of the object."""
     if isinstance(body, dict):
         yield path, change(body)
         for key, inner in body.items():

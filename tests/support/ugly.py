@@ -1,4 +1,4 @@
-"""Bodies that no client should send, and that some send: valid JSON of each format, as ugly as it gets.
+"""Bodies that no client should send and that some do: valid JSON of each format, as malformed as it gets.
 
 Every text that could get lost is marked, so that it is found again or missed.
 """

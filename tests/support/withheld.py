@@ -1,4 +1,4 @@
-"""Answers with calls that must not be run: every word of every wire that blocks or cuts, whole and streamed."""
+"""Answers with calls that must not be run: every finish reason of every format that blocks or cuts, also streamed."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ RESPONSES = {
 
 
 class Ending(NamedTuple):
-    """One way in which a wire says that calls must not be run."""
+    """One way in which a format says that calls must not be run."""
 
     source: str
     word: str
@@ -81,7 +81,7 @@ def events(*calls: ir.ToolCall) -> list[ir.AnyEvent]:
 
 
 def whole(ending: Ending, *calls: ir.ToolCall) -> bytes:
-    """The answer as a body of the wire, with the word of the ending in the place of the ordinary one."""
+    """The answer as a body of the format, with this finish reason instead of the ordinary one."""
     body = json.loads(dragoman.encode_response(answer(*calls), ending.source).json())
     return json.dumps(_ended(body, ending)).encode()
 
@@ -105,7 +105,7 @@ def _ended_line(line: bytes, ending: Ending) -> bytes:
 
 
 def _ended(found: Any, ending: Ending) -> Any:
-    """The body with the finish reason replaced, wherever it stands."""
+    """The body with the finish reason replaced, wherever it is."""
     if isinstance(found, list):
         return [_ended(one, ending) for one in found]
     if not isinstance(found, dict):

@@ -1,14 +1,12 @@
 """A tool loop with ChatBedrock of langchain-aws, by InvokeModel: answers as JSON. It knows nothing of dragoman."""
 
-import json
-import sys
-
+from every_case import try_each_case
 from langchain_aws import ChatBedrock
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
 
-def answer(asked, question, weather):
+def answer(asked, questions, weather):
     @tool
     def get_weather(city: str) -> str:
         """Weather of a city."""
@@ -17,7 +15,7 @@ def answer(asked, question, weather):
     # As with an inference profile, whose name says neither the vendor nor the model: without them it sends no tools.
     named = {"provider": "anthropic", "base_model": "anthropic.claude-sonnet-4-5-20250929-v1:0"}
     model = ChatBedrock(model=asked["model"], max_tokens=2000, **named).bind_tools([get_weather])
-    history = [HumanMessage(question)]
+    history = [*map(HumanMessage, questions)]
     while True:
         message = _streamed(model, history) if asked["streamed"] else model.invoke(history)
         history.append(message)
@@ -36,15 +34,4 @@ def _streamed(model, history):
     return whole
 
 
-def main():
-    given = json.loads(sys.argv[1])
-    answers = []
-    for case in given["cases"]:
-        try:
-            answers.append(answer(case, given["question"], given["weather"]))
-        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
-            answers.append(f"{type(error).__name__}: {error}"[:600])
-    print(json.dumps(answers))
-
-
-main()
+try_each_case(answer)

@@ -1,10 +1,9 @@
 """Tool loops with Haystack, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
 
-import json
 import os
-import sys
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
+from every_case import try_each_case
 from haystack.components.generators.chat import OpenAIChatGenerator, OpenAIResponsesChatGenerator
 from haystack.dataclasses import ChatMessage
 from haystack.tools import Tool
@@ -58,15 +57,4 @@ def answer(asked, questions, weather):
     return reply.text
 
 
-def main():
-    given = json.loads(sys.argv[1])
-    answers = []
-    for case in given["cases"]:
-        try:
-            answers.append(answer(case, given["questions"], given["weather"]))
-        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
-            answers.append(f"{type(error).__name__}: {error}"[:600])
-    print(json.dumps(answers))
-
-
-main()
+try_each_case(answer)

@@ -15,10 +15,10 @@ const { z } = await load("zod");
 
 const thinking = { thinking: { type: "enabled", budget_tokens: 1024 }, maxTokens: 4000 };
 const common = { apiKey: "any", maxRetries: 0 };
-const openai = { configuration: { baseURL: process.env.OPENAI_BASE_URL } };
+const openai = () => ({ configuration: { baseURL: process.env.OPENAI_BASE_URL } });
 const models = {
-  "openai-chat": ({ model }) => new ChatOpenAI({ model, ...common, ...openai }),
-  "openai-responses": ({ model }) => new ChatOpenAI({ model, useResponsesApi: true, ...common, ...openai }),
+  "openai-chat": ({ model }) => new ChatOpenAI({ model, ...common, ...openai() }),
+  "openai-responses": ({ model }) => new ChatOpenAI({ model, useResponsesApi: true, ...common, ...openai() }),
   "anthropic-messages": ({ model, thinks }) =>
     new ChatAnthropic({ model, ...common, anthropicApiUrl: process.env.ANTHROPIC_BASE_URL, ...(thinks ? thinking : {}) }),
   gemini: ({ model }) => new ChatGoogleGenerativeAI({ model, ...common, baseUrl: process.env.GOOGLE_GEMINI_BASE_URL }),
@@ -55,6 +55,7 @@ async function answer(asked) {
 
 const answers = [];
 for (const asked of cases) {
+  Object.assign(process.env, asked.environment);
   try {
     answers.push(await answer(asked));
   } catch (error) {

@@ -1,8 +1,6 @@
 """A tool loop with LangChain, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
 
-import json
-import sys
-
+from every_case import try_each_case
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
@@ -50,15 +48,4 @@ def _streamed(model, history):
     return whole
 
 
-def main():
-    given = json.loads(sys.argv[1])
-    answers = []
-    for case in given["cases"]:
-        try:
-            answers.append(answer(case, given["questions"], given["weather"]))
-        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
-            answers.append(f"{type(error).__name__}: {error}"[:600])
-    print(json.dumps(answers))
-
-
-main()
+try_each_case(answer)

@@ -2,9 +2,9 @@
 
 import json
 import os
-import sys
 
 import litellm
+from every_case import try_each_case
 
 litellm.telemetry = False
 PREFIXES = {"openai-chat": "openai/", "anthropic-messages": "anthropic/", "gemini": "gemini/"}
@@ -59,15 +59,4 @@ def answer(asked, questions, weather):
     return message.content
 
 
-def main():
-    given = json.loads(sys.argv[1])
-    answers = []
-    for case in given["cases"]:
-        try:
-            answers.append(answer(case, given["questions"], given["weather"]))
-        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
-            answers.append(f"{type(error).__name__}: {error}"[:600])
-    print(json.dumps(answers))
-
-
-main()
+try_each_case(answer)

@@ -1,10 +1,9 @@
 """Tool loops with Strands Agents, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
 
 import asyncio
-import json
 import os
-import sys
 
+from every_case import try_each_case
 from strands import Agent, tool
 from strands.models.anthropic import AnthropicModel
 from strands.models.gemini import GeminiModel
@@ -34,7 +33,11 @@ def openai(asked):
 MODELS = {"openai-chat": openai, "anthropic-messages": anthropic, "gemini": gemini}
 
 
-async def answer(asked, questions, weather):
+def answer(asked, questions, weather):
+    return asyncio.run(run(asked, questions, weather))
+
+
+async def run(asked, questions, weather):
     @tool
     def get_weather(city: str) -> str:
         """Weather of a city."""
@@ -46,15 +49,4 @@ async def answer(asked, questions, weather):
     return str(result).strip()
 
 
-def main():
-    given = json.loads(sys.argv[1])
-    answers = []
-    for case in given["cases"]:
-        try:
-            answers.append(asyncio.run(answer(case, given["questions"], given["weather"])))
-        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
-            answers.append(f"{type(error).__name__}: {error}"[:600])
-    print(json.dumps(answers))
-
-
-main()
+try_each_case(answer)

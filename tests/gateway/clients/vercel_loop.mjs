@@ -6,22 +6,23 @@ import { pathToFileURL } from "node:url";
 const { resolve } = createRequire(`${process.cwd()}/package.json`);
 const load = (name) => import(pathToFileURL(resolve(name)).href).then((found) => found.default ?? found);
 const { generateText, stepCountIs, streamText, tool } = await load("ai");
-const { openai } = await load("@ai-sdk/openai");
-const { anthropic } = await load("@ai-sdk/anthropic");
+const { createOpenAI } = await load("@ai-sdk/openai");
+const { createAnthropic } = await load("@ai-sdk/anthropic");
 const { createGoogleGenerativeAI } = await load("@ai-sdk/google");
 const { z } = await load("zod");
 
-const google = createGoogleGenerativeAI({ baseURL: process.env.GOOGLE_GENERATIVE_AI_BASE_URL });
+// Made for each case, because they read their base URLs from the environment.
 const models = {
-  "openai-chat": (name) => openai.chat(name),
-  "openai-responses": (name) => openai(name),
-  "anthropic-messages": (name) => anthropic(name),
-  gemini: (name) => google(name),
+  "openai-chat": (name) => createOpenAI().chat(name),
+  "openai-responses": (name) => createOpenAI()(name),
+  "anthropic-messages": (name) => createAnthropic()(name),
+  gemini: (name) => createGoogleGenerativeAI({ baseURL: process.env.GOOGLE_GENERATIVE_AI_BASE_URL })(name),
 };
 
 const { questions, weather, cases } = JSON.parse(process.argv[2]);
 const answers = [];
-for (const { client, model, streamed } of cases) {
+for (const { client, model, streamed, environment } of cases) {
+  Object.assign(process.env, environment);
   const messages = [];
   let text = "";
   try {
