@@ -72,5 +72,6 @@ def _ray() -> Any:
         import ray  # noqa: PLC0415 - an extra
         import ray.data  # noqa: PLC0415
     except ImportError as error:
-        raise NotConfigured(f"a Ray cluster needs Ray: {install_command('ray')}", missing="ray") from error
+        words = f"a Ray cluster needs {error.name}: {install_command('ray')}"
+        raise NotConfigured(words, missing="ray") from error
     return ray
