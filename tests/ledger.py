@@ -601,7 +601,8 @@ FRONT: tuple[tuple[str, str], ...] = (
     ("pages-run", "The pages about the four types and about other libraries run as printed."),
     ("site", "The documentation site builds without a warning; its links lead somewhere, its programs run as printed."),
     ("examples", "The programs of examples/ run as their README says."),
-    ("release", "The sdist and the wheel are the same bytes each time, complete, and install with msgspec alone."),
+    ("release", "The sdist and the wheel are the same bytes each time, complete, and each extra works alone."),
+    ("install-advice", "An error about a missing package names the command that adds it to this installation."),
 )
 """`front:*`: the types that `dragoman` exports."""
 

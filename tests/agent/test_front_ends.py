@@ -212,7 +212,8 @@ def test_json_lines_over_http_and_bad_requests(gateway: Served) -> None:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
-            return error.code, error.read()
+            with error:
+                return error.code, error.read()
 
     status, lines = post("/agents/plain/json-lines", b'{"messages": [{"role": "user", "content": "Rome"}]}')
     events = [decode_event(line) for line in lines.splitlines()]

@@ -1,6 +1,7 @@
 """MCP servers as sources of tools: a real server of the official SDK, over stdio and over HTTP."""
 
 import asyncio
+import re
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from dragoman.agent.mcp import HttpServer, McpFailed, McpServers, StdioServer, o
 from dragoman.agent.tools import NAME
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.errors import NotConfigured
+from dragoman.installation import install_command
 from dragoman.ir import Audio, Document, Image, Text
 from tests.support.agents import CLOCK, Story, final, result, results_in, run, step, story_of, types
 from tests.support.promises import promise
@@ -164,7 +166,7 @@ def test_without_the_sdk_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     async def session() -> None:
         async with McpServers({}) as none:  # no servers, no need
             assert none.tools() == []
-        with pytest.raises(NotConfigured, match=r"pip install 'dragoman\[mcp\]'"):
+        with pytest.raises(NotConfigured, match=re.escape(install_command("mcp"))):
             async with McpServers({"tests": STDIO}):
                 pass
 

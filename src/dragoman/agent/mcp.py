@@ -26,6 +26,7 @@ from dragoman.agent.mcp_requests import Elicit, OpenUrl, ServerRequests
 from dragoman.agent.tools import RESERVED, Content, Output, Tool, ToolContext, checking
 from dragoman.drivers.base import Driver
 from dragoman.errors import DragomanError, NotConfigured
+from dragoman.installation import install_command
 from dragoman.ir import Audio, Document, Image, Message, Text, ToolDefinition
 
 if TYPE_CHECKING:
@@ -395,7 +396,8 @@ def _client(address: ServerAddress, stack: AsyncExitStack, requests: ServerReque
         from mcp.client.stdio import stdio_client  # noqa: PLC0415
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
     except ImportError as error:
-        raise NotConfigured(f"{error.name} is not installed: pip install 'dragoman[mcp]'", missing="mcp") from None
+        words = f"{error.name} is not installed: {install_command('mcp')}"
+        raise NotConfigured(words, missing="mcp") from None
     callbacks = {**requests.callbacks(), "mode": address.protocol}
     if isinstance(address, HttpServer):
         if not address.headers:
