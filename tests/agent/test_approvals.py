@@ -215,6 +215,26 @@ def test_calls_that_a_client_makes_up_are_not_run() -> None:
     assert PAID == []
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"tools": [{"description": "no name"}]}, "KeyError: 'name'"),
+        ({"tools": [{"name": "not a name"}]}, "'not a name' is not a valid tool name"),
+        ({"decisions": [1]}, "cannot be read"),
+        (
+            {"messages": [{"role": "robot", "content": "hi"}]},
+            "expected the role user, assistant or system, got 'robot'",
+        ),
+        ({"messages": []}, "expected at least one message"),
+        ({"messages": 5}, "expected an object with messages"),
+    ],
+)
+def test_requests_of_front_ends_that_cannot_be_read_say_why(
+    gateway: RunningGateway, body: dict[str, Any], words: str
+) -> None:
+    assert words in posted(gateway, {**THREAD, **body}, 400)
+
+
 def test_keys_do_not_share_threads() -> None:
     setting = configured('[server]\nkeys = ["sesame", "parsley"]\n')
     with RunningGateway(setting, agents={"boss": made()}) as gateway:

@@ -107,6 +107,7 @@ def paused(**options: Any) -> Agent:
         ({}, "no decision for: call_1 (pay); give Allow(), Deny('why') or a result for each"),
         ({"call_2": Allow()}, "unknown calls: call_2"),
         ({"call_1": Allow(), "call_2": Deny()}, "unknown calls: call_2"),
+        ({"call_1": None}, "call_1: None is not a decision; give Allow(), Deny('why') or a result"),
     ],
 )
 def test_unknown_and_missing_decisions_say_what_to_give(decisions: dict[str, Any], words: str) -> None:
@@ -200,14 +201,13 @@ def test_types_without_a_schema_are_refused_before_anything_is_sent() -> None:
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
 def test_a_limit_of_zero_says_to_leave_it_out(name: str, value: float) -> None:
     with pytest.raises(InvalidValue, match="leave it out for no limit") as caught:
-        Limits(**{name: value})
+        Limits(**{name: value})  # type: ignore[arg-type]
     assert f"Limits.{name}" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["max_iterations"])
-def test_no_turns_at_all_are_refused(name: str) -> None:
+def test_no_turns_at_all_are_refused() -> None:
     with pytest.raises(InvalidValue, match="at least 1"):
-        Agent(ScriptedDriver([]), **{name: 0})  # type: ignore[call-overload]
+        Agent(ScriptedDriver([]), max_iterations=0)
 
 
 def test_no_corrections_at_all_end_with_the_first_bad_answer() -> None:

@@ -57,7 +57,7 @@ def test_sets_are_combined_prefixed_filtered_renamed_and_approved() -> None:
         toolset(files, look)
     with pytest.raises(ValueError, match="no tool is called nothing"):
         files.rename({"nothing": "x"})
-    with pytest.raises(ValueError, match="no name for a tool"):
+    with pytest.raises(ValueError, match="not a valid tool name"):
         files.prefix("not a name ")
 
 

@@ -200,7 +200,7 @@ def echo(text: str) -> str:
         (lambda: dragoman.tool(lambda *rest: rest), "cannot be given by name"),
         (
             lambda: dragoman.tool(name="no spaces")(nothing),
-            "no name for a tool",
+            "not a valid tool name",
         ),
         (lambda: dragoman.tool(name="auto")(nothing), "could not be chosen"),
         (lambda: dragoman.tool(name="x" * 65)(nothing), "1 to 64"),

@@ -1,4 +1,4 @@
-"""What an agent keeps between runs: the history, the driver, the tokens. Whatever changes it tells the session."""
+"""What an agent keeps between runs: the history, the driver, the tokens. Every change is passed on to the session."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Conversation:
             self.rewrite(healed)
 
     def add(self, message: Message) -> Message:
-        """The message as it is kept: an id that an earlier call has is made another one, because pairs go by id."""
+        """The message as it is kept. A call whose id is taken gets another one, because results are paired by id."""
         kept = self._with_own_ids(message) if message.role == "assistant" else message
         self.messages.append(kept)
         self._unread += len(kept.text) if kept.role == "user" else 0
@@ -61,7 +61,7 @@ class Conversation:
         return kept
 
     def note_result(self, result: ToolResult) -> None:
-        """Written down as soon as it is there: what a tool did must not be forgotten if the program dies now."""
+        """Store a result as soon as it is there, so that it survives a crash of the program."""
         if self.record is not None:
             self.record.append(Message("tool", (result,)))
 

@@ -1,4 +1,4 @@
-"""What an agent does, reported as it happens. Typed, and each event is a line of JSON.
+"""What an agent does, reported as it happens: typed events, each of which can be written as a line of JSON.
 
 Per turn of the model: `reasoning`, `text` (not of the last answer: that is `final`), `usage`; then for every call
 `step_start`, `tool_call`, `tool_result`, `step_complete`. A run ends with exactly one `final`; one that was
@@ -37,7 +37,7 @@ class ReasoningEvent(BaseEvent, frozen=True, tag="reasoning"):
 
 
 class TextDeltaEvent(BaseEvent, frozen=True, tag="text_delta"):
-    """A piece of text while it comes in, where deltas were asked for. `text` or `final` tells the whole again."""
+    """A piece of text while it comes in, where deltas were asked for. `text` or `final` has the whole text."""
 
     type: ClassVar[Literal["text_delta"]] = "text_delta"
     content: str
@@ -49,7 +49,7 @@ class ReasoningDeltaEvent(BaseEvent, frozen=True, tag="reasoning_delta"):
 
 
 class StepStartEvent(BaseEvent, frozen=True, tag="step_start"):
-    """A call is taken up. `step_id` is the id of the call; numbers run through the whole run, from one."""
+    """A call starts. `step_id` is the id of the call; numbers run through the whole run, from one."""
 
     type: ClassVar[Literal["step_start"]] = "step_start"
     step_id: str

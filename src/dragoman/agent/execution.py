@@ -1,4 +1,4 @@
-"""One call, from the arguments the model wrote to the result it gets. What goes wrong on the way is a result, too."""
+"""One call, from the arguments that the model wrote to the result that it gets. Every failure becomes a result."""
 
 from __future__ import annotations
 
@@ -93,17 +93,17 @@ async def _attempt(ready: Ready, context: ToolContext, timeout: float | None) ->
     except Suspended as signal:
         return Outcome(placeholder(call, "agent", history=signal.history), pending=True)
     except TimeoutError as error:
-        late = (
-            f"TimeoutError: {call.name} did not finish within {seconds:g} seconds" if limit.expired() else _told(error)
-        )
-        return Outcome(error_of(call, late), failed=True)
+        problem = _describe(error)
+        if limit.expired():
+            problem = f"TimeoutError: {call.name} did not finish within {seconds:g} seconds"
+        return Outcome(error_of(call, problem), failed=True)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return Outcome(error_of(call, _told(error)))  # the tool's own doing
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way; it never ends the program
-        return Outcome(error_of(call, _told(error)), failed=True)
+        return Outcome(error_of(call, _describe(error)))  # the tool's own doing
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way; the program goes on
+        return Outcome(error_of(call, _describe(error)), failed=True)
     return _returned(ready, value)
 
 
@@ -135,7 +135,7 @@ def _shown(call: ToolCall, value: Any) -> str:
         return repr(value)
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """Type and message; no traceback reaches the model."""
     try:
         message = str(error)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from dragoman.agent.pending import Decision, PendingCall
 from dragoman.agent.permissions import Allow, Deny
 from dragoman.agent.tools import Tool as AgentTool
-from dragoman.agent.tools import client_tool
+from dragoman.agent.tools import check_name, client_tool
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, Reasoning, Text, ToolCall, ToolDefinition, ToolResult
 
@@ -67,10 +67,12 @@ def _client_tools(given: Any) -> tuple[AgentTool, ...]:
     """Tools as a list of definitions, or as a mapping of names to them."""
     if isinstance(given, Mapping):
         given = [{"name": name, **one} for name, one in given.items()]
-    return tuple(
-        client_tool(ToolDefinition(one["name"], one.get("description") or "", one.get("parameters") or _ANYTHING))
-        for one in given or ()
-    )
+    found = {}
+    for one in given or ():
+        check_name(one["name"])
+        definition = ToolDefinition(one["name"], one.get("description") or "", one.get("parameters") or _ANYTHING)
+        found[definition.name] = client_tool(definition)
+    return tuple(found.values())
 
 
 _ANYTHING = {"type": "object"}
@@ -198,11 +200,17 @@ def _from_lines(given: Mapping[str, Any]) -> FrontEndInput:
         result = _result("", said["result"]) if "result" in said else None
         answers[call_id] = Answer(said.get("approved"), str(said.get("reason") or ""), result)
     return FrontEndInput(
-        messages=[Message(entry["role"], str(entry.get("content") or "")) for entry in given["messages"]],
+        messages=[_plain_message(entry) for entry in given["messages"]],
         thread=str(given.get("thread") or ""),
         tools=_client_tools(given.get("tools")),
         answers=answers,
     )
+
+
+def _plain_message(entry: Mapping[str, Any]) -> Message:
+    if entry["role"] not in {"user", "assistant", "system"}:
+        raise ValueError(f"expected the role user, assistant or system, got {entry['role']!r}")
+    return Message(entry["role"], str(entry.get("content") or ""))
 
 
 def _result(call_id: str, value: Any) -> ToolResult:

@@ -1,4 +1,4 @@
-"""The loop: ask the model, run what it calls, tell it the results, until it calls nothing any more.
+"""The loop: ask the model, run the tools it calls, send it the results, until an answer calls no tool.
 
 Whether it goes on is decided by the calls in the answer, never by the stop reason. A run ends in one of the ways that
 `EndReason` lists, always with a history that the next request may contain. How a request is made is in `model_turns`,
@@ -99,7 +99,7 @@ class Loop:
         return ending
 
     def cancel(self) -> None:
-        """End here, in order. A run whose last word is said has ended already."""
+        """End the run in order; without effect once its last event has been sent."""
         if not self._cancelled and not self._ended:
             self._cancelled = True
             if self._task is not None:
@@ -126,7 +126,7 @@ class Loop:
                     return self._limited(reached)
             state.turns += 1
             answer = await self._model.next_answer(self._forced(choice))
-            # A choice that forces a call would force one for ever.
+            # A choice that forces a call would force one in every turn.
             choice = _AUTO if choice is not None and choice.mode == "required" else choice
             message = answer.message
             kept = self._conversation.add(message) if message.parts else message
@@ -141,7 +141,7 @@ class Loop:
         return await self._summarise()
 
     def _forced(self, choice: ToolChoice | None) -> ToolChoice | None:
-        """Where the answer is a call, words alone are no answer."""
+        """Forces a call where the answer itself is a call (output mode `tool`)."""
         state = self.state
         if self._setup.output_tool is None or state.output_mode() != "tool" or choice not in {None, _AUTO}:
             return choice
@@ -248,7 +248,7 @@ class Loop:
         await self.state.emit(HandOffEvent(before.name, self._conversation.driver.name, hand_off.reason))
 
     async def _summarise(self) -> Ending:
-        """No turns are left: one call without tools. Its question is not kept, so that it is not obeyed later."""
+        """No turns are left: one request without tools. Its question is not kept in the history."""
         mark = texts.MAX_ITERATIONS.format(count=self.state.turns)
         try:
             text = await self._model.summarise(Message("user", texts.SUMMARISE)) or texts.SUMMARY_FAILED

@@ -127,9 +127,11 @@ def check_decisions(
         raise BadDecisions("; ".join(problems))
 
 
-def _problem_with(call_id: str, decision: Decision) -> str:
+def _problem_with(call_id: str, decision: Decision | None) -> str:
     if isinstance(decision, Allow | Deny):
         return ""
+    if decision is None:
+        return f"{call_id}: None is not a decision; give Allow(), Deny('why') or a result"
     try:
         result_of(ToolCall(call_id, ""), decision)
     except RecursionError:

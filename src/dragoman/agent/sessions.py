@@ -171,7 +171,7 @@ class Session:
 
     @property
     def messages(self) -> list[Message]:
-        """The history, healed: a run that was killed leaves calls without results."""
+        """The history. Calls that a killed run left without results are answered by errors."""
         rows = self._store.rows("select body from messages where session = ? order by position", self.name)
         return heal([_message(body) for (body,) in rows])
 

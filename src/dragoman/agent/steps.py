@@ -1,6 +1,6 @@
-"""The calls of one turn: who may run, what runs at the same time, and the result that each one gets.
+"""The calls of one turn: which may run, which run at the same time, and the result that each one gets.
 
-Every call of a turn is answered in the history, whatever happens: what did not run says so.
+Every call of a turn has a result in the history: one that did not run says so.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Steps:
         return batches
 
     async def _run_batch(self, calls: Sequence[ToolCall]) -> Turn:
-        """Calls are taken up in order and run together; results come in order, however long each takes."""
+        """Calls start in order and run together; results are reported in order, however long each takes."""
         running: list[tuple[ToolCall, asyncio.Task[Outcome]]] = []
         slots = asyncio.Semaphore(len(calls) if self._setup.parallel is True else max(1, int(self._setup.parallel)))
         turn = _NOTHING
@@ -280,7 +280,7 @@ async def _at_once(outcome: Outcome) -> Outcome:
 
 
 async def _ended(tasks: Sequence[asyncio.Task[Outcome]]) -> None:
-    """Nothing runs on after its turn; a tool that does not let itself be cancelled is left behind."""
+    """Cancel what still runs after the turn; a tool that ignores that is left behind."""
     left = [task for task in tasks if not task.done()]
     for task in left:
         task.cancel()

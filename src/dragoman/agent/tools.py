@@ -294,7 +294,7 @@ def _made(options: Options, name: str, schema: dict[str, Any], **rest: Any) -> T
 
 def check_name(name: str) -> None:
     if NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} is no name for a tool: 1 to 64 letters, digits, _ and - of ASCII")
+        raise ValueError(f"{name!r} is not a valid tool name: 1 to 64 ASCII letters, digits, _ and -")
     if name in RESERVED:
         raise ValueError(f"a tool called {name!r} could not be chosen: the word means a way of choosing")
 
