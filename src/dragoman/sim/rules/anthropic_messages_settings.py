@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dragoman.sim.rules.anthropic_messages_models import Sampling
-from dragoman.sim.rules.anthropic_messages_request import Placed, Request, Rule, inner_blocks, refuse
+from dragoman.sim.rules.anthropic_messages_request import LocatedBlock, Request, Rule, inner_blocks, refuse
 from dragoman.sim.rules.anthropic_messages_shapes import CODE_CALLERS, TOOLSET_MEMBERS, TOOLSETS
 from dragoman.sim.rules.common import (
     JsonObject,
@@ -183,7 +183,7 @@ class Compiled:
     schema: JsonObject
 
 
-def strict_tools(request: Request) -> Iterator[Placed]:
+def strict_tools(request: Request) -> Iterator[LocatedBlock]:
     return (placed for placed in request.tools if placed.block.get("strict") is True)
 
 
@@ -315,12 +315,12 @@ def compiled_schemas_are_small(request: Request) -> Iterator[Violation]:
 MOST_CACHE_MARKS = 4
 
 
-def cache_marks(request: Request) -> Iterator[Placed]:
+def cache_marks(request: Request) -> Iterator[LocatedBlock]:
     """Every marked block in the order the server caches them: tools, system, messages."""
     for index, block in enumerate(objects_at(request.body, "tools")):
-        yield Placed(("tools", index), block)
+        yield LocatedBlock(("tools", index), block)
     for index, block in enumerate(objects_at(request.body, "system")):
-        yield Placed(("system", index), block)
+        yield LocatedBlock(("system", index), block)
     for _, placed in request.blocks:
         # What is inside a result is cached before the result as a whole.
         if placed.kind == "tool_result":
@@ -328,7 +328,7 @@ def cache_marks(request: Request) -> Iterator[Placed]:
         yield placed
 
 
-def _marked(request: Request) -> list[Placed]:
+def _marked(request: Request) -> list[LocatedBlock]:
     return [placed for placed in cache_marks(request) if placed.block.get("cache_control") is not None]
 
 
@@ -466,7 +466,7 @@ def empty_answers_ask_for_nothing(request: Request) -> Iterator[Violation]:
             yield refuse(("max_tokens",), f"max_tokens: 0 cannot be combined with {name}", named=())
 
 
-def _citable(request: Request, kind: str) -> Iterator[Placed]:
+def _citable(request: Request, kind: str) -> Iterator[LocatedBlock]:
     for role, placed in request.blocks:
         if role == "user":
             yield from (inner for inner in (placed, *inner_blocks(placed)) if inner.kind == kind)

@@ -24,7 +24,7 @@ from dragoman.sim.rules.common import (
     walk_schema,
 )
 from dragoman.sim.rules.openai_chat_shapes import DIALECT, REQUEST, RESPONSE
-from dragoman.sim.rules.openai_request import Request, Rule, judged, refuse, sums
+from dragoman.sim.rules.openai_request import Request, Rule, check_all, check_totals, refuse
 
 # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ def _unanswered(index: int, ids: list[str]) -> Violation:
 
 
 def call_ids_differ(request: Request) -> Iterator[Violation]:
-    """Whether the server minds twins within one turn is not known; their results could not be told apart."""
+    """Not documented for one turn, but results of duplicate ids could not be distinguished."""
     for path, message in messages_of(request):
         seen: set[str] = set()
         for index, call in enumerate(objects_at(message, "tool_calls")):
@@ -383,7 +383,7 @@ def _everything_said(request: Request) -> Iterator[str]:
 
 # --- models -------------------------------------------------------------------------------------------------------
 
-# Setting them to what they are anyway is harmless (`temperature: 1` on gpt-5-nano: 8 recordings).
+# Setting them to their defaults is accepted (`temperature: 1` on gpt-5-nano: 8 recordings).
 SAMPLING_DEFAULTS: dict[str, object] = {
     "temperature": 1,
     "top_p": 1,
@@ -505,14 +505,14 @@ def check_request(
     model: str | None = None,
     version: str | None = None,  # noqa: ARG001 - the API has one version; the argument makes all judges callable alike
 ) -> tuple[Violation, ...]:
-    return judged(REQUEST, DIALECT, RULES, body, model)
+    return check_all(REQUEST, DIALECT, RULES, body, model)
 
 
 # --- responses ----------------------------------------------------------------------------------------------------
 
 
 def usage_adds_up(body: JsonObject) -> Iterator[Violation]:
-    return sums(body, "prompt_tokens", "completion_tokens")
+    return check_totals(body, "prompt_tokens", "completion_tokens")
 
 
 def choices_are_numbered(body: JsonObject) -> Iterator[Violation]:
@@ -529,7 +529,7 @@ def calls_have_their_own_ids(body: JsonObject) -> Iterator[Violation]:
 
 
 def finish_reason_has_calls(body: JsonObject) -> Iterator[Violation]:
-    """`tool_calls` without a call is a lie; `stop` with calls is legal, forced choices end so."""
+    """`tool_calls` needs a call; `stop` with calls is legal, because forced choices end that way."""
     for index, choice in enumerate(objects_at(body, "choices")):
         if choice.get("finish_reason") == "tool_calls" and not objects_at(choice, "message", "tool_calls"):
             yield bad_answer(("choices", index, "finish_reason"), "finish_reason is 'tool_calls', but there is no call")

@@ -161,7 +161,7 @@ def _unknown_keyword(node: JsonObject) -> str | None:
 
 
 def _unknown_format(node: JsonObject) -> str | None:
-    """Of numbers it is not looked at (`uint8`, `double`: recording 3d1698344fce)."""
+    """Formats of numbers are not checked (`uint8`, `double`: recording 3d1698344fce)."""
     form = text_at(node, "format")
     if not form or form in STRICT_FORMATS or "string" not in types_of(node):
         return None
@@ -228,7 +228,7 @@ def json_mode_is_announced(request: Request) -> Iterator[Violation]:
     """`instructions` do not count."""
     if text_at(request.body, "text", "format", "type") != "json_object":
         return
-    # A conversation of which we see only the end may have said it before.
+    # Stored parts of the conversation may contain it.
     if request.body.get("previous_response_id") is not None or request.body.get("conversation") is not None:
         return
     if not any("json" in said.lower() for said in _everything_said(request)):
@@ -251,7 +251,7 @@ def _everything_said(request: Request) -> Iterator[str]:
 
 NOT_ON_RESPONSES = re.compile(r"o1-mini|o1-preview|text-embedding-|gpt-3\.5-turbo-instruct")
 DEEP_RESEARCH_TOOLS = ("web_search_preview", "code_interpreter", "mcp", "file_search")
-# Setting them to what they are anyway is harmless, as on Chat.
+# Setting them to their defaults is accepted, as on Chat.
 SAMPLING_DEFAULTS: dict[str, object] = {"temperature": 1, "top_p": 1, "top_logprobs": None}
 
 _CLASSIC = ("low", "medium", "high")
