@@ -120,7 +120,7 @@ def table(matrices: list[Matrix]) -> Iterator[str]:
     """Pairs down, libraries across; over what the library offers of the pair."""
     names = [f"{matrix.name} {matrix.version}" for matrix in matrices]
     offered = [pair for pair in PAIRS if any(matrix.counts(*pair) for matrix in matrices[1:])]
-    rows = ([*pair, *(tables.counted(matrix, *pair) for matrix in matrices)] for pair in offered)
+    rows = ([*pair, *(tables.count_verdicts(matrix, *pair) for matrix in matrices)] for pair in offered)
     return tables.table(["from", "to", *names], rows)
 
 

@@ -148,7 +148,7 @@ def test_frames_taken_for_bodies_are_hinted_at(tmp_path: Path, capsysbinary: Cap
     assert main(["convert", written(tmp_path, FRAMES), "--to", "gemini"]) == 2
     message = capsysbinary.readouterr().err
     assert message.count(b"\n") == 1
-    assert b"then say --stream" in message
+    assert b"if it is a recorded stream, add --stream" in message
 
 
 @promise("law:10-bad-input-good-words")

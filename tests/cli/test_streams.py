@@ -122,7 +122,7 @@ def test_answers_of_gemini_one_per_line(tmp_path: Path, capsysbinary: Captured) 
 def test_losses_are_told_as_for_bodies(tmp_path: Path, capsysbinary: Captured) -> None:
     file = written(tmp_path, CHAT)
     assert main(["convert", "--stream", file, "--to", "anthropic-messages"]) == 0
-    assert b"1 noted; --report tells" in capsysbinary.readouterr().err
+    assert b"1 noted; list them with --report" in capsysbinary.readouterr().err
     assert main(["convert", "--stream", file, "--to", "anthropic-messages", "--report"]) == 0
     title, row = capsysbinary.readouterr().err.decode().splitlines()
     assert title == "openai-chat → anthropic-messages (stream): 1 noted"
@@ -262,7 +262,7 @@ def test_a_stream_taken_for_bodies_is_hinted_at(content: bytes, tmp_path: Path, 
     assert main(["convert", written(tmp_path, content), "--to", "gemini"]) == 2
     message = capsysbinary.readouterr().err
     assert message.count(b"\n") == 1
-    assert b"then say --stream" in message
+    assert b"if it is a recorded stream, add --stream" in message
 
 
 def damaged(body: bytes, start: int, length: int, instead: bytes) -> bytes:

@@ -16,7 +16,7 @@ from dragoman.cli.ask_command import options_of
 from dragoman.cli.names import ALL, source_format, target_formats
 from dragoman.cli.problems import BAD_INPUT, OK, REFUSED, CommandError
 from dragoman.cli.targets import explain
-from dragoman.drivers.connect import named, open_channel
+from dragoman.drivers.connect import open_channel, split_model_name
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError, NotConfigured
 
@@ -111,7 +111,7 @@ def answer(arguments: argparse.Namespace) -> int:
 
 
 async def _answer_all(arguments: argparse.Namespace, options: InferenceOptions) -> InferenceReport:
-    provider, model = named(arguments.model)
+    provider, model = split_model_name(arguments.model)
     driver = RemoteDriver(open_channel(provider, options_of(arguments)), model, {})
     lines = _AnswerLines()
     async with driver:

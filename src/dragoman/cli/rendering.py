@@ -88,7 +88,7 @@ class PlainRenderer:
         self._expand = expand
         self._screen = terminal_of(sys.stderr)
         self._usage: dict[str, Usage] = {}
-        self._tell: Mapping[type, Callable[[Any], None]] = {
+        self._handlers: Mapping[type, Callable[[Any], None]] = {
             TextEvent: lambda event: self._line(harmless(event.content)),
             ReasoningEvent: lambda event: self._line(harmless(event.content), dim=True),
             ToolCallEvent: self._call,
@@ -100,9 +100,9 @@ class PlainRenderer:
         }
 
     def show(self, event: AnyAgentEvent) -> None:
-        tell = self._tell.get(type(event))
-        if tell is not None:
-            tell(event)
+        handle = self._handlers.get(type(event))
+        if handle is not None:
+            handle(event)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -150,7 +150,7 @@ class RichRenderer:
         self._calls: dict[str, ToolCallEvent] = {}
         self._results: dict[str, ToolResultEvent] = {}
         self._usage: dict[str, Usage] = {}
-        self._tell: Mapping[type, Callable[[Any], None]] = {
+        self._handlers: Mapping[type, Callable[[Any], None]] = {
             TextEvent: lambda event: self._console.print(harmless(event.content), markup=False, highlight=False),
             ReasoningEvent: lambda event: self._console.print(
                 harmless(event.content), style="dim italic", markup=False, highlight=False
@@ -169,9 +169,9 @@ class RichRenderer:
         }
 
     def show(self, event: AnyAgentEvent) -> None:
-        tell = self._tell.get(type(event))
-        if tell is not None:
-            tell(event)
+        handle = self._handlers.get(type(event))
+        if handle is not None:
+            handle(event)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

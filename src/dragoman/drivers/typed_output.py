@@ -1,4 +1,4 @@
-"""Answers as values of a Python type: how a model is asked for one, and how its answer is read and corrected.
+"""Answers as values of a Python type: requesting, reading and correcting them.
 
 Three modes. `native`: the API takes a JSON Schema for the answer. `tool`: the model has to call one tool whose
 arguments are the answer. `prompted`: the schema is part of the instructions. The profile of the API decides which one;
@@ -32,7 +32,7 @@ OutputMode: TypeAlias = Literal["native", "tool", "prompted"]
 MODES: frozenset[str] = frozenset({"native", "tool", "prompted"})
 TOOL_NAME = "final_answer"
 RETRIES = 2
-"""Corrections that a model may make by default."""
+"""Default number of corrections."""
 FENCE = re.compile(r"\s*```[\w-]*\n(.*?)\n?```\s*", re.DOTALL)
 _ABOUT_SCHEMA = re.compile(
     r"schema|response_format|output_config|output_format|text\.format|outputconfig", re.IGNORECASE
@@ -43,7 +43,7 @@ CALL_NEEDED = f"The answer was not accepted: call `{TOOL_NAME}` with the final a
 
 
 class NoOutput(DragomanError):
-    """There is no value of the output type. `problem` says why, `text` is what the model wrote last."""
+    """The model gave no value of the output type. `problem` says why, `text` is its last answer."""
 
     def __init__(self, problem: str, text: str = "") -> None:
         self.problem = problem
@@ -56,11 +56,11 @@ class SchemaRefused(DragomanError):
 
 
 class BadOutput(ValueError):
-    """An answer that is not of the output type: what is wrong with it, in words for the model."""
+    """The answer is not of the output type; the message is for the model."""
 
 
 class Output(Struct, Generic[T], frozen=True):
-    """One output type: its JSON Schema, always an object at the root, and how an answer becomes a value of it."""
+    """One output type: its JSON Schema, with an object at the root, and the decoder of answers."""
 
     name: str
     schema: dict[str, Any]
@@ -80,7 +80,7 @@ class Output(Struct, Generic[T], frozen=True):
         return json_instruction(self.structured)
 
     def read(self, text: str) -> T:
-        """The value of an answer in text, also within a Markdown fence."""
+        """Reads the value from an answer's text, which may be in a Markdown fence."""
         fenced = FENCE.fullmatch(text)
         try:
             found = msgspec.json.decode(fenced[1] if fenced else text)
@@ -94,7 +94,7 @@ class TypedResult(QueryResult, Generic[T], frozen=True, kw_only=True):
 
     value: T | UnsetType = UNSET
     corrections: int = 0
-    """How often the model had to answer again."""
+    """Number of corrections."""
 
     @property
     def output(self) -> T:
@@ -105,7 +105,7 @@ class TypedResult(QueryResult, Generic[T], frozen=True, kw_only=True):
 
 
 def output_of(kind: Any) -> Output[Any]:
-    """How values of a type are asked for and read. Raises `InvalidType` for a type that has no JSON Schema."""
+    """Schema and decoder of a type. Raises `InvalidType` for a type without a JSON Schema."""
     try:
         return _output_of(kind)
     except TypeError:
@@ -118,18 +118,18 @@ def _output_of(kind: Any) -> Output[Any]:
     try:
         schema = schema_of(kind)
         if schema.get("type") == "object":
-            return Output(name, schema, _reading(value_decoder(kind)))
+            return Output(name, schema, _guard_decoder(value_decoder(kind)))
     except (TypeError, NotImplementedError):
-        pass  # perhaps a union that only its members can be decoded of; the attempt below says what is wrong
+        pass  # perhaps a union that must be decoded member by member; the attempt below reports errors
     try:
         wrapped = arguments_of("answer", [Parameter("value", kind, inspect.Parameter.empty)], {})
     except (TypeError, NotImplementedError) as error:
         expected = "a type with a JSON Schema: Struct, dataclass, TypedDict, Literal, union, enum, builtin, or pydantic"
         raise InvalidType(path="output_type", expected=expected, found=f"{kind!r} ({error})") from None
-    return Output(name, wrapped.schema, _reading(lambda given: wrapped.decode(given)["value"]))
+    return Output(name, wrapped.schema, _guard_decoder(lambda given: wrapped.decode(given)["value"]))
 
 
-def _reading(decode: Callable[[Any], T]) -> Callable[[Any], T]:
+def _guard_decoder(decode: Callable[[Any], T]) -> Callable[[Any], T]:
     def read(given: Any) -> T:
         try:
             return decode(given)
@@ -145,7 +145,7 @@ def _reading(decode: Callable[[Any], T]) -> Callable[[Any], T]:
 
 
 def mode_for(profile: Profile, name: str, *, beside_tools: bool) -> OutputMode:
-    """The mode that suits a model of this API. `name` is `provider/model`."""
+    """The mode for a model of this API. `name` is `provider/model`."""
     provider, _, model = name.partition("/")
     row = lookup(provider, model)
     rules = [profile.no_output_schema_models]
@@ -158,7 +158,7 @@ def mode_for(profile: Profile, name: str, *, beside_tools: bool) -> OutputMode:
     return "prompted" if has_no_tools or profile.no_forced_choice_models.search(model) else "tool"
 
 
-def chosen_mode(driver: Driver, mode: OutputMode | None, *, beside_tools: bool) -> OutputMode:
+def choose_mode(driver: Driver, mode: OutputMode | None, *, beside_tools: bool) -> OutputMode:
     if mode is not None:
         if mode not in MODES:
             raise InvalidValue(path="output_mode", expected="native, tool or prompted", found=repr(mode))
@@ -167,8 +167,8 @@ def chosen_mode(driver: Driver, mode: OutputMode | None, *, beside_tools: bool) 
     return choose(beside_tools=beside_tools) if callable(choose) else "native"
 
 
-def refused_schema(error: InvalidRequest, output: Output[Any]) -> SchemaRefused | None:
-    """The same error with what to do about it, if the provider complained about the schema."""
+def schema_refusal(error: InvalidRequest, output: Output[Any]) -> SchemaRefused | None:
+    """The error with advice, if the provider refused the schema."""
     if _ABOUT_SCHEMA.search(str(error)) is None:
         return None
     advice = 'try output_mode="tool" or output_mode="prompted", or a simpler type'
@@ -179,7 +179,7 @@ def refused_schema(error: InvalidRequest, output: Output[Any]) -> SchemaRefused 
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """What a typed query asks, whatever the mode."""
+    """Arguments of a typed query in any mode."""
 
     prompt: Prompt = None
     messages: Sequence[MessageLike] = ()
@@ -191,9 +191,9 @@ class Ask(Struct, frozen=True, kw_only=True):
 async def query_typed(
     driver: Driver, kind: Any, ask: Ask, *, mode: OutputMode | None = None, retries: int = RETRIES
 ) -> TypedResult[Any]:
-    """The answer as a value of the type. Raises `NoOutput` when the model has used up its corrections."""
+    """Asks for a value of the type. Raises `NoOutput` after too many corrections."""
     output = output_of(kind)
-    chosen = chosen_mode(driver, mode, beside_tools=bool(ask.tools))
+    chosen = choose_mode(driver, mode, beside_tools=bool(ask.tools))
     asked = _ARRANGE[chosen](ask, output)
     messages = list(asked.messages)
     corrections = 0
@@ -207,7 +207,7 @@ async def query_typed(
             if corrections >= retries:
                 problem = f"after {corrections} corrections the answer is still not a {output.name}: {error}"
                 raise NoOutput(problem, answer.content) from None
-            messages += [answer.message, *correcting(answer.message, str(error), chosen)]
+            messages += [answer.message, *correction_messages(answer.message, str(error), chosen)]
             corrections += 1
             continue
         parts = {name: getattr(answer, name) for name in QueryResult.__struct_fields__}
@@ -220,7 +220,7 @@ async def _ask(driver: Driver, asked: Ask, messages: Sequence[MessageLike], outp
             asked.prompt, messages=messages, tools=asked.tools, tool_choice=asked.tool_choice, **asked.settings
         )
     except InvalidRequest as error:
-        raise refused_schema(error, output) or error from error
+        raise schema_refusal(error, output) or error from error
 
 
 def _value_in(answer: QueryResult, output: Output[T], mode: OutputMode, *, own_tools: bool) -> T | UnsetType:
@@ -237,8 +237,8 @@ def _value_in(answer: QueryResult, output: Output[T], mode: OutputMode, *, own_t
     return output.read(answer.content)
 
 
-def correcting(message: Message, problem: str, mode: OutputMode) -> list[Message]:
-    """What follows an answer that was not accepted: results for its calls, or a message of the user."""
+def correction_messages(message: Message, problem: str, mode: OutputMode) -> list[Message]:
+    """Messages that reject an answer: error results for its calls, or a user message."""
     calls = message.tool_calls
     if not calls:
         return [Message("user", CALL_NEEDED if mode == "tool" else CORRECTION.format(problem=problem))]
@@ -273,7 +273,7 @@ _ARRANGE: Mapping[OutputMode, Callable[[Ask, Output[Any]], Ask]] = {
 
 
 class TypedQueries:
-    """`query` of every driver of ours: with an `output_type`, the result has an `output` of that type."""
+    """`query` of all drivers: with an `output_type`, the result has an `output` of that type."""
 
     @overload
     async def query(

@@ -1,6 +1,6 @@
-"""The heat map: what is drawn where. How it becomes SVG or PNG stands in svg.py and png.py.
+"""Layout of the heat map. svg.py and png.py render it.
 
-Colours that people tell apart however they see them, and a letter in every cell for those who see none.
+Colours are distinguishable with colour blindness, and every cell has a letter.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def draw(matrix: Matrix) -> Picture:
         y = int(max(shape.y for shape in block)) + 2 * CELL
     shapes += list(_key(matrix, y))
     width = int(_column(matrix, len(matrix.formats) - 1, len(matrix.formats))) + MARGIN
-    title = f"How faithful every crossing is ({matrix.name} {matrix.version})"
-    return Picture(width, y + 2 * CELL, title, _described(matrix), tuple(shapes))
+    title = f"Fidelity of conversions ({matrix.name} {matrix.version})"
+    return Picture(width, y + 2 * CELL, title, _describe(matrix), tuple(shapes))
 
 
 def _column(matrix: Matrix, source: int, target: int) -> float:
@@ -93,7 +93,7 @@ def _column(matrix: Matrix, source: int, target: int) -> float:
 
 
 def _header(matrix: Matrix) -> Iterator[Label]:
-    yield Label(MARGIN, 26, f"How faithful every crossing is: {matrix.name} {matrix.version}", 17, bold=True)
+    yield Label(MARGIN, 26, f"Fidelity of conversions: {matrix.name} {matrix.version}", 17, bold=True)
     for place, source in enumerate(matrix.formats):
         middle = (_column(matrix, place, 0) + _column(matrix, place, len(matrix.formats))) / 2
         yield Label(middle, TOP - 12, f"from {source}", 10, "middle", bold=True)
@@ -125,7 +125,7 @@ def _key(matrix: Matrix, y: int) -> Iterator[Label]:
     yield Label(MARGIN, y + 12, f"Columns are targets, grouped by source: {names}.", 11, fill=FAINT)
 
 
-def _described(matrix: Matrix) -> str:
+def _describe(matrix: Matrix) -> str:
     total = dict.fromkeys(VERDICTS, 0)
     for source in matrix.formats:
         for target in matrix.formats:

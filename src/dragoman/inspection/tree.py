@@ -1,4 +1,4 @@
-"""Trees for people: a head, a text that may be shortened, and remarks that may not."""
+"""Text trees: each line has a head, a text that may be shortened, and remarks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dragoman.terminal import Style, Terminal, columns, shortened, visible
 
 _LEAST_TEXT = 16
 _PER_COLUMN = 4
-"""Characters looked at per column: enough for combining ones, and no need to read megabytes to show a line."""
+"""Characters examined per column: enough for combining ones, without scanning megabytes for one line."""
 
 
 @dataclass(slots=True)
 class Node:
-    """One line of a tree and what hangs below it."""
+    """One line of a tree and its children."""
 
     head: str
     text: str = ""
@@ -29,7 +29,7 @@ class Node:
 
 
 def render(node: Node, terminal: Terminal, *, full: bool = False) -> Iterator[str]:
-    """The lines of the tree. `full` shows every text whole, on one line."""
+    """The lines of the tree. `full` does not shorten texts."""
     return _lines(node, "", "", terminal, full=full)
 
 

@@ -37,7 +37,7 @@ def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environm
     shown = _Live(gateway, guard, streams, environment)
     gateway.private |= {_SNAPSHOT: shown.own_snapshot, _FEED: shown.own_feed, _REQUEST: shown.own_request}
     routes = (
-        Route("GET", f"{API}/live/connected", shown.connected),
+        Route("GET", f"{API}/live/connected", shown.describe_connections),
         Route("GET", f"{API}/live/feed", shown.feed),
         Route("GET", f"{API}/live/usage", shown.usage),
         Route("GET", f"{API}/live/requests/{{id}}", shown.request),

@@ -32,7 +32,7 @@ def playground(trials: Trials | None = None) -> PageSection:
         Route("GET", f"{API}/playground/models", shown.models),
         Route("POST", f"{API}/playground/run", shown.run),
         Route("GET", f"{API}/playground/formats", shown.formats),
-        Route("POST", f"{API}/playground/crossings", shown.cross),
+        Route("POST", f"{API}/playground/crossings", shown.convert_to_all),
     )
     return PageSection("playground", routes)
 
