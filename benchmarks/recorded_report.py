@@ -1,4 +1,4 @@
-"""Tables and broken limits of what was measured on real bodies."""
+"""Tables and exceeded limits of the measurements on real bodies."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -33,7 +33,7 @@ def sections(rows: Sequence[Row], edges: Sequence[Edge], draw: Callable[[Grid], 
 
 
 def failures(rows: Sequence[Row], edges: Sequence[Edge]) -> list[str]:
-    """What is over its limit. A row or a suite that was not measured is not judged."""
+    """Exceeded limits. Rows and suites that were not measured are skipped."""
     found = [text for suite, of_suite in _by_suite(rows) for text in _suite_failures(suite, of_suite)]
     found += [text for row in rows for text in _peer_failures(row)]
     found += [

@@ -1,4 +1,4 @@
-"""The front of streaming: decode any format, encode any format, translate between any two. Bytes in, bytes out."""
+"""Streams: decode, encode and translate between any two formats. Bytes in, bytes out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OF_THE_ANSWER = (StreamStart, Completion)
 
 
 class PayloadDecoder(Protocol):
-    """What each codec's stream module offers for reading."""
+    """Interface of the decoder in each codec's stream module."""
 
     @staticmethod
     def framing(limits: Limits) -> Framing: ...
@@ -50,7 +50,7 @@ class PayloadDecoder(Protocol):
 
 
 class EventEncoder(Protocol):
-    """What each codec's stream module offers for writing."""
+    """Interface of the encoder in each codec's stream module."""
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes: ...
 
@@ -58,7 +58,7 @@ class EventEncoder(Protocol):
 
 
 class _StreamCodec(NamedTuple):
-    """The two halves of a format's streams. `texts` is where a half finds what a part has said so far, if it asks."""
+    """Decoder and encoder of a format's streams. `texts` holds the text of each part so far, for those that need it."""
 
     decoder: type[Any]
     decoder_reads_texts: bool
@@ -119,13 +119,13 @@ class StreamDecoder:
         try:
             for payload in self._frame(data):
                 if not payload.isascii():
-                    check_text(payload, self._source)  # pieces that are carried unparsed are text too
+                    check_text(payload, self._source)  # payloads that are passed on unparsed must be text too
                 told = self._decode(payload)
                 if told:
                     if self._restore is not None:
                         told = self._restore(told)
                     if self._account is not None:
-                        self._account(told)  # at once: the next payload may look back at what this one said
+                        self._account(told)  # at once: decoding the next payload may refer to this text
                     events += told
         except _BROKEN as error:
             events += self._break_off(error)
@@ -140,7 +140,7 @@ class StreamDecoder:
 
     @property
     def sends_whole_calls(self) -> bool:
-        """Whether a call of this wire is whole when it arrives, before the answer ends."""
+        """Whether calls of this format arrive complete, before the answer ends."""
         return hasattr(self._decoder, "settle")
 
     def settle(self) -> list[AnyEvent] | None:
@@ -156,12 +156,12 @@ class StreamDecoder:
 
     @property
     def clean(self) -> bool:
-        """What came last was the end of an event."""
+        """Whether the last bytes were the end of an event."""
         clean: bool = self._framing.clean
         return clean
 
     def close(self) -> list[AnyEvent]:
-        """The bytes have ended."""
+        """Ends the stream; returns the last events."""
         if self._failed:
             return []
         events: list[AnyEvent] = []
@@ -174,7 +174,7 @@ class StreamDecoder:
                 check_text(payload, self._source)
                 events += self._publish(self._decode(payload))
         except _BROKEN as error:
-            # What no end of an event followed, and does not read, was cut.
+            # A last event without its end that cannot be read was cut.
             return events + self._break_off(error, "truncated")
         try:
             events += self._publish(self._decoder.close())
@@ -183,7 +183,7 @@ class StreamDecoder:
         return events
 
     def _break_off(self, error: Exception, kind: FailureKind = "server") -> list[AnyEvent]:
-        """The parts that were open or waiting come to an end, then a failure says what went wrong."""
+        """Ends open and held-back parts, then reports the failure."""
         self._failed = True
         if not isinstance(error, DecodeError):
             error = misread(error, self._source)
@@ -209,12 +209,12 @@ class StreamEncoder:
         if account is not None and codec.encoder_reads_texts:
             encoder.texts = account.texts
         self.write: Callable[[Iterable[AnyEvent]], bytes] = encoder.encode
-        """Encodes events that need no report."""
+        """Encodes events without reporting losses."""
         self._report = PrivateEvents(codec.profile, self.log).report
         self.close: Callable[[], bytes] = encoder.close
 
     def change_events(self, change: Callable[[Iterable[AnyEvent]], list[AnyEvent]]) -> None:
-        """Put a change of the events before those that are there."""
+        """Adds a change of events before the existing ones."""
         write = self.write
         self.write = lambda events: write(change(events))
 
@@ -222,14 +222,14 @@ class StreamEncoder:
         told = events if type(events) is list else list(events)
         for place, event in enumerate(told):
             if type(event) is not PartDelta or event.citation is not None:
-                # Text says nothing that needs a report, and most events are text.
+                # Text needs no report, and most events are text.
                 told = [*told[:place], *map(self._report, told[place:])]
                 break
         return self.write(told)
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """Paths lead into the whole answer: a part is spread over many bodies and has no path of its own."""
+        """Losses with paths in the whole answer, because a part is spread over many events."""
         return tuple(
             Loss(f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$", what, severity, why)
             for node, field, what, severity, why in self.log.entries
@@ -289,18 +289,18 @@ class StreamTranslator:
 
     @property
     def clean(self) -> bool:
-        """What the source sent last was the end of an event."""
+        """Whether the last bytes of the source were the end of an event."""
         return self._decoder.clean
 
     def fail(self, failure: Failure) -> bytes:
-        """The source has broken off for a reason that its own bytes do not tell: what was open ends here, in error."""
+        """Ends the stream with a failure that is not in the source's bytes, such as a lost connection."""
         ends = [event for event in self._decoder.close() if isinstance(event, PartEnd)]
         events: list[AnyEvent] = [*ends, StreamFailed(failure)]
         self._accumulator.add(events[-1:])
         return b"" if self._encode is None else self._encode(events)
 
     def _encode_opening(self, events: Iterable[AnyEvent]) -> bytes:
-        """Until the answer has begun; then the encoder is asked without a detour."""
+        """Encodes until the answer has begun; then replaces itself by the encoder."""
         assert self._encoder is not None  # noqa: S101 - see __init__
         assert self._opening is not None  # noqa: S101
         told = list(events)
@@ -315,7 +315,7 @@ class StreamTranslator:
 
     @property
     def completion(self) -> Completion:
-        """The answer as far as it has come."""
+        """The answer so far."""
         return self._accumulator.so_far()
 
     @property
@@ -329,7 +329,7 @@ class StreamTranslator:
 
 
 class TextStream:
-    """Only the text, as it comes; calls, usage and the rest in the completion at the end."""
+    """Only the text as it arrives; calls, usage and the rest are in the completion at the end."""
 
     def __init__(self, source: str, *, limits: Limits | None = None) -> None:
         self._accumulator = Accumulator()

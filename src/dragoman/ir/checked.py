@@ -47,7 +47,7 @@ NAMES: Final = (
     "Usage",
     "WithheldCall",
 )
-"""The exported classes. Their types for type checkers stand in dragoman/__init__.py."""
+"""The exported classes. Their types for type checkers are in dragoman/__init__.py."""
 
 
 class Checked(type):

@@ -42,16 +42,16 @@ class Message(Value, frozen=True):
 
     @classmethod
     def user(cls, *content: Content | Sequence[Content], name: str | None = None) -> Message:
-        """What the user says: text, images, documents, sound, as several arguments or as one list."""
+        """A user message: text, images, documents and audio, as several arguments or as one list."""
         return construct_checked(Message, "user", _joined(content), name)
 
     @classmethod
     def assistant(
         cls, *content: Content | Sequence[Content] | None, tool_calls: Sequence[ToolCall] = (), name: str | None = None
     ) -> Message:
-        """What the model said, and the calls it made: as content in their order, or after the text as `tool_calls`."""
+        """The model's text and calls: as content in order, or the calls after the text as `tool_calls`."""
         pieces = [piece for piece in content if piece is not None]
-        if tool_calls:  # an empty text beside calls says nothing, and most APIs refuse it
+        if tool_calls:  # drop an empty text beside calls, which most APIs refuse
             pieces = [*(piece for piece in pieces if piece != ""), list(tool_calls)]
         return construct_checked(Message, "assistant", _joined(pieces), name)
 

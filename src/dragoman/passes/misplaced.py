@@ -1,4 +1,4 @@
-"""Calls belong to the assistant, results to tool messages. Anything else is a mistake in how the history was built."""
+"""Refuses calls outside assistant messages, and results outside tool messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A root that must be one plain object: references inlined, allOf merged, alternatives united."""
+"""Roots that must be one plain object: references are inlined, allOf and alternatives are merged."""
 
 from __future__ import annotations
 
