@@ -29,7 +29,15 @@ def sections(rows: Sequence[Row], edges: Sequence[Edge], draw: Callable[[Grid], 
         yield draw([["pair", "library", "bodies", "library p50", "dragoman p50"], *peers])
     if edges:
         yield "one unusual trait: the conversion with it, against the one without"
-        yield draw([["case", "pair", "ratio", "limit"], *(_edge_line(edge) for edge in edges)])
+        yield draw(
+            [
+                ["case", "pair", "ratio", "limit"],
+                *(
+                    [edge.name, edge.pair, f"{edge.ratio:.2f}", "-" if edge.most is None else f"{edge.most:g}"]
+                    for edge in edges
+                ),
+            ]
+        )
 
 
 def failures(rows: Sequence[Row], edges: Sequence[Edge]) -> list[str]:
@@ -121,10 +129,6 @@ def _peer_lines(rows: Sequence[Row]) -> Grid:
         for row in rows
         for peer, count, theirs, ours in _compared(row)
     ]
-
-
-def _edge_line(edge: Edge) -> list[str]:
-    return [edge.name, edge.pair, f"{edge.ratio:.2f}", "-" if edge.most is None else f"{edge.most:g}"]
 
 
 def as_json(rows: Sequence[Row], edges: Sequence[Edge]) -> dict[str, Any]:

@@ -280,7 +280,7 @@ def test_exit_codes(folder: Path, dragoman_sim: Simulator) -> None:
     dragoman_sim.play(calls(LOOK), {"text": "Half done."})
     assert ran(folder, dragoman_sim, "--max-turns", "1", "Look").returncode == 5
     rows: list[tuple[list[str], str, str]] = [
-        ([], "", "nothing to do"),
+        ([], "", "the task is empty"),
         (["--tools", "missing.py", "Hi"], "", "cannot read missing.py: no such file"),
         (["--tools", "no_such_module", "Hi"], "", "ModuleNotFoundError"),
         (["--mcp", "missing.json", "Hi"], "", "cannot read missing.json"),

@@ -218,7 +218,7 @@ def test_what_is_no_answer_at_all_is_the_servers_fault() -> None:
             driver = connect(
                 "openai-chat/m", api_key="k", transport=ReplayTransport([Replayed(chunks=[body])]), environment={}
             )
-            with pytest.raises(ServerFailed, match="not what its format says"):
+            with pytest.raises(ServerFailed, match="does not follow its format"):
                 await driver.query("x")
 
     asyncio.run(run())

@@ -159,7 +159,7 @@ async def aiter_chunks(response: CallingResponse) -> Any:
 
 
 def test_a_model_nobody_has_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NotConfigured, match=r"no local model is called 'gpt'.*smollm2"):
+    with pytest.raises(NotConfigured, match=r"there is no local model named 'gpt'.*smollm2"):
         plan_for("gpt", {})
     with pytest.raises(NotConfigured, match="there is no file"):
         plan_for(str(tmp_path / "none.gguf"), {})

@@ -102,7 +102,7 @@ BROKEN: dict[str, tuple[Codec, str, str]] = {
     "forgets the seed": (
         structs.replace(CHAT, encode_request=_without_a_key("seed")),
         "2 nothing vanishes",
-        "request seed: lost without a word: 7 became None",
+        "request seed: lost without a report: 7 became None",
     ),
     "counts its requests": (
         structs.replace(CHAT, encode_request=_with_a_counter()),

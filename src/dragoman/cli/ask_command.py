@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from dragoman.catalogue import CatalogueError, Model, Prices, catalogue
+from dragoman.cli.inputs import read_prompt
 from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.table import align_columns
 from dragoman.cli.targets import Target, explain, find_target, model_and_words, settings_of
@@ -33,9 +34,7 @@ from dragoman.terminal import Terminal, stdout, terminal_of
 def ask(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     model, words = model_and_words(settings, arguments.model, arguments.words)
-    prompt = " ".join(words) or _read_stdin()
-    if not prompt.strip():
-        raise CommandError("nothing to ask: the question is empty")
+    prompt = read_prompt(words, "question")
     tools = [one for name in arguments.tools for one in load_definitions(name)]
     _check_tool_choice(arguments.tool_choice, tools)
     if arguments.system is None:
@@ -66,12 +65,6 @@ def _check_tool_choice(choice: str | None, tools: Sequence[AnyTool]) -> None:
     if not tools:
         raise CommandError(f"--tool-choice {choice}: there are no tools; add some with --tools FILE")
     raise CommandError(f"--tool-choice {choice}: no tool has this name; there are {', '.join(names)}")
-
-
-def _read_stdin() -> str:
-    if sys.stdin is None or sys.stdin.isatty():
-        raise CommandError("nothing to ask: give a question, or pipe one in")
-    return sys.stdin.read()
 
 
 def options_of(

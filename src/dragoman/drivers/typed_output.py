@@ -24,7 +24,7 @@ from dragoman.drivers.message_dicts import MessageLike
 from dragoman.drivers.python_types import Parameter, arguments_of, schema_of, value_decoder
 from dragoman.drivers.query import read_choice
 from dragoman.errors import DragomanError, InvalidRequest, InvalidType, InvalidValue
-from dragoman.ir import Message, StructuredOutput, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.ir import Message, StructuredOutput, ToolChoice, ToolDefinition, ToolResult
 from dragoman.profile import Profile
 
 T = TypeVar("T")
@@ -242,11 +242,12 @@ def correction_messages(message: Message, problem: str, mode: OutputMode) -> lis
     calls = message.tool_calls
     if not calls:
         return [Message("user", CALL_NEEDED if mode == "tool" else CORRECTION.format(problem=problem))]
-    return [Message("tool", tuple(_rejection(call, problem) for call in calls))]
-
-
-def _rejection(call: ToolCall, problem: str) -> ToolResult:
-    return ToolResult(call.id, call.name, "error", f"the answer was not accepted: {problem}")
+    return [
+        Message(
+            "tool",
+            tuple(ToolResult(call.id, call.name, "error", f"the answer was not accepted: {problem}") for call in calls),
+        )
+    ]
 
 
 def _native(ask: Ask, output: Output[Any]) -> Ask:

@@ -71,7 +71,7 @@ def situation_of(asked: Prompt) -> Situation:
         asked,
         question=turns[start].text if questions else "\n".join(turn.text for turn in remarks),
         media=tuple(kind for turn in (*turns[max(start, 0) : start + 1], *remarks) for kind in turn.media),
-        rounds=_rounds(after),
+        rounds=sum(1 for turn in after if turn.calls),
         results=_last_results(after),
         remark="\n".join(turn.text for turn in remarks),
     )
@@ -85,10 +85,6 @@ def _is_comment(turns: Sequence[Turn], index: int) -> bool:
 
 def _is_question(turn: Turn) -> bool:
     return turn.role == "user" and bool(turn.text.strip() or turn.media)
-
-
-def _rounds(turns: Sequence[Turn]) -> int:
-    return sum(1 for turn in turns if turn.calls)
 
 
 def _last_results(turns: Sequence[Turn]) -> tuple[Result, ...]:

@@ -17,11 +17,12 @@ from dragoman.errors import DragomanError, UnsupportedFormat
 from dragoman.fidelity import facts
 from dragoman.fidelity.cases import Case, DecodedStream, Example
 from dragoman.fidelity.catalogue import CASES, PLAIN
+from dragoman.fidelity.wire import decode_events
 from dragoman.ir import Completion, Request, StreamFailed, ToolCall, ToolResult
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.loss import Loss
 from dragoman.testing.reports import Finding, Report
-from dragoman.testing.subjects import Bodies, Subject, decode_events
+from dragoman.testing.subjects import Bodies, Subject
 
 Said: TypeAlias = Request | Completion | DecodedStream
 

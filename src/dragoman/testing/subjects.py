@@ -10,12 +10,9 @@ from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from dragoman.codecs.accumulate import accumulate
 from dragoman.codecs.reading import body_bytes
 from dragoman.codecs.registry import Codec, codec, folder_of, formats
 from dragoman.codecs.stream_limits import Limits
-from dragoman.errors import StreamError
-from dragoman.fidelity.cases import DecodedStream
 from dragoman.ir import AnyEvent, Completion, Request
 from dragoman.loss import Loss
 from dragoman.losses import LossLog, intermediate_paths
@@ -78,10 +75,3 @@ def _stream_module(name: str) -> ModuleType | None:
     """Stored histories have no streams."""
     module = f"dragoman.codecs.{folder_of(name)}.stream"
     return import_module(module) if name not in formats("record") and find_spec(module) is not None else None
-
-
-def decode_events(events: Iterable[AnyEvent]) -> DecodedStream:
-    try:
-        return DecodedStream(accumulate(events))
-    except StreamError as error:
-        return DecodedStream(error.partial, error.failure)

@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError, UnsupportedFormat
 from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
 from dragoman.inspection.byte_positions import error_offset
 from dragoman.inspection.input_errors import InputProblem
-from dragoman.inspection.recordings import Piece, Recording, describe_end, read_recording
+from dragoman.inspection.recordings import describe_end, read_recording
 from dragoman.inspection.rereadable_lines import Input
 from dragoman.inspection.streams import describe_stream
 from dragoman.inspection.tree import Node
@@ -203,13 +203,9 @@ def _convert_stream(content: bytes, given: PlaygroundInput) -> Conversions:
         kind="stream",
         is_detected=source is None,
         meant=interpret_stream((piece.content for piece in pieces), format),
-        description=_describe(describe_stream(_with_pieces(recording, pieces))),
+        description=_describe(describe_stream(recording._replace(pieces=iter(pieces)))),
         crossed=_convert_to_each("stream", into),
     )
-
-
-def _with_pieces(recording: Recording, pieces: Sequence[Piece]) -> Recording:
-    return recording._replace(pieces=iter(pieces))
 
 
 def _convert_pieces(pieces: Sequence[bytes], source: str, target: str, group: Group) -> ConvertedBody:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from dragoman.sim import catalogue
-from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result
+from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result, read_tool
 from dragoman.sim.conversation_view import (
     Answer,
     Call,
@@ -18,7 +18,6 @@ from dragoman.sim.conversation_view import (
     Prompt,
     TextPart,
     ThoughtPart,
-    Tool,
     Turn,
     compact,
 )
@@ -123,7 +122,7 @@ def read(body: JsonObject) -> Prompt:
     return Prompt(
         model=model,
         turns=merge_turns(_turns(objects_at(body, "messages"))),
-        tools=tuple(_tool(object_at(tool, "function")) for tool in objects_at(body, "tools")),
+        tools=tuple(read_tool(object_at(tool, "function")) for tool in objects_at(body, "tools")),
         choice=Choice(may=body.get("tool_choice") != "NONE", must=body.get("tool_choice") == "REQUIRED"),
         schema=schema if isinstance(schema, Mapping) else None,
         any_json=text_at(form, "type") == "json_object",
@@ -137,10 +136,6 @@ def read(body: JsonObject) -> Prompt:
 
 def _is_reasoning(body: JsonObject, model: str) -> bool:
     return rules.REASONS.match(model) is not None and text_at(body, "thinking", "type") != "disabled"
-
-
-def _tool(spec: JsonObject) -> Tool:
-    return Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"))
 
 
 def _turns(messages: Sequence[JsonObject]) -> Iterator[Turn]:

@@ -53,10 +53,6 @@ def _file(file: StoredFile, context: RequestContext) -> JsonObject:
     }
 
 
-def _new_file_id(context: RequestContext) -> str:
-    return f"files/{context.exchange.mark(context.memory.shelf.number())[:12]}"
-
-
 def upload(context: RequestContext) -> Answered:
     headers, query = context.exchange.headers, context.exchange.query
     if "upload_id" in query:
@@ -68,7 +64,7 @@ def upload(context: RequestContext) -> Answered:
         raise _invalid("X-Goog-Upload-Header-Content-Length is not a number.")
     body = context.exchange.json() if context.exchange.body else {}
     given = object_at(body, "file")
-    name = text_at(given, "name") or _new_file_id(context)
+    name = text_at(given, "name") or f"files/{context.exchange.mark(context.memory.shelf.number())[:12]}"
     kind = text_at(given, "mimeType") or headers.get("x-goog-upload-header-content-type", "")
     stored = StoredFile(name, text_at(given, "displayName"), b"", "", kind, expected=int(size or 0))
     context.memory.shelf.add_file(stored)

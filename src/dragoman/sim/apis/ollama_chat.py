@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.sim import catalogue
 from dragoman.sim.apis import openai, openai_chat
-from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result
+from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result, read_tool
 from dragoman.sim.catalogue import LocalModel
 from dragoman.sim.conversation_view import (
     Answer,
@@ -22,7 +22,6 @@ from dragoman.sim.conversation_view import (
     Prompt,
     TextPart,
     ThoughtPart,
-    Tool,
     Turn,
 )
 from dragoman.sim.exchange import (
@@ -111,7 +110,7 @@ def read(body: JsonObject, model: LocalModel) -> Prompt:
     return Prompt(
         model=text_at(body, "model"),
         turns=merge_turns(_turns(objects_at(body, "messages"))),
-        tools=tuple(_tool(object_at(tool, "function")) for tool in objects_at(body, "tools")),
+        tools=tuple(read_tool(object_at(tool, "function")) for tool in objects_at(body, "tools")),
         schema=form if isinstance(form, Mapping) else None,
         any_json=form == "json",
         stop=tuple(texts_at(options, "stop")),
@@ -119,10 +118,6 @@ def read(body: JsonObject, model: LocalModel) -> Prompt:
         seed=int(number_at(options, "seed")),
         thinks="thinking" in model.capabilities and (body.get("think") is not False or model.family == "gptoss"),
     )
-
-
-def _tool(spec: JsonObject) -> Tool:
-    return Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"))
 
 
 def _turns(messages: Sequence[JsonObject]) -> Iterator[Turn]:

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.sim import catalogue, tokens
 from dragoman.sim.apis import openai
-from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result
+from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result, read_tool
 from dragoman.sim.conversation_view import (
     Answer,
     Call,
@@ -51,7 +51,7 @@ def text_of(content: object) -> str:
 
 def read(body: JsonObject) -> Prompt:
     names: dict[str, str] = {}
-    tools = (*_tools(body), *_functions(body))
+    tools = (*_tools(body), *map(read_tool, objects_at(body, "functions")))
     limit = number_at(body, "max_completion_tokens") or number_at(body, "max_tokens")
     stop = body.get("stop")
     return Prompt(
@@ -105,12 +105,7 @@ def _tools(body: JsonObject) -> Iterator[Tool]:
     for tool in objects_at(body, "tools"):
         free = tool.get("type") == "custom"
         spec = object_at(tool, "custom" if free else "function")
-        yield Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"), free)
-
-
-def _functions(body: JsonObject) -> Iterator[Tool]:
-    for spec in objects_at(body, "functions"):
-        yield Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"))
+        yield read_tool(spec, free_text=free)
 
 
 def _choice(choice: object) -> Choice:

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.sim import catalogue, signatures, tokens
 from dragoman.sim.apis import openai
 from dragoman.sim.apis.openai_chat import is_thinking
-from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result
+from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result, read_tool
 from dragoman.sim.conversation_view import (
     Answer,
     Call,
@@ -126,8 +126,7 @@ def _turn(item: JsonObject, names: dict[str, str]) -> Turn | None:
 
 def _tools(body: JsonObject) -> Iterator[Tool]:
     for tool, _ in _callable_tools(body):
-        free = tool.get("type") == "custom"
-        yield Tool(text_at(tool, "name"), text_at(tool, "description"), object_at(tool, "parameters"), free)
+        yield read_tool(tool, free_text=tool.get("type") == "custom")
 
 
 def _callable_tools(body: JsonObject) -> Iterator[tuple[JsonObject, str]]:
@@ -266,7 +265,11 @@ class Writer:
             case ThoughtPart():
                 return self._reasoning(part, index)
             case TextPart():
-                said = _refusal(part.text) if answer.finish == "refusal" else _output_text(part.text)
+                said = (
+                    _refusal(part.text)
+                    if answer.finish == "refusal"
+                    else {"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}
+                )
                 item = {"id": self._id("msg", index), "type": "message", "status": status, "role": "assistant"}
                 return {**item, "content": [said]}
             case CallPart():
@@ -352,10 +355,6 @@ class Writer:
         code = error["code"] or "server_error"
         failed = {**self.response(None), "status": "failed", "error": {"code": code, "message": error["message"]}}
         return self._event("error", error=error) + self._event("response.failed", response=failed)
-
-
-def _output_text(text: str) -> dict[str, object]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
 def _refusal(text: str) -> dict[str, object]:

@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from dragoman.sim.conversation_view import Result, Turn
+from dragoman.sim.conversation_view import JsonObject, Result, Tool, Turn
+from dragoman.sim.rules.common import object_at, text_at
 
 _FAILED = re.compile(r"\s*(?:error|exception|traceback|failed)\b", re.IGNORECASE)
 
@@ -34,6 +35,10 @@ def read_result(name: str, text: str, *, call_id: str = "", media: int = 0) -> R
     """Reads a result of a format without an error flag."""
     wrong = is_failure(text)
     return Result(name, failure_text(text) if wrong else text, failed=wrong, media=media, call_id=call_id)
+
+
+def read_tool(spec: JsonObject, *, free_text: bool = False) -> Tool:
+    return Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"), free_text)
 
 
 def parse_arguments(text: str) -> object:

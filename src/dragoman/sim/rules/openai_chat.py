@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dragoman.sim.rules.common import (
@@ -255,7 +255,7 @@ def _function_schema(path: Path, function: JsonObject) -> Iterator[NamedSchema]:
         yield NamedSchema(path, title, "invalid_function_parameters", schema, function.get("strict") is True)
 
 
-def _bad_schema(named: NamedSchema, path: Path, complaint: str) -> Violation:
+def bad_schema(named: NamedSchema, path: Path, complaint: str) -> Violation:
     context = path[len(named.path) :]
     return refuse(path, f"Invalid schema for {named.title}: In context={context!r}, {complaint}", named.code)
 
@@ -264,21 +264,25 @@ def schemas_describe_objects(request: Request) -> Iterator[Violation]:
     for named in schemas_of(request):
         if types_of(named.schema) != {"object"}:
             complaint = "schema must be a JSON Schema of 'type: \"object\"'."
-            yield _bad_schema(named, named.path, complaint)
+            yield bad_schema(named, named.path, complaint)
 
 
 def arrays_have_items(request: Request) -> Iterator[Violation]:
-    for named in schemas_of(request):
+    return itemless_arrays(schemas_of(request))
+
+
+def itemless_arrays(schemas: Iterable[NamedSchema]) -> Iterator[Violation]:
+    for named in schemas:
         for path, node in walk_schema(named.schema, named.path):
             if "array" in types_of(node) and not {"items", "prefixItems"} & node.keys():
-                yield _bad_schema(named, path, "array schema missing items.")
+                yield bad_schema(named, path, "array schema missing items.")
 
 
 def strict_objects_are_closed(request: Request) -> Iterator[Violation]:
     for named in schemas_of(request):
         for path, node in walk_schema(named.schema, named.path) if named.strict else ():
             if "object" in types_of(node) and node.get("additionalProperties") is not False:
-                yield _bad_schema(named, path, "'additionalProperties' is required to be supplied and to be false.")
+                yield bad_schema(named, path, "'additionalProperties' is required to be supplied and to be false.")
 
 
 def strict_objects_require_all(request: Request) -> Iterator[Violation]:
@@ -290,7 +294,7 @@ def strict_objects_require_all(request: Request) -> Iterator[Violation]:
                     "'required' is required to be supplied and to be an array including every key in properties. "
                     f"Missing '{min(missing)}'."
                 )
-                yield _bad_schema(named, path, complaint)
+                yield bad_schema(named, path, complaint)
 
 
 def strict_schemas_use_known_keywords(request: Request) -> Iterator[Violation]:
@@ -298,13 +302,13 @@ def strict_schemas_use_known_keywords(request: Request) -> Iterator[Violation]:
         for path, node in walk_schema(named.schema, named.path) if named.strict else ():
             for keyword in NOT_IN_STRICT:
                 if keyword in node:
-                    yield _bad_schema(named, path, f"'{keyword}' is not permitted.")
+                    yield bad_schema(named, path, f"'{keyword}' is not permitted.")
             if isinstance(node.get("format"), str) and node["format"] not in STRICT_FORMATS:
-                yield _bad_schema(named, path, f"'{node['format']}' is not a valid format.")
+                yield bad_schema(named, path, f"'{node['format']}' is not a valid format.")
             if LOOK_AROUND.search(text_at(node, "pattern")):
-                yield _bad_schema(named, path, "'pattern' with look-around is not permitted.")
+                yield bad_schema(named, path, "'pattern' with look-around is not permitted.")
         if named.strict and "anyOf" in named.schema:
-            yield _bad_schema(named, named.path, "the root must be an object, not 'anyOf'.")
+            yield bad_schema(named, named.path, "the root must be an object, not 'anyOf'.")
 
 
 def strict_schemas_are_small(request: Request) -> Iterator[Violation]:
@@ -323,7 +327,7 @@ def strict_schemas_are_small(request: Request) -> Iterator[Violation]:
             (depth, STRICT_DEPTH, "levels of nesting"),
         ):
             if count > limit:
-                yield _bad_schema(named, named.path, f"{count} {what} exceed the limit of {limit}.")
+                yield bad_schema(named, named.path, f"{count} {what} exceed the limit of {limit}.")
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
