@@ -25,6 +25,7 @@ _OF_EACH_CODEC: Final = (
     "tools.py",
 )
 _SHARED: Final = (
+    "event_reader.py",
     "ir/traits.py",
     "losses.py",
     "translate.py",

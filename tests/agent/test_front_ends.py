@@ -30,6 +30,7 @@ from tests.gateway.installing import front_end_packages, installed
 from tests.gateway.served import Served, served
 from tests.support.agents import run
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 HERE = Path(__file__).parent / "clients"
 APP = '''
@@ -204,7 +205,7 @@ def test_json_lines_over_http_and_bad_requests(gateway: Served) -> None:
     def post(path: str, body: bytes) -> tuple[int, bytes]:
         request = urllib.request.Request(f"{gateway.url}{path}", body, {"content-type": "application/json"})  # noqa: S310
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()

@@ -101,7 +101,7 @@ def http_server() -> Iterator[str]:
 
 
 async def _answers(url: str) -> None:
-    """Wait until somebody listens."""
+    """Wait until the port is open."""
     port = int(url.split(":")[2].split("/", maxsplit=1)[0])
     for _ in range(300):
         try:
@@ -145,7 +145,7 @@ def test_a_server_over_http(http_server: str, headers: dict[str, str]) -> None:
         (HttpServer(url="http://127.0.0.1:9/mcp"), "cannot be reached"),
     ],
 )
-def test_a_server_that_cannot_be_reached_is_told_at_once(address: Any, words: str) -> None:
+def test_an_unreachable_server_is_reported_at_once(address: Any, words: str) -> None:
     async def session() -> None:
         with pytest.raises(McpFailed, match=words):
             async with McpServers({"broken": address}, connect_timeout=2):
@@ -171,7 +171,7 @@ def test_without_the_sdk_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
 
 
 @promise("agent:mcp-failures")
-def test_a_run_that_is_cancelled_amid_a_call_leaves_the_server_usable() -> None:
+def test_a_run_that_is_cancelled_during_a_call_leaves_the_server_usable() -> None:
     async def session() -> None:
         async with McpServers({"tests": STDIO}) as servers:
             agent = Agent(
@@ -262,7 +262,7 @@ def test_the_usual_shape_of_mcp_json(tmp_path: Path) -> None:
         ({"mcpServers": {"a": {"type": "sse", "url": "x"}}}, "no longer spoken"),
     ],
 )
-def test_what_is_no_mcp_json_is_refused(given: dict[str, Any], words: str) -> None:
+def test_an_invalid_mcp_json_is_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=r"server|expected") as caught:
         read_servers(given)
     assert words in str(caught.value)

@@ -116,9 +116,7 @@ def test_columns_where_there_is_room_and_frames_that_fit(
 
 
 @promise("chat:terminal-resize")
-def test_a_terminal_that_changes_its_size_in_mid_answer_is_drawn_anew(
-    environment: dict[str, str], simulator: Simulator
-) -> None:
+def test_a_terminal_resized_during_an_answer_is_redrawn(environment: dict[str, str], simulator: Simulator) -> None:
     simulator.play({"text": "".join(f"word{number} " for number in range(100)), "chunk": 12, "drip": 0.002})
     with terminal(ONE, environment, columns=100, rows=24) as program:
         ready(program)
@@ -176,7 +174,7 @@ def test_whatever_goes_wrong_is_on_the_screen(kind: str, environment: dict[str, 
 
 
 @promise("chat:terminal-errors", "chat:all-failure")
-def test_a_model_without_a_key_is_told_at_the_start_and_stops_nobody(
+def test_a_model_without_a_key_is_reported_at_the_start_and_does_not_stop_the_others(
     environment: dict[str, str], simulator: Simulator
 ) -> None:
     simulator.play({"text": "Fine."})
@@ -188,7 +186,7 @@ def test_a_model_without_a_key_is_told_at_the_start_and_stops_nobody(
 
 
 @promise("chat:terminal-errors")
-def test_another_try_is_told_while_it_is_waited_for(environment: dict[str, str], simulator: Simulator) -> None:
+def test_a_retry_is_announced_during_its_delay(environment: dict[str, str], simulator: Simulator) -> None:
     simulator.play({"error": "rate_limit", "retry_after": 2}, {"text": "At last."})
     with terminal(TWO, environment) as program:
         ready(program)

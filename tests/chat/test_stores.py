@@ -208,7 +208,7 @@ def test_two_programs_write_the_same_conversation_and_nothing_is_lost(
 
 
 @promise("chat:two-writers", "chat:store-sql", "chat:store-postgres")
-def test_nobody_overwrites_what_he_has_not_seen(opened: Opener) -> None:
+def test_a_save_must_name_the_revision_it_read(opened: Opener) -> None:
     ours, theirs = opened("me"), opened("me")
     mine = ours.save(conversation())
     theirs.save(structs.replace(theirs.load("First"), system_prompt="theirs"))
@@ -259,7 +259,7 @@ def test_names_become_files_without_collisions(tmp_path: Path) -> None:
 
 
 @promise("chat:store-users")
-def test_on_a_shared_machine_nobody_else_reads_what_is_kept(tmp_path: Path) -> None:
+def test_stored_conversations_are_private_on_a_shared_machine(tmp_path: Path) -> None:
     store = FileStore(tmp_path, "me")
     store.save(conversation("first"))
     draft = Draft(tmp_path / "elsewhere")  # as beside a database
@@ -338,7 +338,7 @@ def test_a_legacy_history_goes_on_without_leaks() -> None:
 
 
 @promise("chat:legacy")
-def test_what_is_no_conversation_is_refused_with_words(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_conversation_is_refused_with_a_reason(tmp_path: Path) -> None:
     broken = '{"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "tool_use"}]}]}'
     for content, words in (
         ("{", "is not JSON"),
@@ -498,7 +498,7 @@ def test_a_program_that_is_killed_loses_nothing_that_was_shown(tmp_path: Path) -
 
 
 @promise("chat:export")
-def test_markdown_tells_everything_in_order() -> None:
+def test_markdown_holds_everything_in_order() -> None:
     call = Scripted(reasoning="Hm.", text="Look:", calls=[("weather", {"city": "Oslo"})])
     service = chat_of(model("gemini", [call, "Sunny ```x```", Scripted()]), tools=[weather])
     talk(service, "@gemini weather?", "@gemini more?")

@@ -17,6 +17,7 @@ from dragoman.sim.server import Simulator
 from dragoman.terminal import harmless
 from tests.support.promises import promise
 from tests.support.terminals import ROOT, Program, terminal
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_errors_are_always_visible_and_decide_the_exit_code(environment: dict[st
 
 
 @promise("chat:permissions", "chat:terminal")
-def test_nobody_is_asked_who_is_not_there(environment: dict[str, str]) -> None:
+def test_without_an_interactive_user_nothing_is_asked(environment: dict[str, str]) -> None:
     done = piped("@claude please save a note: milk\n", environment, "--demo")
     assert "claude wants to run save_note" in done.stdout
     assert "no interactive user to allow it" in done.stdout
@@ -112,7 +113,7 @@ def test_nobody_is_asked_who_is_not_there(environment: dict[str, str]) -> None:
 
 
 @promise("chat:prune", "chat:does-not-fit", "chat:terminal-errors")
-def test_what_does_not_fit_is_told(environment: dict[str, str]) -> None:
+def test_what_does_not_fit_is_reported(environment: dict[str, str]) -> None:
     small = {**environment, "CHAT_CONTEXT": "400"}
     talk = "".join(f"@claude {'word ' * 60}{number}\n" for number in range(4))
     done = piped(talk, small, "--demo")
@@ -175,7 +176,7 @@ MISTAKES = {
 
 
 @promise("chat:terminal-commands")
-def test_a_mistake_is_told_and_nothing_ends(environment: dict[str, str]) -> None:
+def test_a_mistake_is_reported_and_the_chat_goes_on(environment: dict[str, str]) -> None:
     out = piped("\n".join(MISTAKES), environment, "-m", "claude").stdout
     places = [out.index(words) for words in MISTAKES.values()]
     assert places == sorted(places)
@@ -288,10 +289,10 @@ def test_the_page_is_one_command_away(environment: dict[str, str]) -> None:
     with subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:  # noqa: S603
         assert served.stdout is not None
         url = served.stdout.readline().split()[0]
-        with urllib.request.urlopen(f"{url}/_/api/chat/state", timeout=10) as answer:  # noqa: S310 - our own address
+        with urllib.request.urlopen(f"{url}/_/api/chat/state", timeout=PATIENCE) as answer:  # noqa: S310 - our own address
             told = json.loads(answer.read())
         served.send_signal(signal.SIGINT)
-        assert served.wait(timeout=10) == 130
+        assert served.wait(PATIENCE) == 130
     assert [one["name"] for one in told["models"]] == ["gemini", "chatgpt", "claude", "ollama"]
     assert [one["name"] for one in told["tools"]] == ["get_weather", "save_note"]
     refused = piped("", environment, "--web", "--demo", "--host", "0.0.0.0")  # noqa: S104 - that is what is refused

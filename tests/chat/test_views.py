@@ -25,7 +25,7 @@ IDS = st.sampled_from(("call_1", "call_2", "call_3"))
 
 
 def marked(owner: str, kind: str) -> str:
-    """Text that tells whose it is."""
+    """Text that names its author."""
     return f"{kind}-of-{owner}"
 
 

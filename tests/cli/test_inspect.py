@@ -244,7 +244,7 @@ def test_lines_and_colours_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_colours_when_told_so(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_can_be_turned_off(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     assert not terminal_of(Screen()).colour
     assert terminal_of(Screen()).lines

@@ -1,4 +1,4 @@
-"""What commands know before they are told: stored keys, one configuration file, a default model; and clear errors."""
+"""What commands know without options: stored keys, one configuration file, a default model; and clear errors."""
 
 import io
 import os
@@ -90,7 +90,7 @@ def test_a_stored_key_is_used_and_only_its_owner_can_read_it(tmp_path: Path, dra
     ("openai", "\n", "no key given"),
     ("openai", "two words\n", "not a key"),
 ])  # fmt: skip
-def test_what_is_no_key_is_refused(here: Here, name: str, stdin: str, words: str) -> None:
+def test_an_invalid_key_is_refused(here: Here, name: str, stdin: str, words: str) -> None:
     assert words in here.fails("keys", "set", name, stdin=stdin)
     assert not (here.folder / "config").exists()
 

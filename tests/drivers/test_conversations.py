@@ -117,7 +117,7 @@ def test_settings_reach_the_provider_and_defaults_stand_behind_them(partner: Par
 
 
 @EACH
-def test_the_bytes_of_both_directions_are_there_for_those_who_ask(partner: Partner, dragoman_sim: Simulator) -> None:
+def test_the_bytes_of_both_directions_are_available(partner: Partner, dragoman_sim: Simulator) -> None:
     async def run() -> None:
         async with talking(partner, dragoman_sim) as driver:
             whole = await driver.query("Say hello.", raw=True)

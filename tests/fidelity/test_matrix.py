@@ -138,7 +138,7 @@ def test_a_matrix_survives_its_json() -> None:
     assert from_json(to_json(matrix())) == matrix()
 
 
-def test_changes_are_told_both_ways() -> None:
+def test_changes_are_reported_in_both_directions() -> None:
     old = Matrix("dragoman", "1", ("a",), {"request": {"seed": {"a": {"a": "carried"}}}})
     new = Matrix("dragoman", "1", ("a",), {"request": {"seed": {"a": {"a": "exact"}}}})
     assert changes(old, new) == ([], ["request seed: a -> a: carried -> exact"])

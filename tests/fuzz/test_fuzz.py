@@ -123,7 +123,7 @@ def test_a_first_chunk_with_a_wrong_member_fails_the_stream(case: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [{}, [], 5, True])
-def test_a_delta_whose_type_is_no_text_fails_the_stream(kind: Any) -> None:
+def test_a_delta_whose_type_is_not_text_fails_the_stream(kind: Any) -> None:
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "usage": {}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -479,7 +479,7 @@ _CALLED = {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", 
 _REDACTED = {"reasoningContent": {"redactedContent": "QQ=="}}
 _USED = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}]}
 ODD_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "an error that is no text, with parts": (
+    "an error that is not text, with parts": (
         "gemini",
         {
             "contents": [

@@ -153,7 +153,7 @@ def test_a_handler_that_fails_answers_500_and_closes(
     assert send(gateway.url, "/v1/chat/completions", chat("gpt-5.1")).status == 200
 
 
-def test_a_handler_that_fails_amid_its_stream_cuts_the_connection(
+def test_a_handler_that_fails_while_streaming_cuts_the_connection(
     gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = json.dumps({**chat("gpt-5.1"), "stream": True}).encode()
@@ -224,7 +224,7 @@ def test_a_route_that_leads_back_to_itself_is_a_mistake(text: str, words: str) -
 
 @pytest.mark.parametrize("command", ["serve", "sim", "chat"])
 @pytest.mark.parametrize("port", ["99999", "-1", "http", "1e3", "٣"])
-def test_a_port_that_is_none_is_refused(command: str, port: str) -> None:
+def test_an_invalid_port_is_refused(command: str, port: str) -> None:
     done = run(command, f"--port={port}")
     assert done.returncode == 2
     assert b"a number from 0 to 65535" in done.stderr

@@ -164,7 +164,7 @@ def test_what_only_looks_like_a_key_stays() -> None:
 
 
 @promise("gateway:page-feed")
-def test_a_feed_tells_each_change_once_however_much_happens() -> None:
+def test_a_feed_sends_each_change_once_however_much_happens() -> None:
     async def run() -> None:
         capture = Capture()
         feed = Feed(lambda held: held.record.model != "private")
@@ -206,7 +206,7 @@ async def ask(setting: Setting, *, times: int, looked_at: bool) -> Capture | Non
 
 
 @promise("gateway:page-off")
-def test_where_nobody_looks_nothing_is_held(dragoman_sim: Simulator) -> None:
+def test_without_a_viewer_nothing_is_captured(dragoman_sim: Simulator) -> None:
     config = on_any_port(every_format(dragoman_sim.url))
     off = structs.replace(config, server=structs.replace(config.server, page=False))
     assert asyncio.run(ask(Setting(config=config), times=2, looked_at=False)) is None

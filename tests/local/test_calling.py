@@ -103,7 +103,7 @@ def test_without_tools_nothing_changes_and_with_none_chosen_they_are_left_out() 
     assert prepare_request({**ASKED, "tool_choice": "none"}).body == plain
 
 
-def test_a_history_with_results_is_told_in_words() -> None:
+def test_a_history_with_results_becomes_text() -> None:
     sent = prepare_request({**ASKED, "messages": ANSWERED})
     assert not sent.calls
     assert [message["content"] for message in sent.body["messages"][1:]] == [
@@ -158,7 +158,7 @@ async def aiter_chunks(response: CallingResponse) -> Any:
 # ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_model_nobody_has_is_told(tmp_path: Path) -> None:
+def test_an_unknown_model_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotConfigured, match=r"there is no local model named 'gpt'.*smollm2"):
         plan_for("gpt", {})
     with pytest.raises(NotConfigured, match="there is no file"):
@@ -170,7 +170,7 @@ def test_a_model_nobody_has_is_told(tmp_path: Path) -> None:
     assert (plan.name, plan.context, plan.threads) == ("one", 512, 3)
 
 
-def test_a_missing_extra_is_told_with_the_way_to_get_it() -> None:
+def test_a_missing_extra_is_reported_with_the_command_that_installs_it() -> None:
     """In an interpreter that finds none of it, whatever is installed here."""
     script = """
 import importlib.util, sys

@@ -223,7 +223,7 @@ def test_strangers_are_not_answered() -> None:
     run(ask)
 
 
-def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_model_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "broken.gguf"
     file.write_bytes(b"GGUF, but not really")
 

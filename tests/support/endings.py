@@ -38,7 +38,7 @@ def succeeded(answer: ir.Completion) -> bool:
 
 
 def reads_as_success(answer: ir.Completion) -> bool:
-    """Whether a client takes it for whole: nobody refused, blocked or cut it."""
+    """Whether a client takes it for whole: it was not refused, blocked or cut."""
     return answer.finish is not None and answer.finish.reason in {"stop", "tool_calls"}
 
 

@@ -130,6 +130,10 @@ EXAMPLES: dict[type[Value], Example] = {
             **_METADATA,
         },
     ),
+    ir.SearchResult: Example(
+        ir.SearchResult("kb://1", "Rain", ("It rains.",)),
+        {**_set(source=f"kb://{MARK}", title=MARK, texts=(MARK,), cite=True, cache=_CACHE), **_METADATA},
+    ),
     ir.ServerToolCall: Example(
         ir.ServerToolCall(
             id="ws_1", name="web_search", origin=FOREIGN, block=_BLOCK, kind="web_search", input={"query": "rain"}

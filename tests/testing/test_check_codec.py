@@ -107,7 +107,7 @@ BROKEN: dict[str, tuple[Codec, str, str]] = {
     "counts its requests": (
         structs.replace(CHAT, encode_request=_with_a_counter()),
         "4 determinism",
-        "not the same",
+        "gives different bytes",
     ),
     "halves the bill": (
         structs.replace(CHAT, decode_response=_half_of_the_answer),

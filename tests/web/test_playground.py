@@ -13,6 +13,7 @@ from dragoman.codecs.registry import formats
 from dragoman.web.all_formats import LONGEST, PlaygroundInput, UnreadableInput, convert_to_all
 from dragoman.web.guard import HEADER
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 from tests.web.upstream import GEMINI, MESSAGES, page_and_upstream
 
 STREAM = (
@@ -84,7 +85,7 @@ def test_losses_lead_to_places_in_the_body() -> None:
         ("x" * (LONGEST + 1), "auto", "auto", "LimitExceeded", "", None),
     ],
 )
-def test_mistakes_are_told_by_type_and_place(
+def test_errors_name_their_type_and_position(
     text: str, format: str, kind: Any, type: str, path: str, at: str | None
 ) -> None:
     with pytest.raises(UnreadableInput) as raised:
@@ -111,9 +112,13 @@ def refused(text: str) -> UnreadableInput | None:
 
 
 @promise("gateway:playground")
-def test_the_page_asks_for_it_and_nobody_else_is_asked() -> None:
+def test_the_page_converts_without_calling_a_provider() -> None:
     async def run() -> None:
-        async with asyncio.timeout(20), page_and_upstream() as (running, upstream), aiohttp.ClientSession() as client:
+        async with (
+            asyncio.timeout(PATIENCE),
+            page_and_upstream() as (running, upstream),
+            aiohttp.ClientSession() as client,
+        ):
             url = f"{running.url}/_/api/playground"
             async with client.get(f"{url}/formats") as answer:
                 assert "gemini" in (await answer.json())["wire"]

@@ -183,6 +183,8 @@ class NestedEvent(BaseEvent, frozen=True, tag="nested"):
     type: ClassVar[Literal["nested"]] = "nested"
     path: tuple[str, ...]
     event: AgentEvent
+    calls: tuple[str, ...] = ()
+    """The ids of the calls of these tools."""
 
 
 class FinalEvent(BaseEvent, frozen=True, tag="final"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from dragoman.ir import Completion, Failure, FailureKind, Finish, FinishReason, StreamFailed
+from dragoman.ir import Completion, Failure, FailureKind, Finish, FinishReason, Message, Refusal, StreamFailed, ToolCall
 from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 
@@ -77,6 +77,24 @@ def failed_stream(finish: Finish, log: LossLog) -> StreamFailed:
     what = f"finish reason {finish.raw or finish.reason!r}"
     log.degrade(finish, "", what, "sent as an error: an answer of this API cannot say that it failed")
     return StreamFailed(failure_of(finish))
+
+
+def _ended_with(*parts: Refusal | ToolCall) -> Completion:
+    return Completion((Message("assistant", parts),))
+
+
+_CALL, _REFUSAL = ToolCall("call", "f"), Refusal("")
+_ENDED_WITH: dict[tuple[bool, bool], Completion] = {
+    (False, False): Completion(()),
+    (True, False): _ended_with(_CALL),
+    (False, True): _ended_with(_REFUSAL),
+    (True, True): _ended_with(_REFUSAL, _CALL),
+}
+
+
+def streamed_answer(*, calls: bool, refused: bool) -> Completion:
+    """An answer that stands for a stream whose parts were not kept: it has what decides how an API says the end."""
+    return _ENDED_WITH[calls, refused]
 
 
 _FAILED: frozenset[FinishReason] = frozenset({"error"})

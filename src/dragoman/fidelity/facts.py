@@ -7,7 +7,6 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Raw
 
-from dragoman.codecs.search_results import search_result_of
 from dragoman.codecs.shared_tools import hosted_text
 from dragoman.fidelity.cases import DecodedStream
 from dragoman.ir import (
@@ -15,11 +14,11 @@ from dragoman.ir import (
     Completion,
     Media,
     Message,
-    Opaque,
     ProviderTool,
     Reasoning,
     Refusal,
     Request,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -247,8 +246,7 @@ def cache_marks(said: HasMessages) -> object:
 
 def search_results(said: HasMessages) -> object:
     """Source, title and texts of every search result."""
-    found = (search_result_of(part) for part in parts(said, Opaque))
-    return [(one.source, one.title, one.texts) for one in found if one is not None]
+    return [(one.source, one.title, one.texts) for one in parts(said, SearchResult)]
 
 
 def end_user(asked: Request) -> object:

@@ -24,6 +24,7 @@ from dragoman.ir import (
     PartStart,
     ProviderTool,
     Request,
+    SearchResult,
     StreamStart,
     Text,
     ToolCall,
@@ -125,7 +126,7 @@ Bookkeeping: TypeAlias = Mapping[type[Value], frozenset[str]]
 # In a stream, facts about a candidate arrive with its finish reason.
 _STREAMED: Bookkeeping = {**BOOKKEEPING, Completion: BOOKKEEPING[Completion] | BOOKKEEPING[Message]}
 _THE_ANSWER = Completion(())
-_MARKED = frozenset({Text, Image, Document, Audio, ToolCall})
+_MARKED = frozenset({Text, Image, Document, Audio, SearchResult, ToolCall})
 
 
 class PrivateEvents:
@@ -146,33 +147,44 @@ class PrivateEvents:
         self.log = log
         self._parts = {}
 
-    def report(self, event: Any) -> AnyEvent:
-        """Reports the losses of an event, and returns the event without them."""
-        kind = type(event)
-        if kind is PartStart:
-            part = self._parts[event.index] = event.part
-            if type(part) is not Opaque:
-                _report_part(part, self.profile, self.log, _STREAMED)
-                if type(part) in _MARKED and part.cache is not None:
-                    self.log.drop(part, "cache", "cache mark", "the prompt is cached, and this is an answer")
-                    event = structs.replace(event, part=structs.replace(part, cache=None))
-        elif kind is PartEnd:
-            part = self._parts.pop(event.index)
-            if event.metadata is not None:
-                self._report(part, event.metadata, "")
-        elif kind is PartDelta:
-            if event.citation is not None and event.citation.metadata is not None:
-                self._report(self._parts[event.index], event.citation.metadata, "citations.")
-        elif kind is StreamStart:
-            self._metadata = event.metadata
-        elif kind is LogprobsDelta:
-            self._report_logprobs()
-        elif kind is UsageUpdate:
-            self._usage = event.usage
-        elif kind is Finished:
-            self._report_end(event)
-        told: AnyEvent = event
-        return told
+    def report(self, events: list[Any]) -> list[AnyEvent]:
+        """Reports the losses of these events, and returns the events without them."""
+        changed: dict[int, AnyEvent] | None = None
+        for place, event in enumerate(events):
+            kind = type(event)
+            if kind is PartDelta:
+                if event.citation is not None and event.citation.metadata is not None:
+                    self._report(self._parts[event.index], event.citation.metadata, "citations.")
+            elif kind is PartStart:
+                unmarked = self._report_start(event)
+                if unmarked is not None:
+                    changed = changed or {}
+                    changed[place] = unmarked
+            elif kind is PartEnd:
+                part = self._parts.pop(event.index)
+                if event.metadata is not None:
+                    self._report(part, event.metadata, "")
+            elif kind is StreamStart:
+                self._metadata = event.metadata
+            elif kind is UsageUpdate:
+                self._usage = event.usage
+            elif kind is LogprobsDelta:
+                self._report_logprobs()
+            elif kind is Finished:
+                self._report_end(event)
+        return events if changed is None else [changed.get(place, event) for place, event in enumerate(events)]
+
+    def _report_start(self, event: Any) -> AnyEvent | None:
+        """Reports the losses of a part; returns the event without its cache mark if it has one."""
+        part = self._parts[event.index] = event.part
+        if type(part) is Opaque:
+            return None
+        _report_part(part, self.profile, self.log, _STREAMED)
+        if type(part) not in _MARKED or part.cache is None:
+            return None
+        self.log.drop(part, "cache", "cache mark", "the prompt is cached, and this is an answer")
+        unmarked: AnyEvent = structs.replace(event, part=structs.replace(part, cache=None))
+        return unmarked
 
     def _report_logprobs(self) -> None:
         """Reports only once: they arrive with every fragment."""

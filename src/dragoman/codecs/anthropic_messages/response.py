@@ -39,11 +39,12 @@ _keys = collect_keys(MessageResponse, ("container", "context_management", "diagn
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
+CONTEXT_EXCEEDED = "model_context_window_exceeded"
 _DECODE_FINISH: dict[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
-    "model_context_window_exceeded": "length",
+    CONTEXT_EXCEEDED: "length",
     "tool_use": "tool_calls",
     "pause_turn": "pause",
     "compaction": "pause",
@@ -120,6 +121,8 @@ def encode_finish(
     if finish.reason == "stop" and Refusal in kinds:
         return "refusal", None
     word = "end_turn" if finish.reason == "tool_calls" else _ENCODE_FINISH[finish.reason]
+    if finish.reason == "length" and finish.raw == CONTEXT_EXCEEDED:
+        word = CONTEXT_EXCEEDED
     if has_calls and withholds_calls(finish):
         word = "refusal"  # the one word of this API that keeps clients from running the calls of an answer
     elif has_calls and word == "end_turn":

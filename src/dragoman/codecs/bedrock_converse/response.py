@@ -37,11 +37,12 @@ FURTHER = "additionalModelResponseFields"
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
+CONTEXT_EXCEEDED = "model_context_window_exceeded"
 _DECODE_FINISH: dict[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
-    "model_context_window_exceeded": "length",
+    CONTEXT_EXCEEDED: "length",
     "tool_use": "tool_calls",
     "content_filtered": "content_filter",
     "guardrail_intervened": "content_filter",
@@ -54,7 +55,7 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "tool_calls": "tool_use",
     "content_filter": "content_filtered",
     "refusal": "content_filtered",
-    "pause": "end_turn",
+    "pause": "max_tokens",
     "error": "malformed_model_output",
     "unknown": "max_tokens",  # it may have been cut
 }
@@ -95,19 +96,28 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
     calls = bool([call for call in made if not call.incomplete])
     if calls and finish.reason in {"stop", "tool_calls"}:
         return "tool_use"
+    if finish.reason == "length" and finish.raw == CONTEXT_EXCEEDED:
+        return CONTEXT_EXCEEDED
     if finish.reason == "stop" and finish.stop_sequence is not None:
         return "stop_sequence"
-    word = "end_turn" if finish.reason == "tool_calls" else _ENCODE_FINISH[finish.reason]
-    if calls and finish.reason == "unknown":
-        word = "malformed_model_output"  # no client runs the calls of such an answer
-    elif word == "end_turn" and made:
-        word = "max_tokens"  # the one word of this API for an answer with a call that must not be run
+    word = _word(finish.reason, calls=calls, cut=len(made) > 0)
     if finish.reason in {"refusal", "pause", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
         log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
     if finish.explanation is not None:
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     return word
+
+
+def _word(reason: FinishReason, *, calls: bool, cut: bool) -> str:
+    """`calls`: the answer has calls that may be run. `cut`: it has any call."""
+    word = "end_turn" if reason == "tool_calls" else _ENCODE_FINISH[reason]
+    if calls and reason == "pause":
+        return "tool_use"  # results are what the client can go on with
+    if calls and reason == "unknown":
+        return "malformed_model_output"  # no client runs the calls of such an answer
+    # The one word of this API for an answer with a call that must not be run.
+    return "max_tokens" if word == "end_turn" and cut else word
 
 
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -53,7 +53,7 @@ PROFILE = GeminiProfile(
     older_models=BEFORE_3,
     single_answer_models=SINCE_3,
     server_calls_flag=True,
-    unreachable_files=re.compile(r"gs://|s3://"),
+    unreachable_files=re.compile(r"gs://|s3://|file:"),
     hosted={
         **HOSTED,
         "mcp": HostedRule(options=frozenset({"server_url", "authorization", "headers"})),
@@ -69,7 +69,7 @@ VERTEX_PROFILE = structs.replace(
     other_publishers="publishers/{publisher}/models/{model}",
     server_calls_flag=False,
     unknown_keys=frozenset({"toolCall", "toolResponse", "fileSearch", "mcpServers"}),
-    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://"),
+    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://|file:"),
     hosted={
         "web_search": HostedRule(options=frozenset({"blocked_domains"})),
         "web_fetch": HostedRule(),

@@ -83,7 +83,7 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "content_filter": "SAFETY",
     "refusal": "SAFETY",
     # CONTINUATION would make clients resend with a token that does not exist.
-    "pause": "STOP",
+    "pause": "MAX_TOKENS",
     "error": "OTHER",
     "unknown": "FINISH_REASON_UNSPECIFIED",
 }
@@ -141,6 +141,8 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
     if known is not None and (known == reason or (known == "stop" and reason == "tool_calls")):
         return raw
     word = _ENCODE_FINISH[reason]
+    if reason == "pause" and any(message.tool_calls for message in completion.messages):
+        word = "STOP"  # results are what the client can go on with
     if reason in _INEXACT:
         log.degrade(completion, "finish", f"finish reason {raw or reason!r}", f"this API can only say {word}")
     return word

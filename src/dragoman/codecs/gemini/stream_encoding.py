@@ -149,7 +149,7 @@ class _Outgoing:
         """The part with so much of its text."""
         text = "".join(pieces)
         data = [event.data for event in self.data]
-        return GrowingPart(self.start.part, 0, [text] if text else [], data=data, end=self.end).finished()
+        return GrowingPart(self.start.part, [text] if text else [], data=data, end=self.end).finished()
 
 
 class EventEncoder:
@@ -187,6 +187,11 @@ class EventEncoder:
                 self._parts[event.index].citations.append(event.citation)
         data = b"".join(out)
         out.clear()
+        return self._bracketed(data) if self._array else data
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        data = self._piece(index, text)
         return self._bracketed(data) if self._array else data
 
     def _piece(self, index: int, text: str) -> bytes:

@@ -53,14 +53,14 @@ PROFILE = InteractionsProfile(
         "mcp": HostedRule(options=frozenset({"server_url", "headers", "allowed_tools"})),
     },
     path="/v1beta/interactions",
-    unreachable_files=re.compile(r"gs://"),
+    unreachable_files=re.compile(r"gs://|s3://|file:"),
 )
 
 VERTEX_PROFILE = structs.replace(
     PROFILE,
     name="vertex-interactions",
     path="/v1beta1/interactions",
-    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/"),
+    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://|file:"),
 )
 
 STATUSES: dict[str, FinishReason] = {

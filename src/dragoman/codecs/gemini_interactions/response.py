@@ -43,7 +43,7 @@ _WORD_OF: dict[FinishReason, str] = {
     "length": "incomplete",
     "content_filter": "incomplete",
     "refusal": "incomplete",
-    "pause": "completed",
+    "pause": "incomplete",
     "error": "failed",
     "unknown": "incomplete",
 }
@@ -80,6 +80,8 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
         return "cancelled"
     calls = bool(completion.messages) and bool(completion.messages[0].tool_calls)
     word = _WORD_OF[finish.reason]
+    if finish.reason == "pause" and calls:
+        word = "requires_action"  # results are what the client can go on with
     if finish.reason not in _EXACT or (finish.reason == "tool_calls" and not calls):
         word = "completed" if finish.reason == "tool_calls" else word
         said = f"finish reason {finish.raw or finish.reason!r}"

@@ -81,7 +81,7 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "tool_calls": "tool_calls",
     "content_filter": "content_filter",
     "refusal": "stop",
-    "pause": "stop",
+    "pause": "length",
     "error": "length",
     "unknown": "length",
 }
@@ -125,6 +125,8 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
         log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
         return _ENCODE_FINISH["content_filter"]
     word = _ENCODE_FINISH[finish.reason]
+    if finish.reason == "pause" and _has_calls(completion):
+        word = "tool_calls"  # results are what the client can go on with
     if finish.reason in {"pause", "error", "unknown"}:
         # "length": the answer is cut, whatever cut it, or may be. "stop" would call it a success.
         what = f"finish reason {finish.raw or finish.reason!r}"

@@ -137,6 +137,10 @@ def encode_finish(
         return "incomplete", "content_filter"
     if reason in _NO_SUCCESS:
         return _encode_no_success(finish, log, completion)
+    if reason == "pause" and not message.tool_calls:
+        what = f"finish reason {finish.raw or reason!r}"
+        log.degrade(completion, "finish", what, "sent as an answer that is not complete: nobody goes on with it here")
+        return "incomplete", "max_output_tokens"
     if reason == "pause" or (reason == "tool_calls" and not message.tool_calls):
         log.degrade(completion, "finish", f"finish reason {finish.raw or reason!r}", "this API can only say completed")
     return "completed", None

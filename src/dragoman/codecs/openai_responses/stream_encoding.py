@@ -138,22 +138,20 @@ class EventEncoder:
         for event in events:
             if type(event) is PartDelta:
                 part = self._parts.get(event.index)
-                if event.citation is None:
-                    if part is None:
-                        continue
-                    if not part.head:
-                        out += self._first_delta(part, event)
-                        continue
-                    part.pieces.append(event.text)
-                    number, self._sequence = self._sequence, self._sequence + 1
-                    out.append(part.head + encode_json(event.text) + part.tail + b"%d}\n\n" % number)
-                else:
-                    out += self._on_citation(event, event.citation)
+                if part is not None:
+                    out += self._on_delta(part, event)
             elif type(event) is LogprobsDelta:
                 self._add_logprobs(event, out)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        part = self._parts.get(index)
+        if part is None:
+            return b""
+        return self._flow(part, text) if part.head else b"".join(self._on_delta(part, PartDelta(index, text)))
 
     def close(self) -> bytes:
         return b""
@@ -338,22 +336,19 @@ class EventEncoder:
         self._sequence = number + 1
         return outgoing.head + encode_json(text) + outgoing.tail + b"%d}\n\n" % number
 
-    def _on_citation(self, event: PartDelta, citation: Citation) -> list[bytes]:
-        outgoing = self._parts.get(event.index)
-        if outgoing is None:
-            return []
-        return self._cite(outgoing, citation) if outgoing.head else self._first_delta(outgoing, event)
-
-    def _first_delta(self, outgoing: _Outgoing, event: PartDelta) -> list[bytes]:
-        part = outgoing.part
-        if isinstance(part, Reasoning):
-            return self._open_reasoning(outgoing, event.text) if event.text else []
-        if not isinstance(part, Text) or not (event.text or event.citation):
-            return []
-        out = self._begin_text(outgoing)
-        if event.citation is not None:
-            return out + self._cite(outgoing, event.citation)
-        return [*out, self._flow(outgoing, event.text)]
+    def _on_delta(self, outgoing: _Outgoing, event: PartDelta) -> list[bytes]:
+        part, text, citation = outgoing.part, event.text, event.citation
+        out: list[bytes] = []
+        if not outgoing.head:
+            if type(part) is Reasoning:
+                return self._open_reasoning(outgoing, text) if text else out
+            if type(part) is not Text or not (text or citation):
+                return out
+            out = self._begin_text(outgoing)
+        if citation is not None:
+            return out + self._cite(outgoing, citation)
+        out.append(self._flow(outgoing, text))
+        return out
 
     def _cite(self, outgoing: _Outgoing, citation: Citation) -> list[bytes]:
         length = sum(map(len, outgoing.pieces)) if citation.end is None else 0

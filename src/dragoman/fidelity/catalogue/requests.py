@@ -44,10 +44,10 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
-    Opaque,
     Reasoning,
     ReasoningSettings,
     Request,
+    SearchResult,
     Signature,
     StructuredOutput,
     Text,
@@ -109,17 +109,8 @@ def _with_arguments(text: str) -> Request:
     return history(ToolCall("call_1", "get_weather", Raw(text.encode()), text))
 
 
-def _show(*parts: Text | Image | Document | Audio) -> Request:
+def _show(*parts: Text | Image | Document | Audio | SearchResult) -> Request:
     return ask(Message("user", (*parts, Text("What is this?"))))
-
-
-_RAIN = {"source": "kb://1", "title": "Rain", "content": [{"text": "Rain falls."}]}
-
-
-def _with_search_result(family: str, kind: str, block: dict[str, Any]) -> Request:
-    if kind == "search_result":
-        block = {**block, "content": [{"type": "text", "text": "Rain falls."}]}
-    return ask(Message("user", (Opaque(family, kind, block), Text("Why?"))))
 
 
 _CALLS: tuple[Case, ...] = (
@@ -208,15 +199,8 @@ _CONTENT: tuple[Case, ...] = (
     _case("audio", _show(Audio("audio/wav", WAV)), facts.media,
           slots(chat="input_audio", responses="input_audio", gemini="inlineData", converse="audio", ollama="images",
                 interactions="type=audio")),
-    _case(
-        "search-results",
-        {
-            "anthropic": _with_search_result("anthropic", "search_result", {"type": "search_result", **_RAIN}),
-            "bedrock": _with_search_result("bedrock", "searchResult", {"searchResult": _RAIN}),
-        },
-        facts.search_results,
-        slots(messages="search_result", converse="searchResult"),
-    ),
+    _case("search-results", _show(SearchResult("kb://1", "Rain", ("Rain falls.",), cite=True)),
+          facts.search_results, slots(messages="search_result", converse="searchResult")),
     _case("cache-marks-of-openai", ask(Message("user", (Text("A long text.", cache=Cache()), Text("Go on.")))),
           facts.cache_marks, slots(chat="prompt_cache_breakpoint", responses="prompt_cache_breakpoint",
                                    messages="cache_control", converse="cachePoint")),

@@ -1,0 +1,124 @@
+"""Decodes the bytes of a stream to events, for all formats.
+
+`streams.py` is the public API, whose classes programs may subclass; this module is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.codecs.accumulate import Accumulator
+from dragoman.codecs.reading import MALFORMED, check_text, misread
+from dragoman.errors import DecodeError, LimitExceeded
+from dragoman.ir import AnyEvent, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed
+
+_BROKEN = (DecodeError, *MALFORMED)
+
+_NO_TEXTS: dict[int, list[str]] = {}
+
+Change = Callable[[list[AnyEvent]], list[AnyEvent]]
+
+
+class EventReader:
+    """Bytes of one stream in, events out. A fault is reported as a last `StreamFailed`, after the ends of open parts."""
+
+    failed: bool
+    decoder: Any
+    framing: Any
+    _source: str
+    _frame: Callable[[bytes], list[bytes]]
+    _decode: Callable[[bytes], list[AnyEvent]]
+    _restore: Change | None
+    _account: Accumulator | None
+    _texts: Mapping[int, list[str]]
+    _is_plain: bool
+    """Whether text goes to the account unchanged."""
+
+    def __init__(
+        self, source: str, decoder: Any, framing: Any, restore: Change | None, account: Accumulator | None
+    ) -> None:
+        self.failed = False
+        self._source = source
+        self.decoder = decoder
+        self.framing = framing
+        self._frame = framing.feed
+        self._decode = decoder.decode
+        self._restore = restore
+        self._account = account
+        self._texts = _NO_TEXTS if account is None else account.texts
+        self._is_plain = account is not None and restore is None
+
+    def feed(self, data: bytes) -> list[AnyEvent]:
+        events: list[AnyEvent] = []
+        if self.failed:
+            return events
+        # Called by local names, here and in `streams.py`: Python 3.11 looks an attribute up twice as fast as a method
+        # that turns out to be an attribute.
+        frame, decode = self._frame, self._decode
+        try:
+            for payload in frame(data):
+                if not payload.isascii():
+                    check_text(payload, self._source)  # payloads that are passed on unparsed must be text too
+                told = decode(payload)
+                if told:
+                    # The account gets it at once: decoding the next payload may refer to this text.
+                    event = told[0]
+                    if type(event) is PartDelta and self._is_plain and len(told) == 1 and event.citation is None:
+                        self._texts[event.index].append(event.text)
+                    else:
+                        told = self.publish(told)
+                    if events:
+                        events += told
+                    else:
+                        events = told
+        except _BROKEN as error:
+            return events + self._break_off(error)
+        return events
+
+    def publish(self, events: list[AnyEvent]) -> list[AnyEvent]:
+        """Restores the client's names of tools, and passes the events to the account."""
+        if self._restore is not None:
+            events = self._restore(events)
+        if self._account is not None:
+            self._account.add(events)
+        return events
+
+    def close(self) -> list[AnyEvent]:
+        if self.failed:
+            return []
+        events: list[AnyEvent] = []
+        if not self.framing.clean:
+            try:
+                payloads = self.framing.close()
+            except _BROKEN as error:
+                return self._break_off(error)
+            try:
+                for payload in payloads:
+                    check_text(payload, self._source)
+                    events += self.publish(self._decode(payload))
+            except _BROKEN as error:
+                # A last event without its end that cannot be read was cut.
+                return events + self._break_off(error, "truncated")
+        try:
+            told = self.decoder.close()
+            if told:
+                events += self.publish(told)
+        except _BROKEN as error:
+            events += self._break_off(error)
+        return events
+
+    def _break_off(self, error: Exception, kind: FailureKind = "server") -> list[AnyEvent]:
+        """Ends open and held-back parts, then reports the failure."""
+        self.failed = True
+        if not isinstance(error, DecodeError):
+            error = misread(error, self._source)
+        kind = "too_large" if isinstance(error, LimitExceeded) else kind
+        ends = [
+            structs.replace(event, signature=None, incomplete=True) if isinstance(event, PartEnd) else event
+            for event in self.decoder.close()
+            if isinstance(event, PartStart | PartDelta | PartEnd)
+        ]
+        return self.publish([*ends, StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__))])
