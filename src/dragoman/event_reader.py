@@ -23,7 +23,7 @@ Change = Callable[[list[AnyEvent]], list[AnyEvent]]
 
 
 class EventReader:
-    """Bytes of one stream in, events out. A fault is reported as a last `StreamFailed`, after the ends of open parts."""
+    """Bytes of one stream in, events out. Faults become a last `StreamFailed`, after the ends of open parts."""
 
     failed: bool
     decoder: Any

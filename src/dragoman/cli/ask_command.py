@@ -213,7 +213,7 @@ def list_providers() -> int:
         )
         for row in PROVIDERS.values()
     ]
-    heading, *lines = align_columns([("provider", "who", "speaks", "key from", "a model"), *rows])
+    heading, *lines = align_columns([("provider", "name", "format", "key from", "a model"), *rows])
     print(terminal_of(stream).paint(heading, "bold"), *lines, sep="\n", file=stream)
     return OK
 

@@ -43,7 +43,7 @@ class DecodedStream(Struct, frozen=True):
 
 
 Fact: TypeAlias = Callable[[Any], object]
-"""Reads from a Request, a Completion or a Heard."""
+"""Reads from a Request, a Completion or a DecodedStream."""
 
 
 class Slots(Struct, frozen=True):

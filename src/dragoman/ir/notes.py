@@ -31,7 +31,7 @@ CLIENT_ITEM = "~client_item"
 be written only when they are whole. A call of the function takes the notes of the function on."""
 
 FREE_TEXT = "~free_text"
-"""Note, of any family, on a function that stands for a custom tool: its one argument `input` is the text."""
+"""Note, of any family, on a function that represents a custom tool: its one argument `input` is the text."""
 
 ADDED = "~added"
 """Note, of any family, on a tool that was given in the middle of the conversation: where it stood in the body."""

@@ -69,7 +69,7 @@ def traits_of(request: Request) -> Traits | None:
 class TraitNotes:
     """Notes the traits of a conversation, message by message, in the order in which it is read.
 
-    `turn` when a message begins that is no tool message, `call` and `result` for each of these; `text` and `metadata`
+    `turn` when a message other than a tool message begins, `call` and `result` for each of these; `text` and `metadata`
     where a part has some. `noted_on` at the end.
     """
 

@@ -154,7 +154,8 @@ def decode_tool_choice(value: WireInput, source: str) -> ToolChoice:
 def decode_message(value: WireInput, source: str) -> Message:
     """One message of format `source` that is one message of the intermediate format too.
 
-    Results stand in messages of their own there: a user message with results and text is two. Use `decode_messages`.
+    Results have messages of their own in the intermediate format: a user message with results and text is two. Use
+    `decode_messages`.
 
     >>> decode_message({"role": "model", "parts": [{"text": "hi"}]}, "gemini").role
     'assistant'
