@@ -314,7 +314,7 @@ def test_tools_of_a_file_or_module(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert [one.name for one in load_tools(str(folder / "listed.py"))] == ["b"]
     for text, words in (
         ("x = 1", "has no tools"),
-        ("def f(*a): ...", "cannot be given by name"),
+        ("def f(*a): ...", "cannot be passed by name"),
         ("1/0", "ZeroDivision"),
     ):
         (folder / "bad.py").write_text(text)

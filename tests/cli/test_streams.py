@@ -211,9 +211,9 @@ def test_a_report_in_json_includes_the_failure(tmp_path: Path, capsysbinary: Cap
 BAD: dict[str, tuple[bytes, tuple[str, ...], str]] = {
     "empty": (b"", (), "{file}: empty input, expected a recorded stream"),
     "blank": (b" \n\n\t\n", (), "{file}: empty input"),
-    "no stream": (b"hello\n", (), "{file}:1: cannot tell which format this stream has, say it with --from"),
-    "no known format": (b'data: {"hello": "world"}\n\n', (), "{file}:1: cannot tell which format"),
-    "a request": (json.dumps(PLAIN).encode(), (), "{file}:1: cannot tell which format"),
+    "no stream": (b"hello\n", (), "{file}:1: cannot detect the format of this stream; name it with --from"),
+    "no known format": (b'data: {"hello": "world"}\n\n', (), "{file}:1: cannot detect the format"),
+    "a request": (json.dumps(PLAIN).encode(), (), "{file}:1: cannot detect the format"),
     "UTF-16": (CHAT.decode().encode("utf-16"), (), "{file}:1: expected UTF-8 text, got UTF-16"),
     "no events": (b"hello\n", ("--from", "gemini"), "{file}: expected the events of a stream in gemini, got none"),
     "another format": (CHAT, ("--from", "anthropic-messages"), "{file}:3: anthropic-messages stream: expected"),

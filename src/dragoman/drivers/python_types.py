@@ -46,7 +46,7 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     found = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
-            raise TypeError(f"{name}: parameter {parameter} is positional-only; a model passes arguments by name")
+            raise TypeError(f"{name}: parameter {parameter} cannot be passed by name, as models do")
         found.append(Parameter(parameter.name, hints.get(parameter.name, Any), parameter.default))
     return found
 
