@@ -33,7 +33,7 @@ class Detected(Struct, frozen=True):
 
 def detect(body: Body) -> Detected | None:
     """The format and kind of a body; None if it is ambiguous or unknown."""
-    data = _parsed(body_bytes(body, "body"))
+    data = _parse(body_bytes(body, "body"))
     record = known_record(data)
     if record is not None:
         return Detected(*record)
@@ -62,7 +62,7 @@ def detect_or_raise(body: Body) -> Detected:
     return found
 
 
-def _parsed(body: bytes) -> Any:
+def _parse(body: bytes) -> Any:
     check_text(body, "body")
     try:
         return parse_json(body)

@@ -67,9 +67,9 @@ def write_form(fields: Mapping[str, str], files: Sequence[FormPart]) -> tuple[by
     boundary = f"dragoman-{digest.hexdigest()}"
     pieces: list[bytes] = []
     for name, value in fields.items():
-        pieces.append(_head(boundary, f'form-data; name="{_quoted(name)}"') + value.encode())
+        pieces.append(_head(boundary, f'form-data; name="{_quote(name)}"') + value.encode())
     for file in files:
-        named = f'form-data; name="{_quoted(file.name)}"; filename="{_quoted(file.filename or "file")}"'
+        named = f'form-data; name="{_quote(file.name)}"; filename="{_quote(file.filename or "file")}"'
         kind = file.content_type or "application/octet-stream"
         pieces.append(_head(boundary, named, f"content-type: {kind}\r\n") + file.content)
     return b"\r\n".join((*pieces, f"--{boundary}--\r\n".encode())), f"multipart/form-data; boundary={boundary}"
@@ -79,5 +79,5 @@ def _head(boundary: str, disposition: str, more: str = "") -> bytes:
     return f"--{boundary}\r\ncontent-disposition: {disposition}\r\n{more}\r\n".encode()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")

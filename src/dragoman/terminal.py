@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TextIO, TypeAlias
 
 Style: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "blue", "magenta", "cyan"]
@@ -26,6 +26,7 @@ _OBEYED = (range(0x20), range(0x7F, 0xA0), range(0x2028, 0x202F), range(0x2066, 
 _HARMLESS = {code: "\N{REPLACEMENT CHARACTER}" for codes in _OBEYED for code in codes if chr(code) not in "\n\t"}
 _PIPE_WIDTH = 100
 _LEAST_WIDTH = 40
+_GAP = "  "
 
 
 class Terminal(NamedTuple):
@@ -94,7 +95,7 @@ def _columns_of(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """The text cut to `width` columns, with an ellipsis where something is missing."""
     if len(text) <= width and columns(text) <= width:
         return text
@@ -105,3 +106,13 @@ def shortened(text: str, width: int) -> str:
             break
         kept.append(character)
     return "".join(kept) + "…"
+
+
+def align_columns(rows: Sequence[Sequence[str]], *, widest: int = 60) -> list[str]:
+    """Aligned lines, one per row. A cell wider than `widest` is not cut; it shifts only its own row."""
+    widths = [min(max(map(columns, column)), widest) for column in zip(*rows, strict=True)]
+    return [_GAP.join(map(_pad, row, widths)).rstrip() for row in rows]
+
+
+def _pad(cell: str, width: int) -> str:
+    return cell + " " * (width - columns(cell))

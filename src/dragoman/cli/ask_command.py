@@ -13,7 +13,6 @@ import msgspec
 from dragoman.catalogue import CatalogueError, Model, Prices, catalogue
 from dragoman.cli.inputs import read_prompt
 from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
-from dragoman.cli.table import align_columns
 from dragoman.cli.targets import Target, explain, find_target, model_and_words, settings_of
 from dragoman.cli.toolfile import load_definitions
 from dragoman.drivers.base import Defaults, QueryResult, RawExchange
@@ -28,7 +27,7 @@ from dragoman.drivers.retries import RetryNotice
 from dragoman.errors import DragomanError, NotConfigured, ProviderError
 from dragoman.ir import AnyTool, PartDelta, PartStart, Reasoning, Text
 from dragoman.ir.values import compact_text
-from dragoman.terminal import Terminal, stdout, terminal_of
+from dragoman.terminal import Terminal, align_columns, stdout, terminal_of
 
 
 def ask(arguments: argparse.Namespace) -> int:
@@ -255,7 +254,7 @@ def _catalogue_row(row: Model) -> tuple[str, ...]:
 
 
 def list_models_of(arguments: argparse.Namespace) -> int:
-    async def listed(channel: Channel) -> list[str]:
+    async def list_names(channel: Channel) -> list[str]:
         try:
             return await list_models(channel)
         finally:
@@ -263,7 +262,7 @@ def list_models_of(arguments: argparse.Namespace) -> int:
 
     try:
         target = settings_of(arguments).target(f"{arguments.provider}/-")
-        names = asyncio.run(listed(open_channel(target.provider, options_of(arguments, target))))
+        names = asyncio.run(list_names(open_channel(target.provider, options_of(arguments, target))))
     except NotConfigured as error:
         raise CommandError(explain(error, arguments.provider), BAD_INPUT) from None
     except ProviderError as error:

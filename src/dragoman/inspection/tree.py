@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dragoman.terminal import Style, Terminal, columns, shortened, visible
+from dragoman.terminal import Style, Terminal, columns, shorten, visible
 
 _LEAST_TEXT = 16
 _PER_COLUMN = 4
@@ -49,7 +49,7 @@ def _line(node: Node, terminal: Terminal, width: int, *, full: bool) -> str:
     room = width - columns(head) - sum(columns(note) + 2 for note in (remark, warning) if note) - 1
     pieces = [terminal.paint(head, node.style)]
     if text:
-        pieces.append(" " + (text if full else shortened(text, max(room, _LEAST_TEXT))))
+        pieces.append(" " + (text if full else shorten(text, max(room, _LEAST_TEXT))))
     if remark:
         pieces.append("  " + terminal.paint(remark, "dim"))
     if warning:

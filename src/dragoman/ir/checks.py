@@ -53,7 +53,7 @@ def plan_of(kind: type[Struct]) -> Plan:
     from dragoman.ir.rules import CONFIRM, FIELDS, PREPARE  # noqa: PLC0415 - the rules use the checks
 
     fields = {name: FIELDS.get((kind, name)) or check_of(hint) for name, hint in hints_of(kind).items()}
-    return Plan(PREPARE.get(kind), fields, _required(kind), CONFIRM.get(kind))
+    return Plan(PREPARE.get(kind), fields, _required_fields(kind), CONFIRM.get(kind))
 
 
 def construct(kind: type[S], args: tuple[Any, ...], kwargs: Given) -> S:
@@ -87,7 +87,7 @@ def _bind(kind: type[Struct], plan: Plan, args: tuple[Any, ...], kwargs: Given) 
     return given | kwargs
 
 
-def _required(kind: type[Struct]) -> tuple[str, ...]:
+def _required_fields(kind: type[Struct]) -> tuple[str, ...]:
     names, defaults = kind.__struct_fields__, kind.__struct_defaults__
     optional = {
         name
@@ -336,13 +336,13 @@ def check_values(kinds: tuple[type[Struct], ...]) -> Check:
             if tag is not None and fields.pop("type", tag) != tag:
                 refuse(f"{path}.type", f'"{tag}"', value["type"])
         else:
-            kind = _tagged(fields, by_tag, path)
+            kind = _class_by_tag(fields, by_tag, path)
         return within(path, lambda: construct(kind, (), fields))
 
     return check
 
 
-def _tagged(fields: Given, by_tag: Mapping[Any, type[Struct]], path: str) -> type[Struct]:
+def _class_by_tag(fields: Given, by_tag: Mapping[Any, type[Struct]], path: str) -> type[Struct]:
     words = listed(tuple(f'"{tag}"' for tag in by_tag))
     if "type" not in fields:
         refuse_type(f"{path}.type", words, NOTHING, "a mapping needs a type that says which class it stands for")

@@ -110,12 +110,12 @@ def _confirm_call(given: Given) -> None:
     arguments, text = given["arguments"], given.get("arguments_text")
     if text is None or arguments is UNSET:
         return
-    meant = {"input": text} if given.get("custom") else _parsed(read_arguments(text))
-    if _parsed(arguments) != meant:
+    meant = {"input": text} if given.get("custom") else _parse_held(read_arguments(text))
+    if _parse_held(arguments) != meant:
         refuse("ToolCall.arguments_text", "the JSON text of arguments", text, "leave one of the two out")
 
 
-def _parsed(held: Any) -> Any:
+def _parse_held(held: Any) -> Any:
     return parse_json(held) if type(held) is Raw else held
 
 
@@ -156,7 +156,7 @@ def _confirm_result(given: Given) -> None:
 
 
 def _confirm_text(given: Given) -> None:
-    value = _parsed(given.get("value"))
+    value = _parse_held(given.get("value"))
     if not isinstance(value, str):
         found = value if "value" in given else NOTHING
         refuse_type("ToolResult.value", 'a string, because kind is "text"', found, 'other JSON is of kind "data"')
@@ -322,9 +322,9 @@ def read_choice(choice: Choice, path: str = "ToolChoice") -> ToolChoice:
     if isinstance(choice, ToolChoice):
         return choice
     if isinstance(choice, str):
-        return within(path, lambda: construct(ToolChoice, (choice,), {}) if choice in _MODES else _forced((choice,)))
+        return within(path, lambda: construct(ToolChoice, (choice,), {}) if choice in _MODES else _force((choice,)))
     if isinstance(choice, list | tuple):
-        return within(path, lambda: _forced(tuple(choice)))
+        return within(path, lambda: _force(tuple(choice)))
     if not isinstance(choice, Mapping):
         refuse_type(path, _CHOICES, choice)
     if "mode" in choice:
@@ -334,10 +334,10 @@ def read_choice(choice: Choice, path: str = "ToolChoice") -> ToolChoice:
         named = choice["function"]
     if set(named) - {"type"} != {"name"} or named.get("type", "function") != "function":
         refuse(path, _CHOICES, choice)
-    return within(path, lambda: _forced((named["name"],)))
+    return within(path, lambda: _force((named["name"],)))
 
 
-def _forced(names: tuple[Any, ...]) -> ToolChoice:
+def _force(names: tuple[Any, ...]) -> ToolChoice:
     if not names:
         refuse("ToolChoice.names", "at least one name", names)
     return construct(ToolChoice, ("required", names), {})

@@ -50,7 +50,7 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
     declared = _Declared(request)
-    messages = tuple(_restored(message, declared, log) for message in completion.messages)
+    messages = tuple(_restore_message(message, declared, log) for message in completion.messages)
     return structs.replace(completion, messages=messages)
 
 
@@ -176,7 +176,7 @@ class _Declared:
         return self._originals.get(name, name)
 
 
-def _restored(message: Message, declared: _Declared, log: LossLog) -> Message:
+def _restore_message(message: Message, declared: _Declared, log: LossLog) -> Message:
     parts: list[AnyPart] = []
     for part in message.parts:
         if isinstance(part, ToolCall):
@@ -216,19 +216,19 @@ class RestoredEvents:
         restored: list[AnyEvent] = []
         for event in events:
             if isinstance(event, PartStart):
-                restored += self._started(event)
+                restored += self._restore_start(event)
             elif isinstance(event, PartDelta) and event.index in self._waiting:
                 self._waiting[event.index][1].append(event.text)
             elif isinstance(event, PartEnd) and event.index in self._waiting:
-                restored += self._ended(event)
+                restored += self._restore_end(event)
             else:
                 if isinstance(event, Finished | StreamFailed):
                     for index in list(self._waiting):
-                        restored += self._ended(PartEnd(index, incomplete=True))
+                        restored += self._restore_end(PartEnd(index, incomplete=True))
                 restored.append(event)
         return restored
 
-    def _started(self, event: PartStart) -> list[AnyEvent]:
+    def _restore_start(self, event: PartStart) -> list[AnyEvent]:
         call = event.part
         if not isinstance(call, ToolCall):
             return [event]
@@ -242,7 +242,7 @@ class RestoredEvents:
         self._waiting[event.index] = (event, [])
         return []
 
-    def _ended(self, event: PartEnd) -> list[AnyEvent]:
+    def _restore_end(self, event: PartEnd) -> list[AnyEvent]:
         start, pieces = self._waiting.pop(event.index)
         call: ToolCall = start.part  # type: ignore[assignment]
         text = "".join(pieces)

@@ -101,13 +101,13 @@ def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) 
         if not isinstance(tool, ProviderTool) or _is_known(tool, profile):
             tools.append(tool)
             continue
-        there = tuple(_crossed(tool, model, profile, log))
+        there = tuple(_convert_tool(tool, model, profile, log))
         tools += there
         names[tool.name] = tuple(_chosen_names(there, profile))
     most_calls = None
     if profile.limits_all_calls:
         tools, most_calls = _limit_all(tools, log)
-    return _Crossing(given, profile, tuple(_loaded(tools, profile, log)), names, log, most_calls)
+    return _Crossing(given, profile, tuple(_load_deferred(tools, profile, log)), names, log, most_calls)
 
 
 def _limit_all(tools: list[AnyTool], log: LossLog) -> tuple[list[AnyTool], int | None]:
@@ -122,13 +122,13 @@ def _limit_all(tools: list[AnyTool], log: LossLog) -> tuple[list[AnyTool], int |
         for tool in limited:
             log.degrade(tool, "", f"max_uses of tool {tool.name!r}", why)
     is_limited = bool(limits) and len(limits) == len(hosted)
-    return [_unlimited(tool, log) for tool in tools], sum(limits) if is_limited else None
+    return [_drop_limit(tool, log) for tool in tools], sum(limits) if is_limited else None
 
 
 _UNCOUNTED = frozenset({None, "tool_search"})
 
 
-def _unlimited(tool: AnyTool, log: LossLog) -> AnyTool:
+def _drop_limit(tool: AnyTool, log: LossLog) -> AnyTool:
     if not isinstance(tool, ProviderTool) or tool.max_uses is None:
         return tool
     there = structs.replace(tool, max_uses=None)
@@ -144,7 +144,7 @@ def _limit_each(request: Request, most: int, profile: Profile, log: LossLog) -> 
     if len(hosted) > 1:
         what = f"limit of {most} calls of hosted tools"
         log.degrade(request, "max_tool_calls", what, "this API limits each tool, not all of them together")
-    tools = [_limited(tool, most, log) if _is_counted(tool) else tool for tool in request.tools]
+    tools = [_with_limit(tool, most, log) if _is_counted(tool) else tool for tool in request.tools]
     return structs.replace(request, tools=tuple(tools), max_tool_calls=None)
 
 
@@ -157,7 +157,7 @@ def _has_limit(tool: AnyTool, profile: Profile) -> bool:
     return rule is not None and "max_uses" in rule.options
 
 
-def _limited(tool: AnyTool, most: int, log: LossLog) -> AnyTool:
+def _with_limit(tool: AnyTool, most: int, log: LossLog) -> AnyTool:
     if not isinstance(tool, ProviderTool):
         return tool
     there = structs.replace(tool, max_uses=most if tool.max_uses is None else min(most, tool.max_uses))
@@ -165,15 +165,15 @@ def _limited(tool: AnyTool, most: int, log: LossLog) -> AnyTool:
     return there
 
 
-def _loaded(tools: list[AnyTool], profile: Profile, log: LossLog) -> list[AnyTool]:
+def _load_deferred(tools: list[AnyTool], profile: Profile, log: LossLog) -> list[AnyTool]:
     """Sends deferred tools at once if the model cannot look tools up."""
     is_searchable = any(isinstance(tool, ProviderTool) and tool.kind == "tool_search" for tool in tools)
     if is_searchable and "tool_search" in profile.hosted:
         return tools
-    return [_shown(tool, log) if type(tool) is ToolDefinition and tool.deferred else tool for tool in tools]
+    return [_load_tool(tool, log) if type(tool) is ToolDefinition and tool.deferred else tool for tool in tools]
 
 
-def _shown(tool: ToolDefinition, log: LossLog) -> ToolDefinition:
+def _load_tool(tool: ToolDefinition, log: LossLog) -> ToolDefinition:
     log.degrade(
         tool, "", f"deferred loading of tool {tool.name!r}", "the model cannot look tools up, and sees it at once"
     )
@@ -187,7 +187,7 @@ def _is_known(tool: ProviderTool, profile: Profile) -> bool:
     return tool.definition is not None and (tool.origin == profile.family or tool.origin in profile.translates)
 
 
-def _crossed(tool: ProviderTool, model: str | None, profile: Profile, log: LossLog) -> Iterator[AnyTool]:
+def _convert_tool(tool: ProviderTool, model: str | None, profile: Profile, log: LossLog) -> Iterator[AnyTool]:
     if tool.functions:
         yield from _as_functions(tool, log)
         return

@@ -187,13 +187,13 @@ VISITS: dict[str, Handler] = {
 # Rules: what the finished node must have.
 
 
-def _closed(walk: Walk, node: Node, members: Node) -> None:
+def _require_closed(walk: Walk, node: Node, members: Node) -> None:
     if walk.dialect.closed_objects and is_object(members) and "additionalProperties" not in members:
         walk.note(node, "additionalProperties", "rewritten", "every object must be closed")
         members["additionalProperties"] = False
 
 
-def _complete(walk: Walk, node: Node, members: Node) -> None:
+def _require_all(walk: Walk, node: Node, members: Node) -> None:
     required = members.get("required", [])
     optional = [name for name in members.get("properties", ()) if name not in required]
     if walk.dialect.all_required and optional:
@@ -201,7 +201,7 @@ def _complete(walk: Walk, node: Node, members: Node) -> None:
         walk.note(node, "required", "kept", f"every property must be required, these are not: {names:.200}")
 
 
-def _itemised(walk: Walk, node: Node, members: Node) -> None:
+def _require_items(walk: Walk, node: Node, members: Node) -> None:
     wanted = walk.dialect.array_items
     if wanted == "optional" or main_type(members) != "array" or "items" in members or "prefixItems" in members:
         return
@@ -212,12 +212,12 @@ def _itemised(walk: Walk, node: Node, members: Node) -> None:
     members["items"] = {}
 
 
-def _typed(walk: Walk, node: Node, members: Node) -> None:
+def _require_type(walk: Walk, node: Node, members: Node) -> None:
     if walk.dialect.typed_nodes and members.keys().isdisjoint(("type", "enum", "const", "$ref", "anyOf", "allOf")):
         walk.note(node, "type", "kept", "every schema must say its type")
 
 
-def _named(walk: Walk, node: Node, members: Node) -> None:
+def _require_named_type(walk: Walk, node: Node, members: Node) -> None:
     kinds = {TYPE_OF_KEYWORD[keyword] for keyword in members if keyword in TYPE_OF_KEYWORD}
     if not walk.dialect.single_type or len(kinds) != 1 or not members.keys().isdisjoint(("type", "anyOf", "ref")):
         return
@@ -233,10 +233,10 @@ def _named(walk: Walk, node: Node, members: Node) -> None:
 def rules_of(dialect: SchemaDialect) -> tuple[Rule, ...]:
     """The rules that apply in the dialect, in order."""
     wanted = {
-        _named: dialect.single_type,
-        _closed: dialect.closed_objects,
-        _complete: dialect.all_required,
-        _itemised: dialect.array_items != "optional",
-        _typed: dialect.typed_nodes,
+        _require_named_type: dialect.single_type,
+        _require_closed: dialect.closed_objects,
+        _require_all: dialect.all_required,
+        _require_items: dialect.array_items != "optional",
+        _require_type: dialect.typed_nodes,
     }
     return () if dialect.root_only else tuple(rule for rule, applies in wanted.items() if applies)

@@ -56,14 +56,14 @@ class _Writer:
             case ".":
                 return "a"
             case "\\":
-                return self._escaped()
+                return self._write_escape()
             case "[":
                 return self._class()
             case "(":
                 return self._group()
         return symbol
 
-    def _escaped(self) -> str:
+    def _write_escape(self) -> str:
         symbol = self._next()
         if symbol.isdigit():
             raise ValueError("back references are beyond the subset")

@@ -134,7 +134,7 @@ async def create(asked: ChatRequest) -> None:
     """A new one, a branch of another, or one from a file."""
     hub, given = asked.hub, asked.body
     if "document" in given:
-        opened = hub.imported(given["document"], str(given.get("name", "")))
+        opened = hub.import_document(given["document"], str(given.get("name", "")))
     elif "branch" in given:
         opened = hub.branch(str(given["branch"]), str(given["entry"]), before=bool(given.get("before")))
     else:

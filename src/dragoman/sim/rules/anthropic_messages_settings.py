@@ -328,12 +328,12 @@ def cache_marks(request: Request) -> Iterator[LocatedBlock]:
         yield placed
 
 
-def _marked(request: Request) -> list[LocatedBlock]:
+def _marked_blocks(request: Request) -> list[LocatedBlock]:
     return [placed for placed in cache_marks(request) if placed.block.get("cache_control") is not None]
 
 
 def cache_marks_are_few(request: Request) -> Iterator[Violation]:
-    found = len(_marked(request)) + (request.body.get("cache_control") is not None)
+    found = len(_marked_blocks(request)) + (request.body.get("cache_control") is not None)
     if found > MOST_CACHE_MARKS:
         complaint = f"A maximum of {MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {found}."
         yield refuse((), complaint)
@@ -341,7 +341,7 @@ def cache_marks_are_few(request: Request) -> Iterator[Violation]:
 
 def long_cache_comes_first(request: Request) -> Iterator[Violation]:
     short_seen = False
-    for placed in _marked(request):
+    for placed in _marked_blocks(request):
         ttl = text_at(placed.block, "cache_control", "ttl") or "5m"
         if ttl == "1h" and short_seen:
             complaint = "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block."
@@ -350,7 +350,7 @@ def long_cache_comes_first(request: Request) -> Iterator[Violation]:
 
 
 def empty_text_is_not_cached(request: Request) -> Iterator[Violation]:
-    for placed in _marked(request):
+    for placed in _marked_blocks(request):
         if placed.kind == "text" and not text_at(placed.block, "text"):
             yield refuse((*placed.path, "cache_control"), "cache_control cannot be set for empty text blocks")
 

@@ -99,10 +99,10 @@ def results_follow_their_calls(request: Request) -> Iterator[Violation]:
                 open_ids.remove(answered)
             continue
         if open_ids:
-            yield _unanswered(asked_at, open_ids)
+            yield _unanswered_calls(asked_at, open_ids)
         open_ids, asked_at = [text_at(call, "id") for call in objects_at(message, "tool_calls")], index
     if open_ids:
-        yield _unanswered(asked_at, open_ids)
+        yield _unanswered_calls(asked_at, open_ids)
 
 
 def _orphan(index: int) -> Violation:
@@ -112,7 +112,7 @@ def _orphan(index: int) -> Violation:
     )
 
 
-def _unanswered(index: int, ids: list[str]) -> Violation:
+def _unanswered_calls(index: int, ids: list[str]) -> Violation:
     return refuse(
         ("messages", index),
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
