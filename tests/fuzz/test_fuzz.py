@@ -140,6 +140,20 @@ def test_a_converse_call_without_id_or_name_fails_the_stream(head: dict[str, Any
     assert "$.start.toolUse." in failure_of(data, "bedrock-converse")
 
 
+@pytest.mark.parametrize("target", dragoman.formats("wire"))
+@pytest.mark.parametrize("numbers", [(-1, 1), (1, 2), (0, 7)])
+def test_candidates_whose_numbers_have_gaps_are_answered(numbers: tuple[int, int], target: str) -> None:
+    """A number that no choice had has no ending of its own either."""
+    chunks = [
+        {"id": "a", "choices": [{"index": n, "delta": {"content": "x"}, "finish_reason": "stop"}]} for n in numbers
+    ]
+    decoder = dragoman.StreamDecoder("openai-chat")
+    events = (
+        decoder.feed(b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)) + decoder.close()
+    )
+    assert dragoman.encode_response(dragoman.accumulate(events), target).json()
+
+
 @pytest.mark.parametrize("name", dragoman.formats())
 @pytest.mark.parametrize("read", [dragoman.decode_request, dragoman.decode_response, dragoman.decode_error])
 def test_bad_utf8_anywhere_is_refused(name: str, read: Any) -> None:

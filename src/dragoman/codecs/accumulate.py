@@ -300,7 +300,11 @@ class Accumulator:
         if self.failed is not None:
             finish = Finish("error", self.failed.failure.raw_type)
         opening = self._start
-        others = finished.others if finished is not None else ()
+        finishes: tuple[Finish | None, ...] = ()
+        if finished is not None and finished.others:
+            finishes = (finish, *finished.others)
+            # A stream that skips a candidate's number says nothing of how that one ended.
+            finishes += (None,) * (len(messages) - len(finishes))
         return Completion(
             messages,
             finish,
@@ -308,7 +312,7 @@ class Accumulator:
             opening.id,
             opening.model,
             opening.created,
-            (finish, *others) if others else (),
+            finishes,
             opening.metadata if finished is None else _joined(opening.metadata, finished.metadata),
             tuple(Logprobs(tuple(tokens), number) for number, tokens in sorted((self._logprobs or {}).items())),
         )

@@ -32,7 +32,9 @@ class Usage(Value, frozen=True):
     searches: int | None = None
     """Number of web searches, which are billed separately from tokens."""
     details: dict[str, int] | None = None
-    """Further counts of some providers, by our names (`USAGE_DETAILS`); only those above zero."""
+    """Further counts that some providers keep apart, by our names (`USAGE_DETAILS`); only those above zero."""
+    service_tier: str | None = None
+    """The tier at which the request was served and is paid for: the words of `Request.service_tier`, or `batch`."""
 
     @property
     def uncached_input(self) -> int:

@@ -183,7 +183,7 @@ def request_detail(held: CapturedRequest) -> RequestDetail:
     there = () if last is None else last.losses
     return RequestDetail(
         summary=summary(held),
-        client=ClientSide(method=held.method, path=held.path, headers=held.headers, body=view_body(held.body)),
+        client=ClientSide(method=held.method, path=held.path, headers=dict(held.headers), body=view_body(held.body)),
         meant=None if held.body is None or _is_token_count(held) else interpret_request(held.body, record.client),
         attempts=[_attempt(one) for one in attempts],
         losses=loss_rows(there),
@@ -205,7 +205,7 @@ def _attempt(attempt: Attempt) -> UpstreamSide:
         is_same=attempt.is_same,
         method=attempt.method,
         url=attempt.url,
-        headers=attempt.headers,
+        headers=dict(attempt.headers),
         body=view_body(attempt.body),
         began=_milliseconds(attempt.began),
         ended=None if attempt.ended is None else _milliseconds(attempt.ended),
