@@ -25,7 +25,7 @@ from dragoman.gateway.config_file import find_config_file
 from dragoman.installation import install_command, install_package_command
 from dragoman.terminal import Style, Terminal, align_columns, stdout, terminal_of
 
-# One package that tells whether the extra is there, and what it is for.
+# One package that shows whether the extra is there, and what it is for.
 _PACKAGES = (
     ("http", "aiohttp", "every provider that takes a key"),
     ("gateway", "httptools", "dragoman serve"),

@@ -51,7 +51,7 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
             "load_duration",
             "metrics",
             "performanceConfig",
-            "prompt",  # the request's own, told back
+            "prompt",  # repeated from the request
             "prompt_eval_duration",
             "provider",
             "serviceTier",

@@ -140,7 +140,7 @@ def encode_finish(
         return _encode_no_success(finish, log, completion)
     if reason == "pause" and not message.tool_calls:
         what = f"finish reason {finish.raw or reason!r}"
-        log.degrade(completion, "finish", what, "sent as an answer that is not complete: nobody goes on with it here")
+        log.degrade(completion, "finish", what, "sent as an answer that is not complete: this API does not continue it")
         return "incomplete", "max_output_tokens"
     if reason == "pause" or (reason == "tool_calls" and not message.tool_calls):
         log.degrade(completion, "finish", f"finish reason {finish.raw or reason!r}", "this API can only say completed")
