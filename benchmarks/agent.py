@@ -1,4 +1,4 @@
-"""What the agent loop itself costs: time per step, and memory over a thousand steps. `python benchmarks/agent.py`.
+"""Measures the agent loop itself: time per step, and memory over a thousand steps. `python benchmarks/agent.py`.
 
 The model answers at once and the tool does nothing, so what is measured is the loop: its history, events, checks of
 arguments, output cache, and, where named, the session on disk. Processor time, not wall time. Memory is what is left
@@ -101,7 +101,7 @@ def measure(steps: int = STEPS) -> list[Row]:
         ways: dict[str, Callable[[Agent], Any]] = {"run": _run, "run_stream": _stream}
         rows = [Row(f"{name}, per step", _milliseconds(way, steps), "ms", LIMIT_MS) for name, way in ways.items()]
         threaded = _milliseconds(_run, steps, tools=[look_in_a_thread])
-        rows.append(Row("run with a tool that is no coroutine, per step", threaded, "ms", LIMIT_MS))
+        rows.append(Row("run with a synchronous tool, per step", threaded, "ms", LIMIT_MS))
         store = SessionStore(folder)
         rows.append(
             Row("run with a session, per step", _milliseconds(_run, steps, session=store.open("s")), "ms", LIMIT_MS)
@@ -128,7 +128,7 @@ async def _stream(agent: Agent) -> None:
 
 
 def _milliseconds(way: Callable[[Agent], Any], steps: int, **options: Any) -> float:
-    """The best of three, because noise can only add."""
+    """The best of three, because noise only adds time."""
     best = float("inf")
     for _ in range(3):
         agent = _agent(steps, **options)
@@ -140,7 +140,7 @@ def _milliseconds(way: Callable[[Agent], Any], steps: int, **options: Any) -> fl
 
 
 def _left(steps: int) -> int:
-    """Bytes that a run leaves behind besides its history."""
+    """Bytes that a run leaves allocated, without its history."""
     asyncio.run(_run(_agent(10)))
     agent = _agent(steps, output_cache=None)
     gc.collect()

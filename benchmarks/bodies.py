@@ -1,6 +1,6 @@
 """Writes a conversation as the request or response body of each wire format, the way that vendor's own clients do.
 
-Written here by hand and not with dragoman: what is measured must not decide what it is measured on.
+Written by hand and not with dragoman, so that the measured code does not choose its own input.
 """
 
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from benchmarks.conversations import Assistant, Conversation, Results, Turn, Use
 Format = Literal["openai-chat", "anthropic-messages", "gemini", "openai-responses", "ollama-chat", "bedrock-converse"]
 FIRST: Final[tuple[Format, ...]] = ("openai-chat", "anthropic-messages", "gemini")
 LATER: Final[tuple[Format, ...]] = ("openai-responses", "ollama-chat", "bedrock-converse")
-"""Formats that came later, and may cost half as much again."""
+"""Later formats, which may cost 50 % more."""
 
-# Models that take `max_tokens` and `temperature`, so that one set of sampling settings is legal everywhere.
+# Models that accept `max_tokens` and `temperature`, so that the same sampling settings are legal everywhere.
 MODELS: Final[dict[Format, str]] = {
     "openai-chat": "gpt-4.1",
     "anthropic-messages": "claude-sonnet-4-5",
@@ -39,7 +39,7 @@ def response(answer: Assistant, format: Format) -> bytes:
 
 
 def _identifier(prefix: str, number: int, length: int) -> str:
-    """As long as the vendor's own ids, and never the same twice."""
+    """A unique id of the same length as the vendor's."""
     digits = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
     state = number * 2654435761 + 97
     letters = []

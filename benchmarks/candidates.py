@@ -1,4 +1,4 @@
-"""What takes part in a measurement: dragoman, and the peers that speak the same language."""
+"""Libraries that are measured: dragoman and its Python peers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Streamer = Callable[[Sequence[bytes]], bytes | Assistant]
 
 
 class Job(Enum):
-    """What is done: a body becomes another body, a stream becomes another stream or an answer with its final calls."""
+    """The kind of work: body to body, stream to stream, or stream to an answer with its calls."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -33,7 +33,7 @@ def no_streams(job: Job, source: Format, target: Format) -> None:  # noqa: ARG00
 class Candidate:
     name: str
     version: str
-    # None where the library does not offer the pair: it is left out and shown as "-".
+    # None if the library does not support the pair, which is shown as "-".
     translator: Callable[[Job, Format, Format], Translator | None]
     streamer: Callable[[Job, Format, Format], Streamer | None] = no_streams
     formats: frozenset[Format] = frozenset(FIRST)
@@ -41,7 +41,7 @@ class Candidate:
 
 
 def dragoman() -> Candidate:
-    """With passes and losses, as everybody gets it: the front door, no private shortcut."""
+    """Dragoman through its public API, with passes and losses."""
     import dragoman as library  # noqa: PLC0415 - its import is measured too, in fresh interpreters
 
     def translator(job: Job, source: Format, target: Format) -> Translator:

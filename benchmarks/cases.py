@@ -1,4 +1,4 @@
-"""What is measured, between which formats, and what each may cost: the limits are data, `--check` enforces them."""
+"""Cases: what is measured, for which formats, with which limits. `--check` enforces the limits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from benchmarks.conversations import Assistant, Conversation
 from benchmarks.measure import Best
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # by identity: a conversation is too big to compare
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # compared by identity: a conversation is too large
 class Case:
     name: str
     job: Job
@@ -24,7 +24,7 @@ class Case:
 
     @property
     def pairs(self) -> tuple[tuple[Format, Format], ...]:
-        """What is decoded has no target."""
+        """Pairs of formats; decoding alone has no target."""
         if self.job is Job.CALLS:
             return tuple((format, format) for format in (*FIRST, *LATER))
         return tuple(permutations((*FIRST, *LATER), 2))
@@ -60,7 +60,7 @@ IMPORT_LIMIT: Final = 2.0  # times `import msgspec`
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What is given, and its floor: everybody who is measured on it helps to find it."""
+    """The input, and its floor, which is measured together with every candidate."""
 
     chunks: tuple[bytes, ...]  # a body is one chunk
     floor_work: Callable[[], object]
@@ -88,5 +88,5 @@ def _body(case: Case, format: Format) -> bytes:
 
 
 def floor(body: bytes) -> bytes:
-    """What reading and writing the same JSON costs without understanding any of it."""
+    """Parses and writes the same JSON with orjson, without interpreting it."""
     return orjson.dumps(orjson.loads(body))

@@ -1,4 +1,4 @@
-"""One candidate on one case and pair of formats."""
+"""Measures one candidate on one case and pair of formats."""
 
 from collections.abc import Callable
 from math import inf
@@ -13,7 +13,7 @@ from benchmarks.measure import Best, Runner, race
 
 
 class Contest:
-    """Measured slice by slice: the more slices, the surer the number."""
+    """Measured in slices: more slices give a more reliable number."""
 
     def __init__(self, candidate: Candidate, case: Case, source: Format, target: Format) -> None:
         self.candidate = candidate
@@ -40,11 +40,11 @@ class Contest:
 
     @property
     def broken(self) -> bool:
-        """Whether a promise is: too slow, incomplete, or not there at all."""
+        """Whether it is too slow, incomplete or missing."""
         return self.candidate.held_to_limits and (self.ratio is None or self.slow or self.remark is not None)
 
     def measure(self, *, seconds: float, collector: bool) -> None:
-        """Adds one slice. Nothing happens where the pair is not offered or the library fails."""
+        """Adds one slice. Does nothing if the pair is not supported or the library fails."""
         if self._work is None:
             return
         race(
@@ -76,6 +76,6 @@ class Contest:
             return
         try:
             self.remark = self._shortcoming(self._work())
-        except Exception as error:  # noqa: BLE001 - whatever a library raises, the others still get their turn
+        except Exception as error:  # noqa: BLE001 - a failing library must not stop the others
             self._work = None
             self.remark = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

@@ -1,6 +1,6 @@
-"""The conversations that are measured, told once and free of any wire format; bodies.py writes them in each.
+"""The measured conversations, independent of any wire format; bodies.py writes them in each format.
 
-Everything is a function of fixed seeds: same code, same bytes, on every machine and Python version.
+Seeds are fixed: the same code gives the same bytes on every machine and Python version.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Assistant:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the calls of the assistant turn before gave back, in call order: text, or an object (a JSON result)."""
+    """Results of the previous assistant turn, in call order: text, or an object (a JSON result)."""
 
     values: tuple[str | dict[str, object], ...]
 
@@ -58,7 +58,7 @@ def small() -> Conversation:
 
 def history() -> Conversation:
     """An agent at work: 200 messages as OpenAI Chat counts them, where each result is a message of its own."""
-    dice = _Dice(19)  # a seed whose story is over after exactly 200
+    dice = _Dice(19)  # a seed that ends after exactly 200 messages
     turns: list[Turn] = []
     left = 200 - 1  # the system message
     while left > 0:

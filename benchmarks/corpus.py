@@ -1,4 +1,4 @@
-"""Real bodies and streams: recorded traffic, and what coding agents and SDKs sent to a stub.
+"""Real bodies and streams: recorded traffic, and requests of coding agents and SDKs.
 
 Both are too large for this repository and are read from the folder beside it (see tests/support/recordings.py).
 Samples are drawn with a fixed seed, so two runs measure the same bodies.
@@ -51,7 +51,7 @@ _AGENTS: Final[dict[str, tuple[str, Format]]] = {
     "gemini-vertex": ("Gemini CLI", "gemini"),
 }
 
-# Streams that broke off, or never were a stream of this format, measure error handling and not conversion.
+# Excluded: broken streams, which would measure error handling instead of conversion.
 _BROKEN: Final = frozenset({"error", "cut_short", "bad_json", "non_json", "empty", "malformed_call"})
 
 
@@ -69,7 +69,7 @@ class Sample:
         return self.chunks[0]
 
     def floor(self) -> None:
-        """What reading and writing the same JSON costs without understanding any of it."""
+        """Parses and writes the same JSON with orjson, without interpreting it."""
         for payload in self.payloads:
             orjson.dumps(orjson.loads(payload))
 
@@ -107,7 +107,7 @@ def _records(file: str) -> tuple[Json, ...]:
 
 
 def forget() -> None:
-    """Release the parsed recordings: tens of megabytes of small objects would slow down whatever is measured next."""
+    """Releases the parsed recordings: tens of megabytes of small objects would slow down later measurements."""
     _records.cache_clear()
 
 
@@ -168,7 +168,7 @@ _EVENTS: Final[dict[Format, Callable[[str], tuple[bytes, bytes]]]] = {
 
 
 def agent_requests() -> dict[str, list[Sample]]:
-    """What each coding agent sent, by the agent's name. Long strings were cut when it was captured."""
+    """Requests of each coding agent, by name. Long strings were cut when they were captured."""
     found: dict[str, list[Sample]] = {}
     for file, (agent, source) in _AGENTS.items():
         for number, body in enumerate(_captured(file)):
@@ -221,7 +221,7 @@ _SCHEMA_KEYS: Final = ("parameters", "parametersJsonSchema", "parameters_json_sc
 
 
 def with_new_tools(sample: Sample, count: int) -> list[Sample]:
-    """So many copies of a request whose tools have never been seen before; none if it declares no functions.
+    """Copies of a request with new tools in each; none if it declares no functions.
 
     A number of constant length goes into every description and every schema, so that no cache of tools or of schemas
     knows them and the floor stays the same.
@@ -241,7 +241,7 @@ _SERIAL: Final = iter(range(10**9))
 
 
 def _renew(tools: Any, mark: str) -> bool:
-    """Mark every function in place; whether there was one."""
+    """Marks every function in place; returns whether there was one."""
     if isinstance(tools, list):
         return True in [_renew(tool, mark) for tool in tools]
     if not isinstance(tools, dict):

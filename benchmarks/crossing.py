@@ -1,7 +1,7 @@
-"""Did the conversation cross? A translation that leaves things out is fast for the wrong reason: its number is marked.
+"""Checks that a translation is complete: one that drops content is fast for the wrong reason, and is marked.
 
-Looks only for what any target can say: texts, names, arguments, results, descriptions and parameter names, and whether
-every call has an id of its own that its result repeats. It is no judge of legality.
+Checks only what every target supports: texts, names, arguments, results, descriptions and parameter names, and whether
+every call has an id of its own that its result repeats. It does not check legality.
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from benchmarks.conversations import Assistant, Conversation, Results, User
 
 
 def shortcoming(conversation: Conversation, target: Format, body: bytes) -> str | None:
-    """The first thing that is wrong with a translated body, or None."""
+    """The first defect of a translated body, or None."""
     translated = orjson.loads(body)
     found = set(_strings(translated))
     absent = set(_wanted(conversation)) - found
     everything = "\n".join(found) if absent else ""
-    missing = {piece for piece in absent if piece not in everything}  # a description may have grown a remark
+    missing = {piece for piece in absent if piece not in everything}  # a description may have a remark added
     if missing:
         return f"{len(missing)} pieces missing, such as {_shortened(min(missing))!r}"
     calls, results = _identifiers(translated, target)
@@ -30,7 +30,7 @@ def shortcoming(conversation: Conversation, target: Format, body: bytes) -> str 
 
 
 def stream_shortcoming(wanted: Assistant, found: Assistant) -> str | None:
-    """The first thing that an answer gathered from a stream does not have, or None."""
+    """The first thing missing in an answer collected from a stream, or None."""
     if found.text != wanted.text:
         return f"{len(found.text or '')} of {len(wanted.text or '')} characters of text arrived"
     for number, call in enumerate(wanted.calls):
@@ -79,7 +79,7 @@ def _described(schema: object) -> Iterator[str]:
 
 
 def _strings(value: object) -> Iterator[str]:
-    """Every key and string, also inside strings that hold JSON: one format quotes what another one nests."""
+    """Every key and string, also inside JSON strings, because some formats quote what others nest."""
     if isinstance(value, dict):
         yield from value
         for item in value.values():

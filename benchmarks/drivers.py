@@ -1,11 +1,11 @@
-"""What a driver adds to the bare HTTP client: CPU time of the client for a request, and for a stream of 200 pieces.
+"""Measures the overhead of a driver over the bare HTTP client: CPU time of a request, and of a stream of 200 pieces.
 
     python benchmarks/drivers.py [--check]
 
 The server is a process of its own that answers with bytes made beforehand. Bare means aiohttp as its documents show
 it: `post(url, json=...)`, `await response.json()`, and for a stream one line after the other, each parsed. `bytes only`
-is the floor below that: a body made beforehand, an answer that is not read. The sides take turns, and the fastest batch
-of each counts, as noise can only add.
+is the floor below that: a body made beforehand, an answer that is not read. The sides alternate, and the fastest batch
+of each counts, because noise only adds time.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def whole_answer() -> bytes:
 
 
 def streamed_answer() -> bytes:
-    """One chunk of the transfer for each event, as servers write them; a zero byte tells ours where to pause."""
+    """One transfer chunk per event, as servers write them; a zero byte makes our server pause."""
 
     def event(delta: dict[str, str], **more: object) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": None, **more}
@@ -93,7 +93,7 @@ def streamed_answer() -> bytes:
 
 
 class Bare:
-    """aiohttp as its own documents show it, for a caller who knows exactly what to send."""
+    """aiohttp as in its documentation, with a prepared body."""
 
     def __init__(self, url: str, body: bytes, headers: dict[str, str]) -> None:
         self._url = f"{url}/chat/completions"
@@ -184,7 +184,7 @@ async def measure(port: int) -> list[Row]:
     request = Row("a request", whole, asking, LIMIT)
     stream = Row(f"a stream of {PIECES}", streamed, listening, LIMIT)
     for _ in range(SWEEPS):
-        # A number over its limit is measured again before it is believed.
+        # Measure again if a number is over its limit.
         if not request.kept:
             await race([floor, whole, asking], BATCH)
         if not stream.kept:

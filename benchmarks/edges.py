@@ -1,4 +1,4 @@
-"""Bodies with one unusual trait against the same body without it, and the command line on a file of conversations.
+"""Compares bodies with one unusual trait to the same body without it, and measures the command line on a file.
 
 The figure is a quotient of two conversions, not a multiple of the floor: an unusual part must not slow down the rest.
 """
@@ -32,7 +32,7 @@ _PAIRS: Final[tuple[tuple[Format, Format], ...]] = (
     ("anthropic-messages", "openai-chat"),
     ("gemini", "openai-chat"),
 )
-# "Nothing extra", with room for noise and for the bytes that differ.
+# No extra cost, with a margin for noise and for the bytes that differ.
 _NOTHING_EXTRA: Final = 1.1
 
 
@@ -106,7 +106,7 @@ def _raced(first: Work, second: Work) -> tuple[float, float]:
 
 
 def _many_losses(source: Format) -> bytes:
-    """A request with 1,600 messages, each with something that no other vendor takes."""
+    """A request with 1,600 messages, each with something specific to the vendor."""
     return orjson.dumps({"model": MODELS[source], "max_tokens": 100, **_LOSSY[source]()})
 
 

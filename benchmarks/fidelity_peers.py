@@ -1,12 +1,12 @@
-"""The catalogue of `dragoman fidelity` against other libraries, by the same judge.
+"""Runs the catalogue of `dragoman fidelity` on other libraries, with the same judge.
 
     python benchmarks/fidelity_peers.py                 # every peer that is installed, side by side
     python benchmarks/fidelity_peers.py --json FILE     # the same, kept for the documentation
 
-Doubts first. The examples are written by dragoman, in the words of the source alone: what a format cannot say
-natively is never asked of anybody. What comes out is read by dragoman's decoder, which is held to recorded traffic;
-what it cannot read counts as lost. A library gets a second chance on the way back, with its own reader and its own
-writer. What it warns of counts as told, what it raises as refused; the rest of what does not come back is silent.
+Caveats first. The examples are encoded by dragoman with native fields of the source only: what a format does not have
+is not tested. What comes out is read by dragoman's decoder, which is held to recorded traffic;
+what it cannot read counts as lost. On the way back, a library uses its own reader and writer. Warnings count as
+reports, exceptions as refusals; everything else that does not come back is silent.
 Libraries are called at their conversion functions (see benchmarks/peers): what their own clients or gateways do around
 that may save or lose more.
 """
@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script has only its own folder on the path
 
 import msgspec
 
@@ -49,7 +49,7 @@ SPOKEN: Final = {
 }
 PAIRS: Final = [(source, target) for source in FORMATS for target in FORMATS if source != target]
 _JOBS: Final[dict[Kind, Job]] = {"request": Job.REQUEST, "response": Job.RESPONSE, "stream": Job.STREAM}
-# What google-genai keeps at the top of a request although its own values hold it within the config.
+# Keys at the top of a request in google-genai, although its own values have them in the config.
 _AT_THE_TOP: Final = ("systemInstruction", "tools", "toolConfig", "safetySettings", "cachedContent")
 _OF_THE_CLIENT: Final = ("httpOptions", "automaticFunctionCalling", "abortSignal")
 
@@ -97,7 +97,7 @@ def _chunks(content: bytes) -> Iterator[bytes]:
 
 
 def _as_sent(content: bytes) -> bytes:
-    """Values of google-genai as it puts them on the wire."""
+    """Values of google-genai in wire form."""
     body = json.loads(content)
     config = body.pop("config", None)
     if config is None:
@@ -117,10 +117,10 @@ def _judged(interpreter: Interpreter) -> Matrix:
 
 
 def table(matrices: list[Matrix]) -> Iterator[str]:
-    """Pairs down, libraries across; over what the library offers of the pair."""
+    """A table of pairs by libraries, over the cases that each library supports."""
     names = [f"{matrix.name} {matrix.version}" for matrix in matrices]
     offered = [pair for pair in PAIRS if any(matrix.counts(*pair) for matrix in matrices[1:])]
-    rows = ([*pair, *(tables.counted(matrix, *pair) for matrix in matrices)] for pair in offered)
+    rows = ([*pair, *(tables.count_verdicts(matrix, *pair) for matrix in matrices)] for pair in offered)
     return tables.table(["from", "to", *names], rows)
 
 
@@ -128,7 +128,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the verdicts to this file")
     arguments = parser.parse_args()
-    bodies.MODELS.update({format: MODELS[format] for format in bodies.MODELS})  # the same models for everybody
+    bodies.MODELS.update({format: MODELS[format] for format in bodies.MODELS})  # the same models for all
     interpreters: list[Interpreter] = [Dragoman(), *(Peer(each) for each in peers.installed() if each.name in SPOKEN)]
     matrices = [matrix for matrix in map(_judged, interpreters) if any(matrix.rows.values())]
     print(*table(matrices), sep="\n")

@@ -1,11 +1,12 @@
-"""What a gateway costs: requests per second, CPU time of its process, what it adds to the time of a piece, memory.
+"""Measures a gateway: requests per second, CPU time of its process, added latency per piece, memory.
 
     python benchmarks/gateway.py [--seconds 0.6] [--rounds 8] [--peer-python PYTHON]...
 
-Three kinds of processes: an upstream that answers with bytes made beforehand (it speaks Chat), what stands in between
+Three kinds of processes: an upstream that answers with bytes made beforehand (in Chat format), the relay in between
 (dragoman, two bare relays, and other gateways where an interpreter given by --peer-python has them), and this one,
 which asks. Requests are a Chat or a Messages body with a tool. CPU time is that of the gateway's process alone, from
-the kernel's own account. All are measured in turns, several times, and the best of each counts: noise can only add.
+the kernel's own account. All are measured alternately, several times, and the best of each counts, because noise only
+adds time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, TypeAlias
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script has only its own folder on the path
 
 from benchmarks.load import Result, delays, first_byte, json_load, measure, megabytes
 from benchmarks.relays import (
@@ -47,7 +48,7 @@ CASES: Final[tuple[Case, ...]] = (
 
 
 class Measured:
-    """One relay, and the best that was seen of it."""
+    """One relay, and its best results."""
 
     def __init__(self, relay: Relay, port: int, pid: int) -> None:
         self.relay = relay
@@ -96,7 +97,7 @@ def main() -> None:
                 sent = request(CHAT, chat(stream=stream))
                 seen = measure(direct, os.getpid(), sent, arguments.seconds, arguments.concurrency, stream=stream)
                 rates[title] = max(rates[title], seen.rate)
-            # Noise comes in phases of seconds: what is compared is measured side by side.
+            # Noise lasts for seconds, so compared relays are measured alternately.
             for case in CASES:
                 for one in measured:
                     if number < one.relay.rounds:
@@ -113,7 +114,7 @@ def piece_alone(port: int) -> float:
 
 
 def show(measured: list[Measured], first: float, piece: float) -> None:
-    """A table in Markdown. What the way costs without anything in between is taken off the times."""
+    """A Markdown table. The time without a relay is subtracted."""
     print("| | requests/s | CPU of the process, each | adds to an answer | adds to a piece |")
     print("|---|---:|---:|---:|---:|")
     for one in measured:
@@ -129,7 +130,7 @@ def show(measured: list[Measured], first: float, piece: float) -> None:
 
 
 def shares_of(own: Measured, other: Measured) -> dict[str, float]:
-    """What only passes bytes on is the measure of what translates, too."""
+    """CPU shares; relays that only pass bytes on are the baseline for translation too."""
     like = {
         title: title if other.relay.translates else title.replace("translated", "the same bytes") for title in own.best
     }
@@ -144,7 +145,7 @@ def memory(one: Measured, count: int) -> None:
 
 
 def workers(one: Measured, target: str, folder: Path, arguments: argparse.Namespace) -> None:
-    """In turns with a single one. Upstream and load need cores too, so two cores show little of it."""
+    """Compares several workers with one. Upstream and load need cores too, so two cores show little gain."""
     sent = request(MESSAGES, messages(stream=False))
     with started(TWO_WORKERS, target, folder) as (port, pid):
         rates: dict[int, list[float]] = {one.port: [], port: []}

@@ -1,4 +1,4 @@
-"""Which HTTP libraries a gateway should stand on: the same bare relay on each of them, measured side by side.
+"""Compares HTTP libraries for a gateway: the same bare relay on each of them.
 
     python benchmarks/http_candidates.py [--seconds 0.6] [--rounds 5]
 
@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script has only its own folder on the path
 
 from benchmarks.load import first_byte, measure, megabytes
 from benchmarks.relay_programs import AIOHTTP, ASGI, GRANIAN, HTTPTOOLS, HYPERCORN, TRANSLATION, UVICORN

@@ -1,4 +1,4 @@
-"""What `import dragoman` costs and what it brings along, asked of fresh interpreters."""
+"""Measures `import dragoman` in fresh interpreters: time, and modules it loads."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from benchmarks import bodies, conversations
 
 _ROUNDS: Final = 15
 
-# The core does no I/O: a loaded module of this list means an import of the network or an event loop.
+# The core does no I/O, so none of these modules may be loaded.
 _UNWANTED: Final = ("aiohttp", "asyncio", "http", "httpx", "requests", "socket", "ssl", "urllib.request", "urllib3")
 
 # Only the work itself is timed; the interpreter has started by then.
@@ -25,7 +25,7 @@ print(*sys.modules)
 _NOTHING: Final = "pass"
 _IMPORT_MSGSPEC: Final = "import msgspec"
 _IMPORT_DRAGOMAN: Final = "import dragoman"
-# An import that defers everything is cheap and says little, so the first use is told too: one request into each format.
+# A lazy import is cheap, so the first use is measured too: one request to each format.
 _FIRST_USE: Final = f"""
 import dragoman
 body = {bodies.request(conversations.small(), "openai-chat")!r}
@@ -53,8 +53,8 @@ class ImportCost:
 
 
 def measure() -> ImportCost:
-    already = _run(_NOTHING)[1]  # an interpreter may bring some along: a coverage hook, an editable install
-    loaded = _run(_FIRST_USE)[1]  # also writes the bytecode that every later round finds
+    already = _run(_NOTHING)[1]  # modules of the interpreter itself: a coverage hook, an editable install
+    loaded = _run(_FIRST_USE)[1]  # also writes the bytecode for the later rounds
     rounds = [[_run(work)[0] for work in (_IMPORT_MSGSPEC, _IMPORT_DRAGOMAN, _FIRST_USE)] for _ in range(_ROUNDS)]
     msgspec, dragoman, first_use = (min(column) for column in zip(*rounds, strict=True))
     unwanted = tuple(module for module in _UNWANTED if module in loaded - already)

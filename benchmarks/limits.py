@@ -1,4 +1,4 @@
-"""What each figure may cost at most, times the floor unless said otherwise. Data: `--check` enforces it."""
+"""Limits of each figure, as multiples of the floor unless stated otherwise. `--check` enforces them."""
 
 from dataclasses import dataclass
 from typing import Final, Literal

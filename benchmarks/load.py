@@ -1,7 +1,7 @@
-"""Asking, again and again: how many answers a second, at which cost for the process that gives them, and how late.
+"""Load generator: answers per second, CPU time of the serving process, and latency.
 
-Whatever asks shares the machine with what is measured, so it does as little as it can: answers are not parsed, and
-streams are looked at twice in a millisecond instead of at every piece.
+The generator shares the machine with the measured process, so it does as little as possible: answers are not parsed,
+and streams are polled twice per millisecond instead of at every piece.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STAMP: Final = re.compile(rb"<(\d+\.\d{6})>")
 class Result:
     rate: float
     cpu: float
-    """Seconds of the process for each answer."""
+    """CPU seconds of the process per answer."""
 
 
 def measure(port: int, pid: int, sent: bytes, seconds: float, concurrency: int, *, stream: bool) -> Result:
@@ -42,7 +42,7 @@ def measure(port: int, pid: int, sent: bytes, seconds: float, concurrency: int, 
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of all threads, to the nanosecond where the kernel counts so: ticks are too coarse for half a second."""
+    """CPU time of all threads, in nanoseconds if the kernel has them: ticks are too coarse for half a second."""
     try:
         counts = [int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")]
     except OSError:
@@ -58,7 +58,7 @@ def megabytes(pid: int) -> float:
 
 
 class Asker:
-    """One connection, or one after the other where the server closes each."""
+    """One client connection, reopened if the server closes it."""
 
     def __init__(self, port: int, sent: bytes) -> None:
         self._port = port
@@ -78,7 +78,7 @@ class Asker:
         return self._line
 
     def received(self) -> bytes:
-        """What has come of the body."""
+        """The body received so far."""
         assert self._line is not None  # noqa: S101 - set by the first request
         data = self._line.recv(1 << 18)
         if not data:
@@ -128,13 +128,13 @@ def askers(port: int, sent: bytes, count: int) -> Iterator[list[Asker]]:
 
 
 def is_over(started: float, seconds: float, count: int, concurrency: int) -> bool:
-    """A relay that has not answered every client once gets more time."""
+    """Whether time is up; every client must have been answered once."""
     passed = time.perf_counter() - started
     return passed >= (seconds if count >= concurrency else seconds + _PATIENCE)
 
 
 def json_load(port: int, sent: bytes, seconds: float, concurrency: int, most: int = 1 << 60) -> int:
-    """Each asks again as soon as its answer is whole."""
+    """Each client sends again as soon as its answer is complete."""
     count = 0
     with askers(port, sent, concurrency) as asking, select.epoll() as poll:
         waiting: dict[int, Asker] = {}
@@ -178,7 +178,7 @@ def stream_load(port: int, sent: bytes, seconds: float, concurrency: int) -> int
 
 
 def first_byte(port: int, sent: bytes, seconds: float) -> float:
-    """Until the answer to a request is there, one at a time."""
+    """Time until the answer to a single request."""
     taken = []
     with askers(port, sent, 1) as (one,):
         end = time.perf_counter() + seconds
@@ -193,7 +193,7 @@ def first_byte(port: int, sent: bytes, seconds: float) -> float:
 
 
 def delays(port: int, sent: bytes, times: int) -> tuple[float, float]:
-    """From when the upstream sends a piece to when it is here: of half of the pieces, and of 99 % of them."""
+    """Latency of pieces from the upstream to the client: p50 and p99."""
     taken: list[float] = []
     with askers(port, sent, 1) as (one,):
         for _ in range(times):

@@ -8,7 +8,7 @@ from math import inf
 from time import perf_counter_ns
 from typing import Final
 
-# Long enough for the clock, short enough to fit between two interruptions by other programs.
+# Long enough for the clock, short enough to fit between interruptions by other programs.
 _BATCH_NANOSECONDS: Final = 1_500_000
 _FEWEST_ROUNDS: Final = 9
 _SHORT_BATCH_NANOSECONDS: Final = 120_000
@@ -18,7 +18,7 @@ _BIG_BLOCK: Final = 31 << 20  # just below the size from which glibc never keeps
 
 
 class Best:
-    """Nanoseconds of the fastest call seen so far. Noise can only add, so more rounds bring it nearer to the truth."""
+    """Nanoseconds of the fastest call so far. Noise only adds time, so more rounds are more accurate."""
 
     def __init__(self) -> None:
         self.nanoseconds = inf
@@ -35,10 +35,11 @@ class Runner:
 
 @contextmanager
 def quiet(*, collector: bool) -> Iterator[None]:
-    """The same memory state for everybody.
+    """Sets the same memory state for all measurements.
 
-    What exists already is set aside, so that no case pays for its collection. And the C allocator is brought to where a
-    long-running process has it: until it has seen a big block freed, it fetches every large one from the kernel again.
+    Existing objects are frozen, so that no case pays for their collection. And the C allocator is brought to the state
+    of
+    a long-running process: until it has freed a large block, it fetches every large one from the kernel.
     """
     was_enabled = gc.isenabled()
     bytes(_BIG_BLOCK)
@@ -55,14 +56,14 @@ def quiet(*, collector: bool) -> Iterator[None]:
 
 
 def race(first: Runner, second: Runner, *, seconds: float, collector: bool) -> None:
-    """Both in turns, in short batches, for `seconds` together."""
+    """Runs both alternately, in short batches, for `seconds` in total."""
     with quiet(collector=collector):
         runners = [(runner, _repeats(runner.function)) for runner in (first, second)]
         deadline = perf_counter_ns() + int(seconds * 1e9)
         rounds = 0
         while rounds < _FEWEST_ROUNDS or perf_counter_ns() < deadline:
             rounds += 1
-            runners.reverse()  # no side always runs in the cache that the other one warmed
+            runners.reverse()  # alternate which side runs with warm caches
             for runner, repeat in runners:
                 runner.best.see(_batch(runner.function, repeat) / repeat)
                 gc.collect(0)
@@ -77,14 +78,14 @@ def _batch(function: Callable[[], object], repeat: int) -> int:
 
 
 def _repeats(function: Callable[[], object]) -> int:
-    """How often fits into one batch; the first calls warm caches and lazy imports and do not count."""
+    """Number of calls per batch; the first calls warm up caches and lazy imports and do not count."""
     for _ in range(3):
         function()
     return max(1, _BATCH_NANOSECONDS // max(1, min(_batch(function, 1) for _ in range(3))))
 
 
 def interleaved(works: Sequence[Callable[[], object]], *, rounds: int) -> list[float]:
-    """Nanoseconds of the fastest call of each, all in turns. For many small subjects rather than one long measurement.
+    """Nanoseconds of the fastest call of each, measured alternately, for many small subjects.
 
     A few untimed calls precede each batch: the first call after other work finds cold caches and costs about a fifth
     more.
@@ -108,5 +109,5 @@ def _short_batch(work: Callable[[], object]) -> int:
 
 
 def once(works: Sequence[Callable[[], object]]) -> list[int]:
-    """Nanoseconds of a single call of each, in this order, nothing warmed up."""
+    """Nanoseconds of a single call of each, in this order, without warm-up."""
     return [_batch(work, 1) for work in works]

@@ -1,6 +1,6 @@
-"""What a stream in flight holds: the peak while a short and a long text pass from one format to another.
+"""Measures the memory of a stream translation: the peak for a short and a long text.
 
-A translator, less the completion it builds on the way: that one grows with the answer, as it must.
+Without the completion, which necessarily grows with the answer.
 """
 
 import tracemalloc

@@ -1,6 +1,6 @@
-"""Real bodies and streams through dragoman and its peers: percentiles per pair of formats, with the losses read.
+"""Measures real bodies and streams with dragoman and its peers: percentiles per pair of formats, with losses read.
 
-Two views of each body. Warm: the best of several batches, all works in turns, with untimed calls before each batch.
+Two views of each body. Warm: the best of several batches, alternating, with untimed calls before each batch.
 Once: every body of a suite a single time per pass, in random order, garbage collector on, as a server meets them.
 """
 
@@ -20,7 +20,7 @@ from benchmarks.measure import interleaved, once, quiet
 Work = Callable[[], object]
 
 _FORMATS: Final = (*FIRST, *LATER)
-_SWEEPS: Final = 3  # noise comes in phases of seconds: each body is measured in several of them
+_SWEEPS: Final = 3  # noise lasts for seconds: each body is measured several times
 _PASSES: Final = 3  # of the second view
 _NEW_TOOL_ROUNDS: Final = 6
 _JOBS: Final[dict[Kind, Job]] = {"request": Job.REQUEST, "response": Job.RESPONSE, "stream": Job.STREAM}
@@ -33,7 +33,7 @@ _SUITES: Final[dict[Kind, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What to measure. `bodies` is per pair of a vendor's file and a target; None means all that there are."""
+    """What to measure. `bodies` is per pair of a vendor's file and a target; None means all."""
 
     kinds: tuple[Kind, ...] = corpus.KINDS
     sources: tuple[Format, ...] = _FORMATS
@@ -63,7 +63,7 @@ class Figure:
 
     @property
     def ratio(self) -> float:
-        """With the losses read: the figure that the limits are about."""
+        """With losses read: the figure with a limit."""
         return self.losses / self.floor
 
     @property
@@ -83,7 +83,7 @@ class Row:
     source: str
     target: Format
     figures: list[Figure] = field(default_factory=list)
-    refused: int = 0  # bodies that dragoman does not convert: no figure, but counted
+    refused: int = 0  # number of bodies that dragoman does not convert
     peers: dict[str, dict[str, float]] = field(default_factory=dict)  # peer -> body id -> times the floor, body only
 
 
@@ -94,7 +94,7 @@ def percentile(values: Iterable[float], percent: int) -> float:
 
 
 def overhead(figures: Sequence[Figure]) -> float:
-    """What reading the losses takes on top of the conversion, all bodies together."""
+    """Time of reading the losses relative to the conversion, over all bodies."""
     converted = sum(figure.body for figure in figures)
     return sum(figure.losses for figure in figures) / converted - 1 if converted else 0.0
 
@@ -176,7 +176,7 @@ def _add_figures(row: Row, samples: list[Sample], target: Format, kind: Kind) ->
 
 
 def _works(sample: Sample, target: Format, kind: Kind) -> tuple[Work, Work]:
-    """The conversion as users call it, without and with a look at the losses."""
+    """The conversion as users call it, without and with reading the losses."""
     import dragoman  # noqa: PLC0415 - as above
 
     source = sample.source
@@ -189,7 +189,7 @@ def _works(sample: Sample, target: Format, kind: Kind) -> tuple[Work, Work]:
             lambda: respond(body, source=source, target=target).json(),
             lambda: respond(body, source=source, target=target).losses,
         )
-    # As a gateway does: the model of the body is one of another vendor (Gemini's stands in the URL).
+    # As in a gateway: the model is replaced by the target's (Gemini's is in the URL).
     model, translate = MODELS[target], dragoman.translate_request
     return (
         lambda: translate(body, source=source, target=target, model=model).json(),
@@ -235,7 +235,7 @@ def _once(rows: list[Row]) -> None:
 
 
 def _with_new_tools(rows: list[Row]) -> list[Row]:
-    """Every call converts tools that no cache has seen: a copy of the body per call, timed or not."""
+    """Every call converts tools that are in no cache: one copy of the body per call."""
     found = []
     with quiet(collector=False):
         for row in rows:
@@ -268,7 +268,7 @@ def _new_tools_figure(copies: list[Sample], target: Format) -> Figure:
 
 
 def measure_peer(peer: Candidate, rows: list[Row], *, rounds: int) -> None:
-    """The same bodies through another library, body only: it has no losses to read."""
+    """The same bodies with another library, without losses."""
     for row in rows:
         kind = next((kind for kind, suites in _SUITES.items() if row.suite == suites[0]), None)
         source = corpus.VENDOR_FILES.get(row.source)

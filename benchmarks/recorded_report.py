@@ -1,4 +1,4 @@
-"""Tables and broken limits of what was measured on real bodies."""
+"""Tables and exceeded limits of the measurements on real bodies."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -29,11 +29,19 @@ def sections(rows: Sequence[Row], edges: Sequence[Edge], draw: Callable[[Grid], 
         yield draw([["pair", "library", "bodies", "library p50", "dragoman p50"], *peers])
     if edges:
         yield "one unusual trait: the conversion with it, against the one without"
-        yield draw([["case", "pair", "ratio", "limit"], *(_edge_line(edge) for edge in edges)])
+        yield draw(
+            [
+                ["case", "pair", "ratio", "limit"],
+                *(
+                    [edge.name, edge.pair, f"{edge.ratio:.2f}", "-" if edge.most is None else f"{edge.most:g}"]
+                    for edge in edges
+                ),
+            ]
+        )
 
 
 def failures(rows: Sequence[Row], edges: Sequence[Edge]) -> list[str]:
-    """What is over its limit. A row or a suite that was not measured is not judged."""
+    """Exceeded limits. Rows and suites that were not measured are skipped."""
     found = [text for suite, of_suite in _by_suite(rows) for text in _suite_failures(suite, of_suite)]
     found += [text for row in rows for text in _peer_failures(row)]
     found += [
@@ -121,10 +129,6 @@ def _peer_lines(rows: Sequence[Row]) -> Grid:
         for row in rows
         for peer, count, theirs, ours in _compared(row)
     ]
-
-
-def _edge_line(edge: Edge) -> list[str]:
-    return [edge.name, edge.pair, f"{edge.ratio:.2f}", "-" if edge.most is None else f"{edge.most:g}"]
 
 
 def as_json(rows: Sequence[Row], edges: Sequence[Edge]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Relays of a few lines on HTTP libraries, as text: benchmarks/relays.py runs each with a Python of its own.
+"""Source of small relays on HTTP libraries: benchmarks/relays.py runs each in its own Python process.
 
-`TRANSLATION` or `BLIND` stands before the others and decides what they do to a body.
+`TRANSLATION` or `BLIND` is prepended and decides what they do to a body.
 """
 
 # ruff: noqa: E501 - programs as text

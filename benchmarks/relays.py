@@ -1,6 +1,6 @@
-"""What stands between client and upstream while benchmarks/gateway.py measures: dragoman, two bare relays, and peers.
+"""Relays between client and upstream for benchmarks/gateway.py: dragoman, two bare relays, and peers.
 
-The upstream and the bare relays are programs of a few lines, run by a Python of their own.
+The upstream and the bare relays are small programs, each run in its own Python process.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ USAGE: Final = {"prompt_tokens": 90, "completion_tokens": 40, "total_tokens": 13
 PACED: Final = "Slowly, please."
 """A request with this header gets a chunk every two milliseconds, with the time it was sent in it."""
 
-# Each piece is sent by itself, to all streams in turns. Sockets and epoll alone: an upstream that takes more CPU time
-# than what is measured would measure itself.
+# Each piece is sent separately, to all streams in turn. Only sockets and epoll: an upstream that takes more CPU time
+# than the relay would be the bottleneck.
 UPSTREAM: Final = """
 import select, socket, sys, time
 whole, paced, *pieces = [bytes.fromhex(word) for word in sys.stdin.readline().split()]
@@ -210,7 +210,7 @@ def chunk(data: bytes) -> bytes:
 @contextmanager
 def process(*command: str, told: str = "", heard: bool = False) -> Iterator[subprocess.Popen[str]]:
     environment = {"PYTHONPATH": str(Path(__file__).parents[1] / "src"), **os.environ}
-    environment["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or it asks the internet for prices first
+    environment["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise it downloads prices first
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE if heard else subprocess.DEVNULL}
     running: subprocess.Popen[str] = subprocess.Popen(  # type: ignore[call-overload]  # noqa: S603 - our own
         command, text=True, env=environment, stderr=None if heard else subprocess.DEVNULL, **streams
@@ -240,10 +240,10 @@ def upstream() -> Iterator[str]:
 class Relay:
     name: str
     command: Callable[[str, int, Path], list[str]]
-    """From the upstream's address, a port of its own and a folder for its configuration."""
+    """The command, given the upstream's URL, a port and a folder for its configuration."""
     translates: bool = True
     rounds: int = 1 << 20
-    """At most this many: a relay that takes seconds per answer is not asked for all of them repeatedly."""
+    """Limit of requests, for relays that take seconds per answer."""
 
 
 def _dragoman(upstream: str, port: int, folder: Path) -> list[str]:
@@ -271,13 +271,13 @@ TWO_WORKERS: Final = Relay("dragoman, 2 workers", _several)
 
 
 def peers(pythons: list[Path]) -> Iterator[Relay]:
-    """Other gateways, as their own documentation starts them, where one of these interpreters has them."""
+    """Other gateways, started as in their documentation, if one of these interpreters has them."""
     programs: dict[str, tuple[str, Callable[[Path, str, int, Path], list[str]]]] = {
         "llm-rosetta": ("llm-rosetta-gateway", _rosetta),
         "litellm": ("litellm", _litellm),
     }
     for name, (program, command) in programs.items():
-        # The last one counts: an environment made for it comes after the general one.
+        # The last one counts: a dedicated environment follows the general one.
         found = [python.parent / program for python in pythons if _runs(python.parent / program)]
         if found:
             file = found[-1]
@@ -307,7 +307,7 @@ def _litellm(program: Path, upstream: str, port: int, folder: Path) -> list[str]
     settings = {"model": "openai/gpt-5.6", "api_base": f"{upstream}/v1", "api_key": "k"}
     config = {
         "model_list": [{"model_name": "up/gpt-5.6", "litellm_params": settings}],
-        # The upstream speaks Chat, and a request that was given up is no reason to rest.
+        # The upstream uses Chat; an abandoned request must not cause a cool-down.
         "litellm_settings": {"telemetry": False, "use_chat_completions_url_for_anthropic_messages": True},
         "router_settings": {"disable_cooldowns": True},
         "general_settings": {"dangerously_permit_weak_or_unset_master_key": True},  # it listens on loopback only

@@ -1,4 +1,4 @@
-"""The measurements as a table for people, as markdown for the README, or as JSON for programs."""
+"""Reports of the measurements: as a text table, as Markdown for the README, or as JSON."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -58,7 +58,7 @@ def _sections(report: Report, draw: Callable[[list[list[str]]], str]) -> Iterato
     if report.versions:
         yield "Measured: " + ", ".join(f"{name} {version}" for name, version in report.versions.items())
     yield from recorded_report.sections(report.rows, report.edges, draw)
-    # Contests arrive candidate by candidate; sorting keeps that order within a case.
+    # Contests are ordered by candidate; sorting keeps that order within a case.
     cases = list({contest.case: None for contest in report.contests})
     ordered = sorted(report.contests, key=lambda contest: cases.index(contest.case))
     for case, contests in groupby(ordered, key=lambda contest: contest.case):

@@ -1,4 +1,4 @@
-"""Measures dragoman, and the peers that are installed, against the floor. README.md says what to make of it."""
+"""Measures dragoman and installed peers against the floor. README.md explains the numbers."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script has only its own folder on the path
 
 from benchmarks import candidates, corpus, edges, imports, memory, peers, recorded, report
 from benchmarks.bodies import FIRST, LATER, Format
@@ -18,8 +18,8 @@ from benchmarks.corpus import Kind
 from benchmarks.recorded import Selection
 from benchmarks.report import Report
 
-# Noise comes in phases of seconds and can only add. So the time for a number is cut into slices, with all others in
-# between; and a number that is still over its limit gets more of them.
+# Noise lasts for seconds and only adds time. So the time for a number is cut into slices, with all others in
+# between, and a number that is still over its limit gets more slices.
 _SWEEPS: Final = 4
 _MORE_SWEEPS: Final = 12
 
@@ -90,7 +90,9 @@ def _options() -> Options:
     for name in ("markdown", "json"):
         rendering.add_argument(f"--{name}", dest="rendering", action="store_const", const=name, help=f"print {name}")
     parser.add_argument("--check", action="store_true", help="exit with 1 if dragoman is over a limit")
-    parser.add_argument("--no-peers", dest="peers", action="store_false", help="only dragoman, whatever is installed")
+    parser.add_argument(
+        "--no-peers", dest="peers", action="store_false", help="only dragoman, even if peers are installed"
+    )
     only = parser.add_mutually_exclusive_group()
     for name, words in (
         ("recorded", "real bodies and streams"),
@@ -128,7 +130,7 @@ def _measured(options: Options) -> Report:
 
 
 def _candidates(options: Options) -> Iterator[Candidate]:
-    """Dragoman first, and each peer imported only when all before it are done: some bring half the machine along."""
+    """Dragoman first; each peer is imported only after the previous ones, because some import a lot."""
     yield candidates.dragoman()
     if options.peers:
         yield from peers.installed()

@@ -1,8 +1,7 @@
 """Writes an answer as the stream of each wire format, one chunk per event, and reads such a stream back.
 
-Written here by hand and not with dragoman, as in bodies.py. What one wire interleaves, another one cannot: OpenAI sends
-the fragments of parallel calls in turns, Anthropic one block after the other, Gemini whole calls amid the text.
-Some wires pad their events, so that no two are alike.
+Written by hand and not with dragoman, as in bodies.py. Formats differ: OpenAI interleaves the fragments of parallel
+calls, Anthropic sends one block after the other, Gemini whole calls within the text. Some formats pad their events.
 """
 
 import struct
@@ -39,12 +38,12 @@ def _data_lines(stream: bytes) -> Iterator[bytes]:
 
 
 def answer(stream: bytes, format: Format) -> Assistant:
-    """What a client gathers from a stream, in the plainest way."""
+    """The answer that a simple client collects from a stream."""
     return _READERS[format]([orjson.loads(payload) for payload in payloads(stream, format)])
 
 
 def _pieces(text: str, count: int) -> list[str]:
-    """The text in so many pieces of about the same length."""
+    """Splits the text into `count` pieces of about the same length."""
     return [text[len(text) * index // count : len(text) * (index + 1) // count] for index in range(count)]
 
 
@@ -117,7 +116,7 @@ def _gathered(text: Iterable[str], calls: Iterable[list[str]]) -> Assistant:
 
 
 def _object(text: str) -> Json:
-    """Fragments that went to the wrong call do not add up to JSON; the call then equals no other."""
+    """Arguments of a call; fragments of other calls make invalid JSON, so the comparison fails."""
     try:
         held: Json = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -219,7 +218,7 @@ def _read_gemini(events: list[Json]) -> Assistant:
 
 
 class _Responses:
-    """Numbers the events, and pads them as the server does, against listeners who count bytes."""
+    """Numbers and pads the events, as the server does."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -342,7 +341,7 @@ def _converse(answer: Assistant, count: int) -> Iterator[bytes]:
     numbers = iter(range(count))
 
     def padded(kind: str, **fields: Any) -> bytes:
-        # As many letters of the alphabet as it takes to hide how long a text is.
+        # Padding that hides the length of a text.
         padding = _PADDING[: next(numbers) * 37 % len(_PADDING)]
         return frame(kind, orjson.dumps({**fields, "p": padding}))
 
@@ -382,7 +381,7 @@ def _frames(stream: bytes) -> Iterator[bytes]:
 
 
 def _read_converse(events: list[Json]) -> Assistant:
-    """By the shape of its payload each event tells what it is."""
+    """Recognises events by the shape of their payload."""
     text: list[str] = []
     calls: dict[int, list[str]] = {}
     for event in events:

@@ -1,1 +1,1 @@
-"""Compiles the core of dragoman for a wheel (decision 28). Used by hatch_build.py only; no part of the package."""
+"""Compiles the core of dragoman for a wheel (decision 28). Used only by hatch_build.py; not part of the package."""

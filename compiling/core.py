@@ -1,4 +1,4 @@
-"""From the modules of `modules.py` to extension modules: mypyc writes C, the C compiler does the rest."""
+"""Compiles the modules of `modules.py` to extension modules with mypyc and a C compiler."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from typing import Any, Final
 from compiling.modules import compiled_modules
 
 REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5", "msgspec>=0.19")
-"""What a build needs beside hatchling. mypyc comes with mypy, in the version of requirements.lock."""
+"""Build requirements besides hatchling. mypyc is part of mypy, in the version of requirements.lock."""
 
 _CACHES: Final = Path(__file__).with_name("inline_caches.h")
 _GROUP: Final = "dragoman_core"
@@ -20,7 +20,7 @@ _OPTIMISATION: Final = "1"  # 2 takes twice as long to build, and recorded traff
 
 
 def missing_tool() -> str | None:
-    """What this machine lacks to compile, or None."""
+    """A missing build tool, or None."""
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
         return f"C compiler ({compiler})"
@@ -43,7 +43,7 @@ def compile_core(source: Path, work: Path) -> dict[Path, str]:
 
 
 def _digest(source: Path) -> str:
-    """Of everything that the result depends on: all modules, because native classes are laid out across them."""
+    """Digest of everything that the result depends on: all modules, because native classes depend on each other."""
     digest = hashlib.sha256(sys.version.encode())
     for path in (*sorted(source.rglob("*.py")), *sorted(Path(__file__).parent.glob("*.[ph]*"))):
         if path.is_file():

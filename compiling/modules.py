@@ -1,4 +1,4 @@
-"""Which modules of dragoman a wheel holds compiled: those that do the work for every body.
+"""The modules that are compiled in a wheel: those that run for every body.
 
 Modules with structs are never among them: msgspec reads the annotations of a struct, and mypyc leaves none
 (tests/test_compiling.py). Classes that programs may derive from stay Python too (streams.py): Python cannot derive from

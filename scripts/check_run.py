@@ -1,8 +1,8 @@
-"""Start `make run`, ask it what the README says it can be asked, and stop it again.
+"""Start `make run`, send the requests of the README, and stop it again.
 
     make check-run
 
-The standard library is enough: this is the first minute of a user who has nothing else installed.
+Uses only the standard library, like a user who has nothing else installed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> int:
 
 @contextmanager
 def running() -> Iterator[str]:
-    """The address that `make run` tells, on a port that is free."""
+    """Starts `make run` on a free port; yields the printed URL."""
     command = ["make", "--no-print-directory", "run", "ARGS=--port 0"]
     process = subprocess.Popen(  # noqa: S603 - our own command
         command,
@@ -75,7 +75,7 @@ def running() -> Iterator[str]:
         assert process.stdout is not None  # noqa: S101 - it is a pipe
         found = next((match[0] for line in process.stdout if (match := ADDRESS.search(line))), None)
         if found is None:
-            raise SystemExit(f"make run told no address within {PATIENCE:.0f} s")
+            raise SystemExit(f"make run printed no URL within {PATIENCE:.0f} s")
         threading.Thread(target=process.stdout.read, daemon=True).start()
         yield found
         os.killpg(process.pid, signal.SIGINT)
@@ -88,7 +88,7 @@ def running() -> Iterator[str]:
 
 
 def without_keys() -> dict[str, str]:
-    """A fresh machine has none."""
+    """The environment without provider keys."""
     return {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_TOKEN"))}
 
 

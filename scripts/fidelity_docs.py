@@ -105,7 +105,7 @@ def side_by_side(matrices: list[Matrix]) -> list[str]:
     formats = matrices[0].formats
     pairs = [(source, target) for source in formats for target in formats if source != target]
     pairs = [pair for pair in pairs if any(matrix.counts(*pair) for matrix in matrices[1:])]
-    rows = ([*pair, *(tables.counted(matrix, *pair) for matrix in matrices)] for pair in pairs)
+    rows = ([*pair, *(tables.count_verdicts(matrix, *pair) for matrix in matrices)] for pair in pairs)
     return list(tables.table(["from", "to", *(f"{matrix.name} {matrix.version}" for matrix in matrices)], rows))
 
 

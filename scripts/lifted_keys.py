@@ -1,4 +1,4 @@
-"""Prints which share of recorded bodies is lifted, and the keys that cause it, for each file of recordings.
+"""Print the share of recorded bodies that are lifted, and the keys that cause it, per file of recordings.
 
 A body is lifted when one of its objects has a key that the wire structs do not model; it then costs several times as
 much. `python scripts/lifted_keys.py --from openai-chat --kind request --bodies 500`
@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script has only its own folder on the path
 
 from benchmarks import corpus
 from tests.support.lifting import lifted_keys

@@ -1,4 +1,4 @@
-"""Breaks the code of the core in small ways, one at a time, and reports which breaks no test notices.
+"""Mutation testing of the core: makes small changes, one at a time, and reports those that no test detects.
 
     python scripts/mutate.py passes                       # every module of passes/
     python scripts/mutate.py codecs/bedrock_converse --sample 200
@@ -80,7 +80,7 @@ TESTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change: which node of the tree, numbered as `ast.walk` meets them, and what becomes of it."""
+    """One change: the number of the node in `ast.walk` order, and its replacement."""
 
     number: int
     kind: str
@@ -104,7 +104,7 @@ Change = Callable[[Any], ast.AST]
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
-    """The ways in which one node may be changed."""
+    """Possible changes of one node."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in _COMPARISONS:
             yield "comparison", _compared
@@ -234,7 +234,7 @@ def tests_for(path: Path, tier: int) -> list[str]:
 
 
 def selection_for(path: Path) -> list[str]:
-    """Of the laws, which go through every format, only what names this codec's; nothing for what all codecs share."""
+    """Selects the law tests of this codec's format; no selection for modules that all codecs share."""
     place = path.relative_to(SOURCE).parts
     if place[0] != "codecs" or len(place) < 3:  # noqa: PLR2004
         return []
@@ -242,7 +242,7 @@ def selection_for(path: Path) -> list[str]:
 
 
 def run(path: Path, tree: ast.Module | None, limit: float, tier: int) -> tuple[str, float]:
-    """(killed, survived or undecided, seconds) of one run of the tests in a process of its own."""
+    """Runs the tests in a separate process; returns (killed, survived or undecided, seconds)."""
     start = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -280,7 +280,7 @@ def _test(path: Path, tree: ast.Module | None, tier: int) -> None:
 
 
 def prepare() -> None:
-    """Import what every run needs before the first fork. Nothing of ours: each run imports that itself."""
+    """Imports shared packages before the first fork, but not dragoman, which each run imports itself."""
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
     for name in ("pytest", "hypothesis", "hypothesis.strategies", "msgspec", "json", "orjson", "hypothesis.internal"):
@@ -347,7 +347,7 @@ def examine(path: Path, options: argparse.Namespace) -> tuple[int, int, list[str
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("places", nargs="+", help="folders or files under src/dragoman, such as passes")
-    parser.add_argument("--sample", type=int, default=0, help="so many mutants of each module (default: all)")
+    parser.add_argument("--sample", type=int, default=0, help="number of mutants per module (default: all)")
     parser.add_argument("--seed", type=int, default=15, help="of the sample (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default: %(default)s)")
     parser.add_argument("--most", type=float, default=300, help="seconds for one run (default: %(default)s)")

@@ -1,4 +1,4 @@
-"""Write docs/opaque-fields.md: what bodies say that the intermediate format does not model, most frequent first.
+"""Write docs/opaque-fields.md: wire fields that the intermediate format does not model, most frequent first.
 
     python scripts/opaque_fields.py        # needs the recorded traffic that the tests use
 
@@ -16,7 +16,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script has only its own folder on the path
 
 from msgspec import structs
 
@@ -74,7 +74,7 @@ by how many there are.
 
 
 def opaque_in(value: Any) -> Iterator[tuple[str, str]]:
-    """(where, what) of everything below the value that no field models."""
+    """(where, what) of everything in the value that is not modelled."""
     if isinstance(value, tuple | list):
         for inner in value:
             yield from opaque_in(inner)

@@ -81,12 +81,16 @@ def _section(name: str, table: type[msgspec.Struct]) -> str:
     ]
     title = f"`{name}`" if name.startswith("[") else name.capitalize()
     return "\n".join(
-        [f"## {title}", "", *_intro(table), "| setting | type | default | |", "|---|---|---|---|", *rows, ""]
+        [
+            f"## {title}",
+            "",
+            *([inspect.cleandoc(table.__doc__), ""] if table.__doc__ else []),
+            "| setting | type | default | |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
     )
-
-
-def _intro(table: type[msgspec.Struct]) -> list[str]:
-    return [inspect.cleandoc(table.__doc__), ""] if table.__doc__ else []
 
 
 _TYPES = {str: "text", int: "number", float: "number", bool: "true or false"}

@@ -1,4 +1,4 @@
-"""Write requirements.lock: every package that building, checking and measuring dragoman takes, with its hashes.
+"""Write requirements.lock: every package for building, checking and measuring dragoman, with its hashes.
 
     make lock                                     resolve everything again
     python scripts/refresh_lock.py --add NAME     add a package, or take its newest version; all others stay
@@ -47,7 +47,7 @@ Hashes = dict[str, frozenset[str]]
 
 
 def normalised(requirement: str) -> str:
-    """Give the project name of a requirement in the one spelling that compares (PEP 503)."""
+    """Give the normalised project name of a requirement (PEP 503)."""
     match = NAME.match(requirement)
     if match is None:
         raise SystemExit(f"not a requirement: {requirement!r}")
@@ -73,7 +73,7 @@ def declared_groups() -> dict[str, list[str]]:
 
 
 def run_requirements() -> list[str]:
-    """What an editable install with `dragoman serve` takes."""
+    """Requirements of an editable install with `dragoman serve`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     own = project["project"]
     return [*project["build-system"]["requires"], *own["dependencies"], *own["optional-dependencies"]["gateway"]]
@@ -98,7 +98,7 @@ def read_lock(text: str) -> tuple[Pins, Hashes]:
 
 
 def resolve_all(requirements: Iterable[str]) -> Pins:
-    """Install the newest versions into a fresh environment and see which they are."""
+    """Install the newest versions into a fresh environment and list them."""
     with tempfile.TemporaryDirectory() as directory:
         venv.create(directory, with_pip=True)
         pip = [f"{directory}/bin/python", "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -116,7 +116,7 @@ def resolve_all(requirements: Iterable[str]) -> Pins:
 
 
 def resolve_some(requirements: Iterable[str], fixed: Pins) -> Pins:
-    """What pip would install for these requirements, with all other versions as they are."""
+    """What pip would install for these requirements, with all other versions fixed."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write("".join(f"{name}=={version}\n" for name, version in fixed.values()))
         constraints.flush()
@@ -168,7 +168,7 @@ def version_of(file: str) -> str | None:
 
 
 def hashes_of(pins: Pins, known: Hashes) -> Hashes:
-    """Those that are known already, and what the index says of the others."""
+    """Known hashes, and those of the index for the others."""
     from pip._vendor.packaging.version import Version  # noqa: PLC0415 - see above
 
     found: dict[str, set[str]] = {name: set() for name in pins if not known.get(name)}

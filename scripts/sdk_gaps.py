@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script has only its own folder on the path
 
 from tests.judges.sdk_fields import ROOTS, root_gaps
 

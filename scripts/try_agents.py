@@ -1,10 +1,10 @@
-"""Real coding agents through the gateway to the strict simulators of every family: a tool loop, to its end.
+"""Run real coding agents through the gateway against the simulators of every family: a complete tool loop.
 
     python scripts/try_agents.py [--only claude,codex,gemini,opencode] [--targets gemini,ollama-chat]
 
 The agents are npm packages; what is missing is put into `.clients` (DRAGOMAN_CLIENTS names another folder). Each runs
-without a screen in a shell that has evaluated what `dragoman serve --print-env` prints: tests/gateway/agents.py. One
-that cannot be had is named, and the end is 1.
+without a screen in a shell that has evaluated what `dragoman serve --print-env` prints: tests/gateway/agents.py. Agents
+that cannot be installed are named, and the exit code is 1.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,11 +25,39 @@ STUMBLING = {
     r"(?:is|are|was|were) told (?:as|by|of|so)": "losses and errors are reported; kinds are recognised or named",
     r"a room of|short way|long way": "invented terms: buffer, fast path, full path",
 }
-ANY = re.compile(rf"\b(?:{'|'.join(STUMBLING)})\b", re.IGNORECASE)
-PATTERNS = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): why for words, why in STUMBLING.items()}
+# The same for the package, without the folders below: their prose has not been rewritten. Remove a folder once it is.
+STUMBLING_TOO = {
+    r"everybody|anybody": "a riddle: name the client, the caller, the user",
+    r"(?:hears?|heard)": "functions receive values, subscribers get events",
+    r"told (?:apart|as|back|by|in|of|so|to)": "distinguished, reported, sent: name the action",
+    r"tells? (?:how|that|what|when|where|whether|which|who|why)": "a value says or shows; a message states",
+    r"(?:that|what|which) (?:are|is) no (?!longer|such)\w+": "say: that is not a …",
+    r"hal(?:f|ves) (?:a|of) surrogates?": "the field's term is a lone surrogate",
+}
+NOT_YET = frozenset({"agent", "batch", "codecs", "gateway"})
 
 # Sentences that are data, not prose of ours.
-ALLOWED = frozenset({"a river carries words between two towns that share no language and nobody loses one"})
+ALLOWED = frozenset(
+    {
+        "a river carries words between two towns that share no language and nobody loses one",
+        "let me my need now of on or please should so some tell that",
+        "arguments that are no JSON, as they are",  # a title that is drawn in docs/fidelity.png
+    }
+)
+
+
+def _compiled(stumbling: Mapping[str, str]) -> dict[re.Pattern[str], str]:
+    return {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): why for words, why in stumbling.items()}
+
+
+PATTERNS = _compiled(STUMBLING)
+ALL_PATTERNS = _compiled({**STUMBLING, **STUMBLING_TOO})
+ANY = re.compile(rf"\b(?:{'|'.join([*STUMBLING, *STUMBLING_TOO])})\b", re.IGNORECASE)
+
+
+def _patterns_for(path: Path) -> dict[re.Pattern[str], str]:
+    is_rewritten = SOURCES in path.parents and path.relative_to(SOURCES).parts[0] not in NOT_YET
+    return ALL_PATTERNS if is_rewritten else PATTERNS
 
 
 def _prose(path: Path) -> Iterator[tuple[int, str]]:
@@ -63,7 +91,7 @@ def _findings(path: Path) -> list[str]:
         f"{path.relative_to(ROOT)}:{line}: {found[0]!r} ({why})"
         for line, text in _prose(path)
         if not any(allowed in text for allowed in ALLOWED)
-        for pattern, why in PATTERNS.items()
+        for pattern, why in _patterns_for(path).items()
         if (found := pattern.search(text))
     ]
 
@@ -74,9 +102,12 @@ def test_sentences_are_plain() -> None:
     assert [finding for path in sorted(paths) for finding in _findings(path)] == []
 
 
-@pytest.mark.parametrize("sentence", ["# Whoever asks", '"""It is no command."""', 'raise X("this is told as text")'])
+@pytest.mark.parametrize(
+    "sentence",
+    ["# Whoever asks", '"""It is no command."""', 'raise X("this is told as text")', "# what is no JSON", "# it heard"],
+)
 def test_a_stumbling_sentence_is_found(sentence: str) -> None:
-    assert any(pattern.search(sentence) for pattern in PATTERNS)
+    assert any(pattern.search(sentence) for pattern in ALL_PATTERNS)
 
 
 def test_a_stumbling_name_of_a_test_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

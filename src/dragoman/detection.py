@@ -1,6 +1,6 @@
-"""Which format is this body or stream? Decided by the keys each format alone has; what could be several is None.
+"""Detects the format of a body or stream by keys that only one format has; None if ambiguous.
 
-The module is not called `detect`: as an attribute of the package it would hide the function once imported.
+The module is not named `detect`: as an attribute of the package it would hide the function once imported.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Kind = Literal["request", "response", "error"]
 
 
 class Detected(Struct, frozen=True):
-    """What a body is."""
+    """Format and kind of a body."""
 
     format: str
     kind: Kind
 
 
 def detect(body: Body) -> Detected | None:
-    """The format and kind of a body, or None when it could be several or is none we know."""
-    data = _parsed(body_bytes(body, "body"))
+    """The format and kind of a body; None if it is ambiguous or unknown."""
+    data = _parse(body_bytes(body, "body"))
     record = known_record(data)
     if record is not None:
         return Detected(*record)
@@ -55,14 +55,14 @@ def detect(body: Body) -> Detected | None:
 
 
 def detect_or_raise(body: Body) -> Detected:
-    """`detect`, for callers who need an answer."""
+    """Like `detect`, but raises instead of returning None."""
     found = detect(body)
     if found is None:
         raise DecodeError(path="$", expected="a body of a known format", got="keys of none of them", source="body")
     return found
 
 
-def _parsed(body: bytes) -> Any:
+def _parse(body: bytes) -> Any:
     check_text(body, "body")
     try:
         return parse_json(body)
@@ -96,7 +96,7 @@ _INTERACTIONS_KEYS = frozenset(
     {"generation_config", "previous_interaction_id", "system_instruction", "agent", "agent_config"}
     | {"response_format", "safety_settings", "webhook_config", "continuation_token"}
 )
-"""Of a request with `input`, said beside it."""
+"""Keys beside `input` in a request."""
 _INTERACTIONS_ITEMS = frozenset(
     {"user_input", "model_output", "thought", "function_result", "text", "image", "audio", "video", "document"}
 )
@@ -104,7 +104,7 @@ _GOOGLE_MODEL = re.compile(r"(?:models/)?(?:gemini|gemma|lyria|veo|imagen)-")
 
 
 def _interactions(data: Mapping[str, Any]) -> Detected | None:
-    """Errors of this format are those of generateContent."""
+    """Errors have the form of generateContent."""
     if data.get("object") == "interaction" or (isinstance(data.get("steps"), list) and "status" in data):
         return Detected("gemini-interactions", "response")
     if "input" not in data or _has(data, "messages"):
@@ -122,7 +122,7 @@ def _interactions(data: Mapping[str, Any]) -> Detected | None:
 
 
 def _responses(data: Mapping[str, Any]) -> Detected | None:
-    """Errors of this format are those of Chat."""
+    """Errors have the form of Chat."""
     if data.get("object") == "response" and not _has(data, "choices"):
         return Detected("openai-responses", "response")
     if _has(data, "messages"):
@@ -141,7 +141,7 @@ _CONVERSE_KEYS = frozenset(
 
 
 def _converse(data: Mapping[str, Any]) -> Detected | None:
-    """Errors of this format are a message and nothing else, as others have them; some tell their class."""
+    """Errors are only a message, as in other formats; some have their class."""
     output = data.get("output")
     if isinstance(output, Mapping) and isinstance(output.get("message"), Mapping):
         return Detected("bedrock-converse", "response")
@@ -154,7 +154,7 @@ def _converse(data: Mapping[str, Any]) -> Detected | None:
 
 
 _OLLAMA_KEYS = frozenset({"options", "keep_alive", "think", "format"})
-"""Of a request with `messages`, said beside them; every other format has other places for these."""
+"""Keys beside `messages` in a request; other formats have them elsewhere."""
 _OLLAMA_ERROR = frozenset({"error", "signin_url"})
 
 
@@ -172,7 +172,7 @@ def _ollama(data: Mapping[str, Any]) -> Detected | None:
 
 
 def _is_ollama_message(message: Mapping[str, Any]) -> bool:
-    """Images beside the text, results by the name of their tool, arguments that are objects."""
+    """Whether a message has images beside the text, results by tool name, or arguments as objects."""
     functions = (call.get("function") for call in _mappings(message.get("tool_calls")))
     return _has(message, "images", "tool_name") or any(
         isinstance(function.get("arguments"), Mapping) for function in functions if isinstance(function, Mapping)
@@ -186,7 +186,7 @@ _COHERE_FINISHES = frozenset({"COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TOOL_C
 
 
 def _cohere(data: Mapping[str, Any]) -> Detected | None:
-    """Version 2 of the API: version 1 has `message` where this one has `messages`."""
+    """Version 2 of the API; version 1 has `message` instead of `messages`."""
     if isinstance(data.get("message"), Mapping) and _word(data.get("finish_reason")) in _COHERE_FINISHES:
         return Detected("cohere-chat", "response")
     if isinstance(data.get("message"), str) and _has(data, "id", "error_type") and data.keys() <= _COHERE_ERROR:
@@ -223,8 +223,8 @@ def _answer(data: Mapping[str, Any]) -> Detected | None:
 
 
 # ── requests with `messages` ──────────────────────────────────────────────────────────────────────────────────
-# Both formats have them, and servers that speak one borrow keys of the other. So signs are weighed; shapes that are not
-# borrowed count twice. A body without any reads as the format whose plainest request is model and messages.
+# Both formats have them, and servers of one borrow keys of the other. So signs are weighted; shapes that are not
+# borrowed count twice. A body without signs is read as the format whose simplest request is model and messages.
 
 _ANTHROPIC_KEYS = frozenset(
     {"system", "stop_sequences", "thinking", "anthropic_version", "anthropic_beta", "output_config", "top_k"}
@@ -252,7 +252,7 @@ def _request(data: Mapping[str, Any]) -> Detected | None:
 
 
 def _untyped_blocks(message: Mapping[str, Any]) -> bool:
-    """Bedrock Converse names the kind of a block by its only key."""
+    """Bedrock Converse: the only key of a block is its kind."""
     return any("type" not in block for block in _mappings(message.get("content")))
 
 
@@ -284,14 +284,14 @@ def _blocks(messages: list[Any]) -> Iterable[Mapping[str, Any]]:
 
 
 def _word(value: Any) -> str:
-    """True if the value is that word; the body is unchecked, so the key may hold anything."""
+    """The value if it is a string, else empty; the body is unchecked."""
     return value if isinstance(value, str) else ""
 
 
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
-"""How a line of server-sent events begins. No JSON does."""
+"""Starts of lines in server-sent events; JSON never starts so."""
 _MESSAGES_EVENTS = frozenset({"message_start", "message_delta", "message_stop", "ping"}) | {
     f"content_block_{step}" for step in ("start", "delta", "stop")
 }
@@ -300,27 +300,27 @@ _MESSAGES_EVENTS = frozenset({"message_start", "message_delta", "message_stop", 
 _CONVERSE_EVENTS = frozenset({"messageStart", "messageStop", "metadata"}) | {
     f"contentBlock{step}" for step in ("Start", "Delta", "Stop")
 }
-"""Each in a frame, whose payload is read under the type of the event."""
+"""Event types of binary frames."""
 _COHERE_EVENTS = frozenset({"message-start", "message-end", "tool-plan-delta"}) | {
     f"{what}-{step}" for what in ("content", "tool-call") for step in ("start", "delta", "end")
 }
 
 
 def is_event_stream(start: bytes) -> bool:
-    """Whether these are server-sent events, by how they begin."""
+    """Whether these are the first bytes of server-sent events."""
     return start.removeprefix(BOM).lstrip().startswith(_FIELDS)
 
 
 def looks_streamed(start: bytes) -> bool:
-    """Whether these are the first bytes of a stream, and of no body."""
+    """Whether these are the first bytes of a stream, not of a body."""
     return is_event_stream(start) or begins_with_frame(start) or detect_stream(start, certain=True) is not None
 
 
 def detect_stream(start: bytes, *, certain: bool = False) -> str | None:
-    """The format of a stream by its first event, or None when that is of none we know or not yet whole.
+    """The format of a stream by its first event; None if it is unknown or incomplete.
 
-    Events may come as server-sent events, as lines, as a JSON array or in frames. `certain` leaves out what could as
-    well be whole bodies: a chunk of Gemini and an answer of Gemini, one per line, look the same.
+    Events may come as server-sent events, as lines, as a JSON array or in frames. `certain` excludes what could also be
+    whole bodies: chunks and answers of Gemini, one per line, look the same.
     """
     data = first_event(start)
     found = None if data is None else _event(data)
@@ -330,12 +330,12 @@ def detect_stream(start: bytes, *, certain: bool = False) -> str | None:
 
 
 def first_event(start: bytes) -> Mapping[str, Any] | None:
-    """The first object that says anything, once it is there as a whole."""
+    """The first non-empty object, once it is complete."""
     for payload in _first_payloads(start):
         try:
             data = parse_json(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue  # the last one may be cut, and `[DONE]` is no JSON
+            continue  # the last one may be cut, and `[DONE]` is not JSON
         if isinstance(data, Mapping) and data:
             return data
     return None
@@ -374,26 +374,26 @@ def _is_converse_event(name: str, said: object) -> bool:
 
 
 def _is_chunk(data: Mapping[str, Any]) -> bool:
-    """A piece of a Chat answer. Without this word, its choices have deltas where those of an answer have messages."""
+    """A Chat chunk: by its `object`, or by deltas in its choices."""
     if _word(data.get("object")) == "chat.completion.chunk":
         return True
     return any("delta" in choice and "message" not in choice for choice in _mappings(data.get("choices")))
 
 
 def _is_responses_event(data: Mapping[str, Any]) -> bool:
-    """Events of Responses are numbered; errors among them too, unlike those of others."""
+    """Events of Responses, including errors, are numbered, unlike those of other formats."""
     kind = _word(data.get("type"))
     return kind.startswith("response.") or (kind == "error" and _has(data, "sequence_number"))
 
 
 def _is_interactions_event(data: Mapping[str, Any]) -> bool:
-    """Events of Interactions name themselves under a key of their own."""
+    """Events of Interactions have their type under a special key."""
     kind = _word(data.get("event_type"))
     return kind.startswith(("interaction.", "step.")) or (kind == "error" and _has(data, "error"))
 
 
 def _is_line(data: Mapping[str, Any]) -> bool:
-    """A piece of an Ollama answer."""
+    """A line of an Ollama stream."""
     return isinstance(data.get("message"), Mapping) and data.get("done") is False
 
 

@@ -1,18 +1,18 @@
 """Every error dragoman raises.
 
 DragomanError
-├── DecodeError          the body that came in is not what its format says: the sender's fault
-│   └── LimitExceeded    it is larger or deeper than we agree to read
-├── EncodeError          this conversation cannot be said in the target's format
-│   └── LossRefused      it could, with losses, and the caller asked for strict
-├── InvalidValue         a value was built with a field that no wire can say: path, expected, found
+├── DecodeError          the body does not follow its format: the sender's fault
+│   └── LimitExceeded    it is larger or more deeply nested than allowed
+├── EncodeError          this conversation cannot be expressed in the target's format
+│   └── LossRefused      it could, with losses, but the caller asked for strict
+├── InvalidValue         a value was built with a field that no format can express: path, expected, found
 │   └── InvalidType      the field has the wrong type, is missing, or is unknown
-├── UnparsedArguments    arguments were read of a call whose text is not a JSON object
+├── UnparsedArguments    arguments were read from a call whose text is not a JSON object
 ├── UnsupportedFormat    the format has no such thing: a history has no streams and no errors
-├── UnknownFormat        no codec of that name
-├── NotConfigured        a driver misses a key, a package or an address; the text says which and how to give it
-├── ScriptExhausted      a scripted driver was asked once more than it has answers
-└── ProviderError        the provider refused or failed: status, its words, request id, when to retry, what came before
+├── UnknownFormat        there is no codec of that name
+├── NotConfigured        a driver lacks a key, a package or a URL; the message says which and how to provide it
+├── ScriptExhausted      a scripted driver has no more answers
+└── ProviderError        the provider refused or failed: status, message, request id, retry time, partial answer
     ├── InvalidRequest, RequestTooLarge, NotFound, Conflict
     ├── AuthenticationFailed, PermissionRefused, BillingRefused
     ├── RateLimited, Overloaded, ServerFailed
@@ -47,11 +47,11 @@ class DecodeError(DragomanError, ValueError):
 
 
 class LimitExceeded(DecodeError):
-    """A body beyond the size or nesting we agree to read."""
+    """A body beyond the limits of size or nesting."""
 
 
 class IllegalEvent(DecodeError):
-    """A stream event that cannot come in the state the stream is in."""
+    """A stream event that is not allowed in the current state."""
 
     def __init__(self, *, event: str, state: str, source: str) -> None:
         self.event = event
@@ -60,7 +60,7 @@ class IllegalEvent(DecodeError):
 
 
 class StreamError(DragomanError):
-    """A stream that failed. `failure` says why, `partial` is the answer up to there (its open calls are incomplete)."""
+    """A stream failed. `failure` says why, `partial` is the answer so far (its open calls are incomplete)."""
 
     def __init__(self, failure: Failure, partial: Completion) -> None:
         self.failure = failure
@@ -83,7 +83,7 @@ class EncodeError(DragomanError, ValueError):
 
 
 class LossRefused(EncodeError):
-    """Raised instead of returning losses when ``strict=True``; a provider's bookkeeping alone is no reason."""
+    """Raised instead of returning losses if ``strict=True``; notes alone do not raise."""
 
     def __init__(self, losses: Sequence[Loss], *, target: str) -> None:
         self.losses = tuple(losses)
@@ -95,7 +95,7 @@ class LossRefused(EncodeError):
 
 
 class InvalidValue(DragomanError, ValueError):
-    """A value of the intermediate format was built with something no wire format can say.
+    """A value of the intermediate format was built with something no wire format can express.
 
     `path` names the class and the field (`ToolResult.value[1]`), `expected` and `found` say what is wrong with it.
     """
@@ -135,7 +135,7 @@ class UnparsedArguments(DragomanError, ValueError):
 
 
 class UnsupportedFormat(DragomanError, ValueError):
-    """The format is known, and has nothing of this kind."""
+    """The format has no bodies of this kind."""
 
     def __init__(self, name: str, kind: str) -> None:
         self.name = name
@@ -153,7 +153,7 @@ class UnknownFormat(DragomanError, LookupError):
 
 
 class NotConfigured(DragomanError):
-    """Something a driver needs before it can ask anybody: `missing` names it."""
+    """A driver lacks something before it can connect: `missing` names it."""
 
     def __init__(self, message: str, *, missing: str) -> None:
         self.missing = missing
@@ -165,7 +165,7 @@ class ScriptExhausted(DragomanError):
 
 
 class ProviderError(DragomanError):
-    """A call that failed. `failure` is the provider's word, `partial` the answer as far as it had come."""
+    """A call failed. `failure` is the provider's report, `partial` the answer so far."""
 
     def __init__(self, failure: Failure, *, provider: str = "", partial: Completion | None = None) -> None:
         self.failure = failure
@@ -191,7 +191,7 @@ class ProviderError(DragomanError):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds, where the provider gave a hint."""
+        """Seconds, if the provider gave a hint."""
         return self.failure.retry_after
 
 
@@ -208,7 +208,7 @@ class InvalidRequest(ProviderError):
 
 
 class RequestTooLarge(ProviderError):
-    """The request or the answer is beyond a limit of size."""
+    """The request or the answer exceeds a size limit."""
 
 
 class NotFound(ProviderError):
@@ -216,7 +216,7 @@ class NotFound(ProviderError):
 
 
 class Conflict(ProviderError):
-    """The state at the provider does not allow it now."""
+    """The current state at the provider does not allow it."""
 
 
 class AuthenticationFailed(ProviderError):
@@ -224,23 +224,23 @@ class AuthenticationFailed(ProviderError):
 
 
 class PermissionRefused(ProviderError):
-    """The key is good, and not for this."""
+    """The key is valid, but does not permit this."""
 
 
 class BillingRefused(ProviderError):
-    """The quota or the money is used up: waiting does not help."""
+    """The quota or balance is used up: waiting does not help."""
 
 
 class RateLimited(ProviderError):
-    """Too many requests for now."""
+    """Too many requests at the moment."""
 
 
 class Overloaded(ProviderError):
-    """The provider has no capacity for now."""
+    """The provider has no capacity at the moment."""
 
 
 class ServerFailed(ProviderError):
-    """Something broke at the provider, or its answer is not what its format says."""
+    """The provider failed, or its answer does not follow its format."""
 
 
 class ConnectionFailed(ProviderError):
@@ -286,6 +286,6 @@ _ERROR_OF_RAW_TYPE: dict[str | None, type[ProviderError]] = {CONNECTION: Connect
 
 
 def provider_error(failure: Failure, *, provider: str = "", partial: Completion | None = None) -> ProviderError:
-    """The error that a failure is."""
+    """The exception for a failure."""
     kind = _ERROR_OF_RAW_TYPE.get(failure.raw_type) or _ERROR_OF_KIND[failure.kind]
     return kind(failure, provider=provider, partial=partial)

@@ -1,6 +1,6 @@
-"""Bytes of a stream to events: what is done for every read of bytes, whatever the format.
+"""Decodes the bytes of a stream to events, for all formats.
 
-`streams.py` is the front of it. Programs derive from the classes there; this one is compiled.
+`streams.py` is the public API, whose classes programs may subclass; this module is compiled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class EventReader:
     _account: Accumulator | None
     _texts: Mapping[int, list[str]]
     _is_plain: bool
-    """Whether text goes to the account as it is, without a second look."""
+    """Whether text goes to the account unchanged."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class EventReader:
                     check_text(payload, self._source)  # pieces that are carried unparsed are text too
                 told = decoder.decode(payload)
                 if told:
-                    # The account hears it at once: the next payload may look back at what this one said.
+                    # The account gets it at once: decoding the next payload may refer to this text.
                     event = told[0]
                     if type(event) is PartDelta and self._is_plain and len(told) == 1 and event.citation is None:
                         self._texts[event.index].append(event.text)
@@ -79,7 +79,7 @@ class EventReader:
         return events
 
     def publish(self, events: list[AnyEvent]) -> list[AnyEvent]:
-        """The events with the client's names of its tools; the account has heard them."""
+        """Restores the client's names of tools, and passes the events to the account."""
         if self._restore is not None:
             events = self._restore(events)
         if self._account is not None:
@@ -100,7 +100,7 @@ class EventReader:
                     check_text(payload, self._source)
                     events += self.publish(self.decoder.decode(payload))
             except _BROKEN as error:
-                # What no end of an event followed, and does not read, was cut.
+                # A last event without its end that cannot be read was cut.
                 return events + self._break_off(error, "truncated")
         try:
             told = self.decoder.close()
@@ -111,7 +111,7 @@ class EventReader:
         return events
 
     def _break_off(self, error: Exception, kind: FailureKind = "server") -> list[AnyEvent]:
-        """The parts that were open or waiting come to an end, then a failure says what went wrong."""
+        """Ends open and held-back parts, then reports the failure."""
         self.failed = True
         if not isinstance(error, DecodeError):
             error = misread(error, self._source)

@@ -1,4 +1,4 @@
-"""One thing that did not cross (law 2): what, how badly, and why, with its JSON path in the source."""
+"""Losses (law 2): what was lost, how badly and why, with its JSON path in the source."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SEVERITIES: tuple[Severity, ...] = ("dropped", "degraded", "invented", "noted")
 class Loss(Struct, frozen=True, order=True, gc=False):
     """One thing that did not cross unchanged.
 
-    `dropped`: the target never sees it. `degraded`: it arrives in a poorer form. `invented`: the target
-    demands something the source did not say, so we said it. `noted`: a provider's bookkeeping about its answer (ids,
+    `dropped`: the target never sees it. `degraded`: it arrives in a poorer form. `invented`: the target requires
+    something that the source does not have, so it was added. `noted`: a provider's bookkeeping about its answer (ids,
     times, tiers, counts that the target does not keep apart) is not the same there; what the answer says is.
     """
 
@@ -27,7 +27,7 @@ class Loss(Struct, frozen=True, order=True, gc=False):
 
     @property
     def refusable(self) -> bool:
-        """Whether `strict` refuses it: it is more than bookkeeping."""
+        """Whether `strict` refuses it: all but notes."""
         return self.severity != "noted"
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Loss(Struct, frozen=True, order=True, gc=False):
 
 
 def render_losses(losses: Iterable[Loss]) -> str:
-    """A table for people: one line per loss, worst first, columns aligned."""
+    """A text table: one line per loss, worst first."""
     rows = sorted(losses, key=lambda loss: (SEVERITIES.index(loss.severity), loss.path))
     if not rows:
         return "nothing was lost"

@@ -1,4 +1,4 @@
-"""Collects what did not cross while passes and encoders work, and finds its JSON paths in the source (law 2)."""
+"""Collects losses while passes and encoders work, and finds their JSON paths in the source (law 2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LossLog:
 
     entries: list[tuple[Value, str, str, Severity, str]]
     origins: dict[int, tuple[Value, Value]] | None = None
-    """By the id of a node that a pass made: the node it stands for, and itself."""
+    """Id of a node made by a pass -> the original node, and the new one."""
     root: Value | None = None
     paths: JsonPaths | None = None
 
@@ -67,7 +67,7 @@ class LossLog:
         positions: dict[int, Position] | None = None
         losses = []
         for node, field, what, severity, why in self.entries:
-            # A pass may log against a changed copy of the request: any request in the log means the root.
+            # Passes may log against a changed copy of the request: every request in the log is the root.
             if type(node) is kind:
                 path = lookup(None, None, field)
             else:
@@ -75,7 +75,7 @@ class LossLog:
                     positions = self._positions(root)
                 position = positions.get(id(node)) or self._origin(node, positions, kind)
                 if position is None:
-                    path = "$"  # an invented node: nothing in the source stands for it
+                    path = "$"  # an invented node, which has no original in the source
                 else:
                     message_index, part_index, is_inner = position
                     path = lookup(message_index, part_index, "" if is_inner else field)
@@ -83,14 +83,14 @@ class LossLog:
         return tuple(losses)
 
     def _positions(self, root: Value) -> dict[int, Position]:
-        """Where the nodes stand that lost something, or that stand for such a node."""
+        """Positions of the nodes with losses, and of their originals."""
         wanted = {id(entry[0]) for entry in self.entries}
         if self.origins is not None:
             wanted.update([id(old) for old, _ in self.origins.values()])
         return _walk(root, wanted)
 
     def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
-        """The position of what a node stands for that a pass made."""
+        """The position of the original of a node that a pass made."""
         origins = self.origins or {}
         while id(node) in origins:
             node = origins[id(node)][0]
@@ -102,7 +102,7 @@ class LossLog:
 
 
 Position: TypeAlias = tuple[int | None, int | None, bool]
-"""Message index, part index, and whether the node is a piece of the result that stands there."""
+"""Message index, part index, and whether the node is a piece of the result at that position."""
 
 
 _ROOT: Position = (None, None, False)
@@ -131,7 +131,7 @@ def _walk(root: Value, wanted: set[int]) -> dict[int, Position]:
 
 
 def intermediate_paths(_root: Value) -> PathLookup:
-    """Paths in the intermediate format itself, for values that came from no wire."""
+    """Paths in the intermediate format, for values that were not decoded."""
     return _intermediate_path
 
 
@@ -147,7 +147,7 @@ def _intermediate_path(message_index: int | None, part_index: int | None, field:
 
 
 class Tables:
-    """What a lookup has counted in one body. However many paths are asked for, each tuple of it is walked once."""
+    """Cache of a path lookup: each tuple of nodes is walked once, however many paths are looked up."""
 
     _known: dict[tuple[int, Callable[..., Any]], tuple[Any, Any]]
 
@@ -157,18 +157,18 @@ class Tables:
     def of(self, nodes: N, build: Callable[[N], T]) -> T:
         key = (id(nodes), build)
         if key not in self._known:
-            self._known[key] = (nodes, build(nodes))  # the nodes are held, so that no other tuple gets their id
+            self._known[key] = (nodes, build(nodes))  # keep the nodes alive, so that their id is not reused
         table: T = self._known[key][1]
         return table
 
 
 def running_totals(counts: Iterable[int]) -> list[int]:
-    """For each place how much there is before it, and at last how much there is."""
+    """Running totals: the sum before each position, and finally the whole sum."""
     return list(accumulate(counts, initial=0))
 
 
 def paths_by_tables(json_path: Callable[[Any, Tables, int | None, int | None, str], str]) -> JsonPaths:
-    """Path lookup from a function that finds one path at a time, and keeps what it counts on the way."""
+    """Path lookup from a function that finds one path at a time and caches its counts."""
     return lambda root: partial(json_path, root, Tables())
 
 

@@ -1,4 +1,4 @@
-"""Bodies of `multipart/form-data`: read whole, and written (RFC 7578). Only what the file APIs of providers need."""
+"""Bodies of `multipart/form-data`: read whole, and written (RFC 7578). Supports what the providers' file APIs need."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LONGEST_HEAD = 16 << 10
 
 
 class MultipartError(ValueError):
-    """The body is not what its content type says."""
+    """The body does not match its content type."""
 
 
 class FormPart(Struct, frozen=True):
-    """One field of a form. `filename` is None where it is no file."""
+    """One field of a form. `filename` is None if it is not a file."""
 
     name: str
     content: bytes
@@ -36,7 +36,7 @@ def read_form(body: bytes, content_type: str) -> list[FormPart]:
     found = _BOUNDARY.search(content_type)
     if kind != "multipart/form-data" or found is None:
         raise MultipartError("expected multipart/form-data with a boundary")
-    # The first delimiter has no line break before it where nothing precedes it.
+    # The first delimiter may have no line break before it.
     delimiter = b"\r\n--" + found[1].strip().encode("latin-1")
     _, *pieces = (b"\r\n" + body).split(delimiter, _MOST_PARTS + 1)
     if not pieces or pieces[-1][:2] != b"--":
@@ -60,16 +60,16 @@ def _part(piece: bytes) -> FormPart:
 
 
 def write_form(fields: Mapping[str, str], files: Sequence[FormPart]) -> tuple[bytes, str]:
-    """A body and its content type. The boundary follows from the contents, so the same form has the same bytes."""
+    """A body and its content type. The boundary is derived from the contents, so equal forms have equal bytes."""
     digest = blake2b(digest_size=16)
     for file in files:
         digest.update(file.content)
     boundary = f"dragoman-{digest.hexdigest()}"
     pieces: list[bytes] = []
     for name, value in fields.items():
-        pieces.append(_head(boundary, f'form-data; name="{_quoted(name)}"') + value.encode())
+        pieces.append(_head(boundary, f'form-data; name="{_quote(name)}"') + value.encode())
     for file in files:
-        named = f'form-data; name="{_quoted(file.name)}"; filename="{_quoted(file.filename or "file")}"'
+        named = f'form-data; name="{_quote(file.name)}"; filename="{_quote(file.filename or "file")}"'
         kind = file.content_type or "application/octet-stream"
         pieces.append(_head(boundary, named, f"content-type: {kind}\r\n") + file.content)
     return b"\r\n".join((*pieces, f"--{boundary}--\r\n".encode())), f"multipart/form-data; boundary={boundary}"
@@ -79,5 +79,5 @@ def _head(boundary: str, disposition: str, more: str = "") -> bytes:
     return f"--{boundary}\r\ncontent-disposition: {disposition}\r\n{more}\r\n".encode()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")

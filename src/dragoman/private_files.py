@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read: databases, logs and histories hold what people wrote."""
+"""Files and folders that only their owner may read, for databases, logs and histories."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _FOLDER = 0o700
 
 
 def create_private_folder(folder: Path) -> None:
-    """Make the folder and those above it that are missing, for their owner alone. Existing ones stay as they are."""
+    """Creates the folder and missing parents, private to their owner. Existing folders are not changed."""
     missing = [folder, *folder.parents]
     for one in reversed([one for one in missing if not one.exists()]):
         one.mkdir(mode=_FOLDER, exist_ok=True)
 
 
 def create_private_file(file: Path) -> None:
-    """Make an empty file for its owner alone, unless it is there. Raises `OSError`.
+    """Creates an empty file private to its owner, unless it exists. Raises `OSError`.
 
-    SQLite gives the files it puts beside a database (`-wal`, `-shm`, `-journal`) the mode of the database.
+    SQLite's files next to a database (`-wal`, `-shm`, `-journal`) get the mode of the database.
     """
     os.close(os.open(file, os.O_RDWR | os.O_CREAT, _FILE))

@@ -1,4 +1,4 @@
-"""What a target accepts, as data. Passes and translate read these flags; no code asks which provider it is."""
+"""What a target accepts, as data. Passes and translate read these flags instead of comparing names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class HostedRule(Struct, frozen=True, kw_only=True):
     """A kind of hosted tool that a target has."""
 
     name: str | None = None
-    """What a tool choice calls it; None where no choice can name it."""
+    """Its name in a tool choice; None if a choice cannot name it."""
     options: frozenset[str] = frozenset()
-    """Fields of `ProviderTool` that the target's tool of this kind can say."""
+    """Fields of `ProviderTool` that the target's tool of this kind has."""
     most_results: int | None = None
-    """The largest `max_results` that it takes."""
+    """The largest accepted `max_results`."""
 
 
 REASONING_OWED_MODELS = re.compile(r"deepseek", re.IGNORECASE)
@@ -33,15 +33,15 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
 
     name: str
     family: str
-    """Who mints and reads its metadata, and as a rule its signatures. gemini and vertex are one family."""
+    """The family that writes and reads its metadata and usually its signatures. gemini and vertex are one family."""
 
     signature_family: str = ""
-    """Who mints and reads its signatures, where that is another family: two APIs of one vendor."""
+    """The family of its signatures, if it is another one: two APIs of one vendor."""
     translates: Mapping[str, frozenset[str]] = {}
-    """Keys of another family's metadata that this API has under other names: its codec translates them."""
+    """Keys of another family's metadata that this API has under other names; its codec translates them."""
 
     legalises_own_family: bool = False
-    """Whether bodies of its own family are made legal too: this server is stricter than the format's owner."""
+    """Whether bodies of its own family are also made legal, because this server is stricter than the vendor's."""
 
     system: Literal["messages", "field"] = "messages"
     """Whether system text is a message or a field of its own; a field means: hoist what comes later."""
@@ -84,27 +84,27 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     no_forced_choice_models: re.Pattern[str] = NEVER
     """Models that refuse a tool choice which forces a call."""
     no_output_schema_models: re.Pattern[str] = NEVER
-    """Models that take no JSON Schema for their answer: a forced call of a tool or the prompt has to say it."""
+    """Models without a JSON Schema for answers: a forced tool call or the prompt is used instead."""
     no_output_schema_beside_tools_models: re.Pattern[str] = NEVER
-    """Models that take a JSON Schema for their answer only in requests without tools."""
+    """Models that accept a JSON Schema for answers only without tools."""
     placeholder_signature_models: re.Pattern[str] = NEVER
     """Models that refuse a turn whose first call is unsigned (Gemini 3 and later)."""
     counts_searches: bool = False
-    """Whether an answer can say how often the web was searched."""
+    """Whether its usage counts web searches."""
     says_logprobs: bool = False
-    """Whether an answer can say how likely its tokens were."""
+    """Whether its answers can have log probabilities."""
     hosted: Mapping[str, HostedRule] = {}
     """Kinds of tools that this provider runs itself (`ir.HostedKind`)."""
     limits_all_calls: bool = False
     """Whether one setting limits the calls of all hosted tools together (`max_tool_calls`)."""
     hosted_models: re.Pattern[str] = ALWAYS
-    """Models for which it does."""
+    """Models with hosted tools."""
 
     @property
     def signs_as(self) -> str:
-        """The family of the signatures that this API may be sent."""
+        """The family of signatures that may be sent to this API."""
         return self.signature_family or self.family
 
 
 STRICTEST_NAMES = Profile(name="aliases", family="")
-"""Aliases of names are made against the narrowest rule, so that they can be undone without knowing the target."""
+"""Aliases of names fit the narrowest rule, so that they can be reversed without knowing the target."""

@@ -1,4 +1,4 @@
-"""The front of streaming: decode any format, encode any format, translate between any two. Bytes in, bytes out."""
+"""Streams: decode, encode and translate between any two formats. Bytes in, bytes out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OF_THE_ANSWER = (StreamStart, Completion)
 
 
 class PayloadDecoder(Protocol):
-    """What each codec's stream module offers for reading."""
+    """Interface of the decoder in each codec's stream module."""
 
     @staticmethod
     def framing(limits: Limits) -> Framing: ...
@@ -45,18 +45,18 @@ class PayloadDecoder(Protocol):
 
 
 class EventEncoder(Protocol):
-    """What each codec's stream module offers for writing."""
+    """Interface of the encoder in each codec's stream module."""
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes: ...
 
     def fragment(self, index: int, text: str) -> bytes:
-        """What `encode` writes for a `PartDelta` without a citation: most events are such."""
+        """What `encode` writes for a `PartDelta` without a citation, as most events are."""
 
     def close(self) -> bytes: ...
 
 
 class _StreamCodec(NamedTuple):
-    """The two halves of a format's streams. `texts` is where a half finds what a part has said so far, if it asks."""
+    """Decoder and encoder of a format's streams. `texts` holds the text of each part so far, for those that need it."""
 
     decoder: type[Any]
     decoder_reads_texts: bool
@@ -83,7 +83,7 @@ class StreamDecoder:
 
     A fault in the stream (bad JSON, an event out of order, a limit, an early end) is reported as a last `StreamFailed`.
     With the client's `request`, names of tools are as it declared them. An `account` gets all events before they are
-    handed out; a wire on which later events speak of earlier text finds that text there, and keeps no copy.
+    returned; formats whose later events refer to earlier text read it there instead of keeping a copy.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class StreamDecoder:
 
     @property
     def sends_whole_calls(self) -> bool:
-        """Whether a call of this wire is whole when it arrives, before the answer ends."""
+        """Whether calls of this format arrive complete, before the answer ends."""
         return hasattr(self._reader.decoder, "settle")
 
     def settle(self) -> list[AnyEvent] | None:
@@ -121,12 +121,12 @@ class StreamDecoder:
 
     @property
     def clean(self) -> bool:
-        """What came last was the end of an event."""
+        """Whether the last bytes were the end of an event."""
         clean: bool = self._reader.framing.clean
         return clean
 
     def close(self) -> list[AnyEvent]:
-        """The bytes have ended."""
+        """Ends the stream; returns the last events."""
         return self._reader.close()
 
 
@@ -148,13 +148,13 @@ def _reader(
 class StreamEncoder:
     """Events in, bytes out that a strict client of the format accepts.
 
-    An `account` must have heard the events before; a format that tells earlier text again finds it there.
+    An `account` must have received the events before; formats that repeat earlier text read it there.
     """
 
     fragment: Callable[[int, str], bytes] | None
     """More text of a part: its index and the text. None if something changes the events before they are written."""
     write: Callable[[Iterable[AnyEvent]], bytes]
-    """Encodes events that need no report."""
+    """Encodes events without reporting losses."""
 
     def __init__(self, target: str, *, account: Accumulator | None = None, **options: Any) -> None:
         codec = _stream_codec(target)
@@ -168,7 +168,7 @@ class StreamEncoder:
         self._report = PrivateEvents(codec.profile, log).report
 
     def change_events(self, change: Callable[[Iterable[AnyEvent]], list[AnyEvent]]) -> None:
-        """Put a change of the events before those that are there."""
+        """Adds a change of events before the existing ones."""
         write = self.write
         self.write = lambda events: write(change(events))
         self.fragment = None
@@ -179,7 +179,7 @@ class StreamEncoder:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """Paths lead into the whole answer: a part is spread over many bodies and has no path of its own."""
+        """Losses with paths in the whole answer, because a part is spread over many events."""
         return tuple(
             Loss(f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$", what, severity, why)
             for node, field, what, severity, why in self.log.entries
@@ -189,9 +189,9 @@ class StreamEncoder:
 class StreamTranslator:
     """A stream of one format in, the same stream in another format out; the completion is built on the way.
 
-    With the same format on both sides the bytes pass unchanged. Otherwise `opening` may say in other words how the
-    answer begins: a relay gives it an id and a time of its own, where the client's format wants them. `outgoing` may
-    change events before they are written; the completion is built from those that came.
+    With the same format on both sides the bytes pass unchanged. Otherwise `opening` may change how the answer begins: a
+    relay gives it its own id and time if the client's format has them. `outgoing` may change events before they are
+    written; the completion is built from the original ones.
     """
 
     def __init__(
@@ -244,19 +244,19 @@ class StreamTranslator:
 
     @property
     def clean(self) -> bool:
-        """What the source sent last was the end of an event."""
+        """Whether the last bytes of the source were the end of an event."""
         clean: bool = self._reader.framing.clean
         return clean
 
     def fail(self, failure: Failure) -> bytes:
-        """The source has broken off for a reason that its own bytes do not tell: what was open ends here, in error."""
+        """Ends the stream with a failure that is not in the source's bytes, such as a lost connection."""
         ends = [event for event in self._reader.close() if isinstance(event, PartEnd)]
         events: list[AnyEvent] = [*ends, StreamFailed(failure)]
         self._accumulator.add(events[-1:])
         return b"" if self._encode is None else self._encode(events)
 
     def _encode_opening(self, events: Iterable[AnyEvent]) -> bytes:
-        """Until the answer has begun; then the encoder is asked without a detour."""
+        """Encodes until the answer has begun; then replaces itself by the encoder."""
         assert self._encoder is not None  # noqa: S101 - see __init__
         assert self._opening is not None  # noqa: S101
         told = list(events)
@@ -271,7 +271,7 @@ class StreamTranslator:
 
     @property
     def completion(self) -> Completion:
-        """The answer as far as it has come."""
+        """The answer so far."""
         return self._accumulator.so_far()
 
     @property
@@ -285,7 +285,7 @@ class StreamTranslator:
 
 
 class TextStream:
-    """Only the text, as it comes; calls, usage and the rest in the completion at the end."""
+    """Only the text as it arrives; calls, usage and the rest are in the completion at the end."""
 
     def __init__(self, source: str, *, limits: Limits | None = None) -> None:
         self._accumulator = Accumulator()

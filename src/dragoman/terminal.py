@@ -1,4 +1,4 @@
-"""What the place we print to can show: colours, lines, width."""
+"""Capabilities of an output: colours, lines, width."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TextIO, TypeAlias
 
 Style: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "blue", "magenta", "cyan"]
@@ -21,15 +21,16 @@ _CODES: Mapping[Style, str] = {
     "magenta": "35",
     "cyan": "36",
 }
-# What a terminal obeys or is confused by: controls, marks that turn the direction of text, and halves of surrogates.
+# Characters that a terminal interprets: controls, direction marks and lone surrogates.
 _OBEYED = (range(0x20), range(0x7F, 0xA0), range(0x2028, 0x202F), range(0x2066, 0x206A), range(0xD800, 0xE000))
 _HARMLESS = {code: "\N{REPLACEMENT CHARACTER}" for codes in _OBEYED for code in codes if chr(code) not in "\n\t"}
 _PIPE_WIDTH = 100
 _LEAST_WIDTH = 40
+_GAP = "  "
 
 
 class Terminal(NamedTuple):
-    """One output. `lines`: whether box-drawing characters are welcome."""
+    """One output. `lines`: whether it can show box-drawing characters."""
 
     width: int
     colour: bool
@@ -42,7 +43,7 @@ class Terminal(NamedTuple):
 def terminal_of(stream: TextIO, *, colour: bool | None = None) -> Terminal:
     """A pipe or file gets plain text, unless `colour` is True or FORCE_COLOR is set, as for `less -R`.
 
-    NO_COLOR (no-color.org) and TERM=dumb mean: no colours, unless they were asked for by `colour`.
+    NO_COLOR (no-color.org) and TERM=dumb disable colours, unless `colour` is True.
     """
     shown = stream.isatty()
     if colour is None:
@@ -66,7 +67,7 @@ def _encodes(stream: TextIO, text: str) -> bool:
 
 
 def stdout() -> TextIO:
-    """Standard output for text: what its encoding cannot say is escaped instead of ending the program."""
+    """Standard output for text: unencodable characters are escaped instead of raising."""
     stream = sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")
@@ -79,7 +80,7 @@ def harmless(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text on one line, without anything a terminal would obey."""
+    """The text on one line, without control characters."""
     return harmless(text).replace("\n", "⏎").replace("\t", " ")
 
 
@@ -89,12 +90,12 @@ def columns(text: str) -> int:
 
 
 def _columns_of(character: str) -> int:
-    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:  # marks on the sign before, and what joins signs
+    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:  # combining marks and joiners
         return 0
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """The text cut to `width` columns, with an ellipsis where something is missing."""
     if len(text) <= width and columns(text) <= width:
         return text
@@ -105,3 +106,13 @@ def shortened(text: str, width: int) -> str:
             break
         kept.append(character)
     return "".join(kept) + "…"
+
+
+def align_columns(rows: Sequence[Sequence[str]], *, widest: int = 60) -> list[str]:
+    """Aligned lines, one per row. A cell wider than `widest` is not cut; it shifts only its own row."""
+    widths = [min(max(map(columns, column)), widest) for column in zip(*rows, strict=True)]
+    return [_GAP.join(map(_pad, row, widths)).rstrip() for row in rows]
+
+
+def _pad(cell: str, width: int) -> str:
+    return cell + " " * (width - columns(cell))

@@ -55,7 +55,7 @@ def encode_request(request: Request, target: str, *, strict: bool = False) -> En
 def encode_request_for(
     request: Request, target: Codec, *, paths: JsonPaths = intermediate_paths, strict: bool = False
 ) -> Encoded:
-    """The same for a codec in hand, such as one with the profile of a server that speaks a format in its own way.
+    """The same with a given codec, such as one with the profile of a compatible server.
 
     `paths`, of the codec that read the request, gives losses their JSON paths in the body it came from.
     """
@@ -82,12 +82,12 @@ def encode_response(
 def encode_response_for(
     completion: Completion, target: Codec, *, paths: JsonPaths = intermediate_paths, strict: bool = False
 ) -> Encoded:
-    """The same for a codec in hand; `paths`, of the codec that read the response, gives losses their JSON paths."""
+    """The same with a given codec; `paths` of the codec that read the response gives losses their JSON paths."""
     return _encode_response(completion, target, paths, None, strict)
 
 
 def encode_error(failure: Failure, target: str) -> Encoded:
-    """The failure in the body shape of format `target`; `status` and `headers` are set too."""
+    """The failure as an error body of format `target`; `status` and `headers` are set too."""
     return codec(target).encode_error(failure)
 
 
@@ -105,7 +105,7 @@ def translate_request(
     if model is not None:
         force_setattr(
             request, "model", model
-        )  # it was made here: a copy of twenty fields would cost, and lose its traits
+        )  # changed in place: it was created here, and a copy would cost time and lose its traits
     return _encode_request(request, codec(target), incoming.request_paths, strict)
 
 
@@ -197,8 +197,8 @@ _UNWRITABLE = (UnicodeEncodeError, RecursionError)
 
 
 def _unwritable(error: UnicodeEncodeError | RecursionError, outgoing: Codec) -> EncodeError:
-    """Half a surrogate pair in a Python string is no character, so it has no bytes; nor has endless nesting."""
+    """The error for values without bytes: a lone surrogate, or a value nested in itself."""
     if isinstance(error, RecursionError):
         return EncodeError(path="$", reason="a value is nested too deeply, or in itself", target=outgoing.name)
     around = ascii(error.object[max(0, error.start - 10) : error.end + 10])
-    return EncodeError(path="$", reason=f"half a surrogate pair in {around} has no UTF-8", target=outgoing.name)
+    return EncodeError(path="$", reason=f"a lone surrogate in {around} has no UTF-8", target=outgoing.name)

@@ -266,7 +266,7 @@ def test_the_sync_variant_does_not_wait_for_itself() -> None:
     agent = agent_of([Scripted(calls=[("inner", {})]), "."], tools=[inner])
     agent.run_sync("Go")
     ((_, kind, value),) = results_in(agent.history)
-    assert (kind, "await instead" in value) == ("error", True)
+    assert (kind, "await the async variant" in value) == ("error", True)
 
 
 class RetryingDriver(ScriptedDriver):

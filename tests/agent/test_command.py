@@ -281,7 +281,7 @@ def test_exit_codes(folder: Path, dragoman_sim: Simulator) -> None:
     dragoman_sim.play(calls(LOOK), {"text": "Half done."})
     assert ran(folder, dragoman_sim, "--max-turns", "1", "Look").returncode == 5
     rows: list[tuple[list[str], str, str]] = [
-        ([], "", "nothing to do"),
+        ([], "", "the task is empty"),
         (["--tools", "missing.py", "Hi"], "", "cannot read missing.py: no such file"),
         (["--tools", "no_such_module", "Hi"], "", "ModuleNotFoundError"),
         (["--mcp", "missing.json", "Hi"], "", "cannot read missing.json"),
@@ -314,7 +314,7 @@ def test_tools_of_a_file_or_module(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert [one.name for one in load_tools(str(folder / "listed.py"))] == ["b"]
     for text, words in (
         ("x = 1", "has no tools"),
-        ("def f(*a): ...", "cannot be given by name"),
+        ("def f(*a): ...", "cannot be passed by name"),
         ("1/0", "ZeroDivision"),
     ):
         (folder / "bad.py").write_text(text)

@@ -197,7 +197,7 @@ def echo(text: str) -> str:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: dragoman.tool(lambda *rest: rest), "cannot be given by name"),
+        (lambda: dragoman.tool(lambda *rest: rest), "cannot be passed by name"),
         (
             lambda: dragoman.tool(name="no spaces")(nothing),
             "not a valid tool name",

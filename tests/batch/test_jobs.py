@@ -27,7 +27,7 @@ from dragoman.batch.provider_jobs import JOB_APIS, Call, JobContext, Load, Reply
 from dragoman.cli.main import main
 from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.providers import PROVIDERS
-from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, not_answered
+from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, no_answer_error
 from dragoman.errors import InvalidRequest, NoAnswer
 from dragoman.sim.server import Simulator
 from tests.support.promises import promise
@@ -231,7 +231,7 @@ class LosesTheAnswer:
         response: HttpResponse = await self._inner.send(request, timeouts=timeouts)
         if request.method == "POST" and request.url.endswith(("/batches", ":batchGenerateContent")):
             response.close()
-            raise not_answered("the connection broke")
+            raise no_answer_error("the connection broke")
         return response
 
     async def close(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.agent import FinalEvent, TextDeltaEvent, ToolCallEvent, ToolResultEvent
-from dragoman.chat.entries import Conversation, read_conversation, stored
+from dragoman.chat.entries import Conversation, read_conversation, to_document
 from dragoman.chat.events import (
     Activity,
     AnswerEnded,
@@ -18,8 +18,8 @@ from dragoman.chat.events import (
     TurnEnded,
 )
 from dragoman.chat.media import attachment
-from dragoman.chat.mentions import addressed, unknown_mention
-from dragoman.chat.participants import configured, participant
+from dragoman.chat.mentions import resolve_mentions, unknown_mention
+from dragoman.chat.participants import configured_models, participant
 from dragoman.chat.service import Busy, ChatService, Options
 from dragoman.drivers import Scripted
 from dragoman.drivers.scripted import Line
@@ -56,7 +56,7 @@ NAMES = ("gemini", "chatgpt", "claude")
     ],
 )
 def test_a_message_goes_to_whom_it_names_at_its_start(text: str, models: tuple[str, ...]) -> None:
-    assert addressed(text, NAMES).models == models
+    assert resolve_mentions(text, NAMES).models == models
 
 
 @promise("chat:mention")
@@ -64,7 +64,7 @@ def test_any_configured_name_is_a_mention() -> None:
     service = chat_of(model("my.model-2", ["yes"]))
     talk(service, "@my.model-2 hello")
     assert said(service)[-1] == ("my.model-2", "yes", "ok")
-    assert list(configured([], {"CHAT_MODEL_LOCAL": "local/small"})) == [
+    assert list(configured_models([], {"CHAT_MODEL_LOCAL": "local/small"})) == [
         "gemini",
         "chatgpt",
         "claude",
@@ -74,19 +74,19 @@ def test_any_configured_name_is_a_mention() -> None:
     with pytest.raises(ValueError, match="is not a valid name for a model"):
         participant("all", "x/y")
     with pytest.raises(ValueError, match="two models are named 'Claude'"):
-        configured(["claude", "Claude=x/y"], {})
+        configured_models(["claude", "Claude=x/y"], {})
     with pytest.raises(ValueError, match="write name=provider/model"):
-        configured(["nobody"], {})
+        configured_models(["nobody"], {})
 
 
 @promise("chat:mention")
 def test_a_model_that_is_installed_answers_to_local(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.chat.participants.find_spec", lambda _: object())
     monkeypatch.setattr("dragoman.local.models.installed_models", lambda: ["smollm2"])
-    assert configured([], {})["local"] == "local/smollm2"
-    assert configured(["local"], {"CHAT_MODEL_LOCAL": "local/my.gguf"}) == {"local": "local/my.gguf"}
+    assert configured_models([], {})["local"] == "local/smollm2"
+    assert configured_models(["local"], {"CHAT_MODEL_LOCAL": "local/my.gguf"}) == {"local": "local/my.gguf"}
     monkeypatch.setattr("dragoman.chat.participants.find_spec", lambda _: None)
-    assert "local" not in configured([], {})
+    assert "local" not in configured_models([], {})
 
 
 @promise("chat:mention")
@@ -311,7 +311,7 @@ def test_errors_refusals_and_empty_answers_are_reported_and_stored(line: Any, st
     entry = service.conversation.entries[-1]
     assert (ended.status, entry.status, entry.text) == (status, status, text)
     assert ended.error == entry.error != ""
-    again = read_conversation(stored(service.conversation))
+    again = read_conversation(to_document(service.conversation))
     assert (again.entries[-1].status, again.entries[-1].error) == (status, entry.error)
 
 
@@ -423,7 +423,7 @@ def test_pictures_and_files_reach_the_model_and_the_file() -> None:
     service = chat_of(model("gemini", ["I see."]))
     given = [attachment("a.png", "image/png", b"\x89PNG"), attachment("n.txt", "text/plain", "日本".encode())]
     asyncio.run(service.send("@gemini look", given))
-    service = chat_of(model("gemini", ["Still."]), conversation=read_conversation(stored(service.conversation)))
+    service = chat_of(model("gemini", ["Still."]), conversation=read_conversation(to_document(service.conversation)))
     talk(service, "@gemini again")
     first = driver_of(service, "gemini").requests[0].messages[0]
     assert [type(part).__name__ for part in first.parts] == ["Text", "Image", "Document"]

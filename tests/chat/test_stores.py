@@ -14,7 +14,7 @@ import pytest
 from msgspec import structs
 
 from dragoman.chat.drafts import Draft, discard, left_drafts
-from dragoman.chat.entries import SCHEMA_VERSION, Conversation, Entry, Unreadable, read_conversation, stored
+from dragoman.chat.entries import SCHEMA_VERSION, Conversation, Entry, Unreadable, read_conversation, to_document
 from dragoman.chat.exporting import export, kinds, show_as
 from dragoman.chat.importing import read_file
 from dragoman.chat.stores import (
@@ -290,8 +290,8 @@ def test_files_have_a_schema_version_and_keep_what_they_do_not_know(tmp_path: Pa
     document["turns"][0]["unknown"] = {"a": 1}
     (store.folder / "first.json").write_text(json.dumps(document))
     again = store.save(store.load("first"))
-    assert stored(again)["from_later"] == [1]
-    assert stored(again)["turns"][0]["unknown"] == {"a": 1}
+    assert to_document(again)["from_later"] == [1]
+    assert to_document(again)["turns"][0]["unknown"] == {"a": 1}
 
 
 @promise("chat:legacy")

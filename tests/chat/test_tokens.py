@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.chat.entries import Conversation, Entry, read_conversation, read_entries, stored
+from dragoman.chat.entries import Conversation, Entry, read_conversation, read_entries, to_document
 from dragoman.chat.events import Notice
 from dragoman.chat.service import ChatService
 from dragoman.chat.tokens import (
@@ -111,7 +111,7 @@ def test_what_the_provider_reports_corrects_the_count_also_after_a_reload() -> N
 
 
 def _reloaded(service: ChatService) -> Conversation:
-    return read_conversation(json.loads(json.dumps(stored(service.conversation))))
+    return read_conversation(json.loads(json.dumps(to_document(service.conversation))))
 
 
 @promise("chat:token-reported")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from dragoman.chat.entries import Entry, Status, read_conversation, read_entries, stored_entry
+from dragoman.chat.entries import Entry, Status, entry_document, read_conversation, read_entries
 from dragoman.chat.tokens import DoesNotFit, Measure
 from dragoman.chat.views import entries_for_model, messages_of, request_of
 from dragoman.ir import Message, ToolDefinition
@@ -143,7 +143,7 @@ def test_every_api_takes_what_is_sent(entries: tuple[Entry, ...], model: str, sh
 @promise("chat:store", "chat:legacy")
 @given(conversations(), st.sampled_from(MODELS))
 def test_what_is_stored_is_seen_the_same_way_after_it_is_read_again(entries: tuple[Entry, ...], model: str) -> None:
-    again = read_conversation(json.loads(json.dumps([stored_entry(entry) for entry in entries]))).entries
+    again = read_conversation(json.loads(json.dumps([entry_document(entry) for entry in entries]))).entries
     assert messages_of(entries_for_model(again, model)) == messages_of(entries_for_model(entries, model))
 
 

@@ -41,7 +41,7 @@ CASES: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "a string cut off in line 2": (f'{GOOD}\n{{"messages": ["ab\n{GOOD}\n'.encode(), ("{file}:2: ", "expected JSON")),
     "a list cut off in line 2": (
         f'{GOOD}\n{{"messages": [3\n{GOOD}\n'.encode(),
-        ("{file}:3: ", "expected JSON", "(in what begins on line 2)"),
+        ("{file}:3: ", "expected JSON", "(in the document that begins on line 2)"),
     ),
     "broken line 3 after a blank": (f"{GOOD}\n\n{{oops\n".encode(), ("{file}:3: ", "expected JSON")),
     "not UTF-8": (b'{"messages": [\n"\xe9"]}', ("{file}:2: ", "expected UTF-8 text")),

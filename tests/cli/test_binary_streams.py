@@ -133,7 +133,7 @@ def test_what_only_looks_like_a_frame_is_of_no_known_format(tmp_path: Path, caps
     for command in (("convert", "--to", "openai-chat"), ("inspect",)):
         assert main([*command, "--stream", file]) == 2
         message = capsysbinary.readouterr().err.decode()
-        assert message.startswith(f"dragoman: {file}:1: cannot tell which format this stream has")
+        assert message.startswith(f"dragoman: {file}:1: cannot detect the format of this stream")
         assert message[:-1].isprintable()
 
 
@@ -141,14 +141,14 @@ def test_frames_of_another_service_are_of_no_known_format(tmp_path: Path, capsys
     file = written(tmp_path, converse_streams.stream(("chunk", {"bytes": "e30="})))
     for command in (("convert", "--stream", "--to", "openai-chat"), ("inspect",)):
         assert main([*command, file]) == 2
-        assert b"cannot tell which format this stream has" in capsysbinary.readouterr().err
+        assert b"cannot detect the format of this stream" in capsysbinary.readouterr().err
 
 
 def test_frames_taken_for_bodies_are_hinted_at(tmp_path: Path, capsysbinary: Captured) -> None:
     assert main(["convert", written(tmp_path, FRAMES), "--to", "gemini"]) == 2
     message = capsysbinary.readouterr().err
     assert message.count(b"\n") == 1
-    assert b"then say --stream" in message
+    assert b"if it is a recorded stream, add --stream" in message
 
 
 @promise("law:10-bad-input-good-words")

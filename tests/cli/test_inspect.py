@@ -37,7 +37,7 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
-from dragoman.terminal import Terminal, columns, shortened, terminal_of, visible
+from dragoman.terminal import Terminal, columns, shorten, terminal_of, visible
 from tests.cli.command import PLAIN
 
 PIPE = Terminal(width=200, colour=False, lines=False)
@@ -273,8 +273,8 @@ def test_nothing_in_a_body_can_command_the_terminal() -> None:
     ],
 )
 def test_shortened_by_columns(text: str, width: int, expected: str) -> None:
-    assert shortened(text, width) == expected
-    assert columns(shortened(text, width)) <= width
+    assert shorten(text, width) == expected
+    assert columns(shorten(text, width)) <= width
 
 
 def test_visible_keeps_the_length() -> None:

@@ -87,7 +87,7 @@ def test_a_stored_key_is_used_and_only_its_owner_can_read_it(tmp_path: Path, dra
 @pytest.mark.parametrize(("name", "stdin", "words"), [
     ("nothing", KEY, "no provider is called 'nothing'"),
     ("local", KEY, "takes no key"),
-    ("openai", "\n", "no key was given"),
+    ("openai", "\n", "no key given"),
     ("openai", "two words\n", "not a key"),
 ])  # fmt: skip
 def test_an_invalid_key_is_refused(here: Here, name: str, stdin: str, words: str) -> None:

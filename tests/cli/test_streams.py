@@ -122,7 +122,7 @@ def test_answers_of_gemini_one_per_line(tmp_path: Path, capsysbinary: Captured) 
 def test_losses_are_reported_as_for_bodies(tmp_path: Path, capsysbinary: Captured) -> None:
     file = written(tmp_path, CHAT)
     assert main(["convert", "--stream", file, "--to", "anthropic-messages"]) == 0
-    assert b"1 noted; --report tells" in capsysbinary.readouterr().err
+    assert b"1 noted; list them with --report" in capsysbinary.readouterr().err
     assert main(["convert", "--stream", file, "--to", "anthropic-messages", "--report"]) == 0
     title, row = capsysbinary.readouterr().err.decode().splitlines()
     assert title == "openai-chat → anthropic-messages (stream): 1 noted"
@@ -211,9 +211,9 @@ def test_a_report_in_json_includes_the_failure(tmp_path: Path, capsysbinary: Cap
 BAD: dict[str, tuple[bytes, tuple[str, ...], str]] = {
     "empty": (b"", (), "{file}: empty input, expected a recorded stream"),
     "blank": (b" \n\n\t\n", (), "{file}: empty input"),
-    "no stream": (b"hello\n", (), "{file}:1: cannot tell which format this stream has, say it with --from"),
-    "no known format": (b'data: {"hello": "world"}\n\n', (), "{file}:1: cannot tell which format"),
-    "a request": (json.dumps(PLAIN).encode(), (), "{file}:1: cannot tell which format"),
+    "no stream": (b"hello\n", (), "{file}:1: cannot detect the format of this stream; name it with --from"),
+    "no known format": (b'data: {"hello": "world"}\n\n', (), "{file}:1: cannot detect the format"),
+    "a request": (json.dumps(PLAIN).encode(), (), "{file}:1: cannot detect the format"),
     "UTF-16": (CHAT.decode().encode("utf-16"), (), "{file}:1: expected UTF-8 text, got UTF-16"),
     "no events": (b"hello\n", ("--from", "gemini"), "{file}: expected the events of a stream in gemini, got none"),
     "another format": (CHAT, ("--from", "anthropic-messages"), "{file}:3: anthropic-messages stream: expected"),
@@ -262,7 +262,7 @@ def test_a_stream_taken_for_bodies_is_hinted_at(content: bytes, tmp_path: Path, 
     assert main(["convert", written(tmp_path, content), "--to", "gemini"]) == 2
     message = capsysbinary.readouterr().err
     assert message.count(b"\n") == 1
-    assert b"then say --stream" in message
+    assert b"if it is a recorded stream, add --stream" in message
 
 
 def damaged(body: bytes, start: int, length: int, instead: bytes) -> bytes:

@@ -111,7 +111,7 @@ def test_tools_may_be_json(dragoman_sim: Simulator, tmp_path: Path) -> None:
         ("tools.py", "import nothing_of_that_name", "ModuleNotFoundError"),
         ("tools.json", "[{}]", "no name"),
         ("tools.json", "{", "truncated"),
-        ("tools.txt", "", "a .py or a .json file"),
+        ("tools.txt", "", "expected a .py file, a .json file or a module"),
     ],
 )
 def test_bad_files_of_tools_meet_one_line(name: str, text: str, words: str, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_function_gives_a_fresh_token_for_each_request() -> None:
         ),
         ("openai-compatible/m", {}, "has no base_url"),
         ("nobody/m", {}, "no provider is called 'nobody'; there are openai, "),
-        ("gpt-5", {}, "names no provider: write provider/model"),
+        ("gpt-5", {}, "has no provider: write provider/model"),
     ],
 )
 def test_what_is_missing_is_said(model: str, environment: dict[str, str], words: str) -> None:

@@ -164,7 +164,7 @@ def test_an_answer_beyond_the_limit_is_refused(partner: Partner, streamed: bool,
             with pytest.raises(errors.RequestTooLarge):
                 await ask(driver, streamed, "")
         async with talking(partner, dragoman_sim, limits=SizeLimits(request=10)) as driver:
-            with pytest.raises(errors.RequestTooLarge, match="our own limit"):
+            with pytest.raises(errors.RequestTooLarge, match="more than the driver's limit"):
                 await ask(driver, streamed, "")
 
     asyncio.run(run())

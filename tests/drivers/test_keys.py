@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.drivers.connect import connect
 from dragoman.drivers.replay import Replayed, ReplayTransport
-from dragoman.drivers.secret import Secret, hidden_headers, hidden_url
+from dragoman.drivers.secret import Secret, hide_headers, hide_url
 from dragoman.errors import AuthenticationFailed, ConnectionFailed
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH, KEY, ONCE, Partner, talking
@@ -26,11 +26,11 @@ def test_a_secret_does_not_print_and_is_not_written_down() -> None:
 
 
 def test_headers_and_addresses_are_shown_without_them() -> None:
-    shown = hidden_headers({"Authorization": f"Bearer {KEY}", "x-api-key": KEY, "accept": "*/*"})
+    shown = hide_headers({"Authorization": f"Bearer {KEY}", "x-api-key": KEY, "accept": "*/*"})
     assert KEY not in str(shown)
     assert shown["accept"] == "*/*"
-    assert hidden_url(f"http://user:{KEY}@proxy:3128/") == "http://[hidden]@proxy:3128/"
-    assert hidden_url("https://api.openai.com/v1") == "https://api.openai.com/v1"
+    assert hide_url(f"http://user:{KEY}@proxy:3128/") == "http://[hidden]@proxy:3128/"
+    assert hide_url("https://api.openai.com/v1") == "https://api.openai.com/v1"
 
 
 def test_a_key_that_the_server_quotes_is_taken_out() -> None:

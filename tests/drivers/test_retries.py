@@ -13,7 +13,7 @@ from dragoman.drivers.connect import connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.retries import RetryNotice, RetryPolicy, may_retry
-from dragoman.drivers.transport import failed, not_connected
+from dragoman.drivers.transport import connection_error, transport_error
 from dragoman.errors import AnswerCut, BillingRefused, Overloaded, ProviderError, RateLimited, provider_error
 from dragoman.ir import Failure, FailureKind
 from dragoman.sim.server import Simulator
@@ -128,7 +128,7 @@ def test_never_after_the_first_byte(partner: Partner, dragoman_sim: Simulator) -
 def test_a_lost_connection_is_tried_again_and_an_answer_that_broke_is_not() -> None:
     async def run() -> None:
         notices: list[RetryNotice] = []
-        transport = ReplayTransport([not_connected("gone"), OK])
+        transport = ReplayTransport([connection_error("gone"), OK])
         assert (await driver_of(transport, notices).query("x")).content == "hi"
         assert len(transport.requests) == 2
         broken = ReplayTransport([Replayed(chunks=[START], breaks=True), OK])
@@ -232,5 +232,5 @@ def test_the_table_of_what_may_be_tried_again(kind: FailureKind, status: int | N
 
 
 def test_our_own_time_limits_are_not_retried() -> None:
-    assert not may_retry(failed("timeout", "nothing came for 600 s before the answer began"))
-    assert may_retry(not_connected("no connection within 10 s"))
+    assert not may_retry(transport_error("timeout", "nothing came for 600 s before the answer began"))
+    assert may_retry(connection_error("no connection within 10 s"))

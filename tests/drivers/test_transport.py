@@ -218,7 +218,7 @@ def test_an_unreadable_answer_is_a_server_error() -> None:
             driver = connect(
                 "openai-chat/m", api_key="k", transport=ReplayTransport([Replayed(chunks=[body])]), environment={}
             )
-            with pytest.raises(ServerFailed, match="not what its format says"):
+            with pytest.raises(ServerFailed, match="does not follow its format"):
                 await driver.query("x")
 
     asyncio.run(run())

@@ -12,7 +12,7 @@ from dragoman.fidelity import svg
 from dragoman.fidelity.cases import Case
 from dragoman.fidelity.catalogue import CASES, FEATURES, PLAIN
 from dragoman.fidelity.interpreters import Crossing, Dragoman, Translation
-from dragoman.fidelity.judging import VERDICTS, judge, original
+from dragoman.fidelity.judging import VERDICTS, judge, write_original
 from dragoman.fidelity.matrix import Cell, Matrix, cells, changes, from_json, matrix_of, to_json
 from dragoman.fidelity.picture import draw
 from dragoman.fidelity.tables import markdown
@@ -80,7 +80,7 @@ def test_every_feature_has_an_example_and_every_example_a_feature() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind}-{case.feature}")
 def test_some_format_says_it_in_its_own_words(case: Case) -> None:
-    sayable = [name for name in dragoman.formats() if original(case, name) is not None]
+    sayable = [name for name in dragoman.formats() if write_original(case, name) is not None]
     assert sayable, "no format can say this example: it judges nothing"
     for name in sayable:
         assert case.slots.of(name) is not None
@@ -89,7 +89,7 @@ def test_some_format_says_it_in_its_own_words(case: Case) -> None:
 def test_plain_exchanges_are_sayable_everywhere() -> None:
     for plain in (case for cases in PLAIN.values() for case in cases):
         for name in dragoman.formats():
-            assert original(plain, name) is not None, (plain.feature, plain.kind, name)
+            assert write_original(plain, name) is not None, (plain.feature, plain.kind, name)
 
 
 # ── the judge ─────────────────────────────────────────────────────────────────────────────────────────────────

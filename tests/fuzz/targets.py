@@ -28,7 +28,7 @@ from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, BatchItem, Outcome, write_line
 from dragoman.batch.record_converter import Reject
 from dragoman.chat.entries import Unreadable
-from dragoman.chat.importing import imported
+from dragoman.chat.importing import import_document
 from dragoman.codecs.datasets.catalogue import dataset
 from dragoman.detection import detect_stream, looks_streamed
 from dragoman.embeddings import DIALECTS, EmbeddingRequest, EmbeddingResponse, split
@@ -343,7 +343,7 @@ def _import(data: bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     try:
-        imported(document)
+        import_document(document)
     except Unreadable as error:
         return str(error)[:40]
     return ""

@@ -18,7 +18,7 @@ import dragoman
 from dragoman.drivers.replay import Replayed, ReplayedResponse
 from dragoman.errors import InvalidRequest, NotConfigured
 from dragoman.installation import install_command, install_package_command
-from dragoman.local.calling import CallingResponse, ReplyReader, prepared
+from dragoman.local.calling import CallingResponse, ReplyReader, prepare_request
 from dragoman.local.models import plan_for
 
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "$ref": "#/$defs/a"}}}
@@ -86,7 +86,7 @@ def test_a_call_that_was_cut_keeps_what_came_and_is_not_completed(text: str, arg
 
 
 def test_what_is_sent_has_one_option_for_each_tool_and_one_for_an_answer() -> None:
-    sent = prepared(ASKED)
+    sent = prepare_request(ASKED)
     assert sent.calls
     assert not sent.body.keys() & {"tools", "tool_choice"}
     schema = sent.body["response_format"]["json_schema"]["schema"]
@@ -94,18 +94,18 @@ def test_what_is_sent_has_one_option_for_each_tool_and_one_for_an_answer() -> No
     # References of a tool's schema hold in their new place.
     assert schema["$defs"]["0"]["$ref"] == "#/$defs/0/$defs/a"
     assert sent.body["messages"][0]["role"] == "system"
-    forced = prepared({**ASKED, "tool_choice": "required"}).body["response_format"]["json_schema"]["schema"]
+    forced = prepare_request({**ASKED, "tool_choice": "required"}).body["response_format"]["json_schema"]["schema"]
     assert len(forced["anyOf"]) == 1
 
 
 def test_without_tools_nothing_changes_and_with_none_chosen_they_are_left_out() -> None:
     plain = {"model": "m", "messages": ASKED["messages"]}
-    assert prepared(plain).body == plain
-    assert prepared({**ASKED, "tool_choice": "none"}).body == plain
+    assert prepare_request(plain).body == plain
+    assert prepare_request({**ASKED, "tool_choice": "none"}).body == plain
 
 
 def test_a_history_with_results_becomes_text() -> None:
-    sent = prepared({**ASKED, "messages": ANSWERED})
+    sent = prepare_request({**ASKED, "messages": ANSWERED})
     assert not sent.calls
     assert [message["content"] for message in sent.body["messages"][1:]] == [
         "Look.",
@@ -116,7 +116,7 @@ def test_a_history_with_results_becomes_text() -> None:
 
 def test_tools_and_a_schema_of_the_answer_at_once_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="not both"):
-        prepared({**ASKED, "response_format": {"type": "json_object"}})
+        prepare_request({**ASKED, "response_format": {"type": "json_object"}})
 
 
 def test_a_stream_of_other_events_passes_and_its_finish_is_that_of_a_call() -> None:
@@ -160,7 +160,7 @@ async def aiter_chunks(response: CallingResponse) -> Any:
 
 
 def test_an_unknown_model_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(NotConfigured, match=r"no local model is called 'gpt'.*smollm2"):
+    with pytest.raises(NotConfigured, match=r"there is no local model named 'gpt'.*smollm2"):
         plan_for("gpt", {})
     with pytest.raises(NotConfigured, match="there is no file"):
         plan_for(str(tmp_path / "none.gguf"), {})

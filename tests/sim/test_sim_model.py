@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.sim import tokens
-from dragoman.sim.conversation_view import Asked, Call, Choice, Result, Thought, Tool, Turn
+from dragoman.sim.conversation_view import Call, Choice, Prompt, Result, ThoughtPart, Tool, Turn
 from dragoman.sim.model import respond
-from dragoman.sim.regex_examples import matching
+from dragoman.sim.regex_examples import matching_text
 from dragoman.sim.schema_examples import Hints, arguments_for, instance_of
 from tests.sim.validity import faults
 
@@ -34,8 +34,8 @@ ADD = Tool("add", "Add two numbers", schema("a", "b", a={"type": "number"}, b={"
 TOOLS = (WEATHER, TIME, MAIL, SEARCH, ADD)
 
 
-def asked(text: str, *more: Turn, **settings: Any) -> Asked:
-    return Asked("m", (Turn("user", text), *more), **{"tools": TOOLS, **settings})
+def asked(text: str, *more: Turn, **settings: Any) -> Prompt:
+    return Prompt("m", (Turn("user", text), *more), **{"tools": TOOLS, **settings})
 
 
 def calls(text: str, **settings: Any) -> list[tuple[str, Any]]:
@@ -88,7 +88,7 @@ def test_choices_bind() -> None:
     assert len(calls("weather in Paris and Oslo", parallel=False)) == 1
 
 
-def after(*results: Result, text: str = "weather in Paris") -> Asked:
+def after(*results: Result, text: str = "weather in Paris") -> Prompt:
     made = tuple(Call(str(index), result.name, {}) for index, result in enumerate(results))
     return asked(text, Turn("assistant", calls=made), Turn("user", results=results))
 
@@ -133,7 +133,7 @@ def test_steps_are_taken_one_after_the_other() -> None:
 def test_it_thinks_when_reasoning_is_on() -> None:
     quiet, loud = respond(asked("weather in Paris")), respond(asked("weather in Paris", thinks=True))
     assert quiet.thoughts == ()
-    assert isinstance(loud.parts[0], Thought)
+    assert isinstance(loud.parts[0], ThoughtPart)
     assert 0 < loud.counts.thought < loud.counts.output
 
 
@@ -153,7 +153,7 @@ def test_what_it_can_do_alone(text: str, expected: str) -> None:
 
 def test_it_remembers_what_was_said() -> None:
     turns = (Turn("user", "My name is Ada"), Turn("assistant", "Noted"), Turn("user", "What's my name?"))
-    assert respond(Asked("m", turns)).text == "Your name is Ada."
+    assert respond(Prompt("m", turns)).text == "Your name is Ada."
 
 
 def test_seeds_choose_among_answers_and_repeat_themselves() -> None:
@@ -262,11 +262,11 @@ def test_generated_schemas_get_valid_instances(wanted: dict[str, Any], text: str
 
 @pytest.mark.parametrize("pattern", [r"^\d{4}$", r"[a-f0-9]+", r"^(a|b){2}c?$", r"^[^0-9]{2,}$", r"\w+@\w+\.com"])
 def test_patterns_are_met(pattern: str) -> None:
-    written = matching(pattern)
+    written = matching_text(pattern)
     assert written is not None
     assert re.search(pattern, written)
 
 
 @pytest.mark.parametrize("pattern", [r"(?=x)y", r"(a)\1", r"[", r"(unclosed"])
 def test_patterns_beyond_the_subset_are_given_up(pattern: str) -> None:
-    assert matching(pattern) is None
+    assert matching_text(pattern) is None

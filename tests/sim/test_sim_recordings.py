@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from dragoman.sim.apis import anthropic_messages, openai_chat, openai_responses
-from dragoman.sim.conversation_view import Asked
+from dragoman.sim.conversation_view import Prompt
 from dragoman.sim.exchange import Exchange, Reply, Streamed
 from dragoman.sim.schema_examples import Hints, arguments_for
 from dragoman.sim.service import Service, Settings
@@ -61,7 +61,7 @@ def test_recorded_requests_get_good_answers(recordings: Recordings, file: str) -
     assert sum(answered) > ANSWERED_AT_LEAST * len(answered) > 0
 
 
-READERS: dict[str, Callable[[Any], Asked]] = {
+READERS: dict[str, Callable[[Any], Prompt]] = {
     "openai-chat": openai_chat.read,
     "openai-responses": lambda body: openai_responses.read(body, openai_responses.items_of(body)),
     "anthropic-messages": anthropic_messages.read,

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.sim.conversation_view import Asked, Call, Tool, Turn
-from dragoman.sim.script import Prompter, ScriptedTurn, load_script, read_script
+from dragoman.sim.conversation_view import Call, Prompt, Tool, Turn
+from dragoman.sim.script import ScriptedTurn, ScriptPlayer, load_script, read_script
 from dragoman.sim.server import Simulator
 from tests.sim.wire import DOORS, ask
 
@@ -43,8 +43,8 @@ retry_after = 1.5
 """
 
 
-def asked(text: str = "hi", model: str = "m") -> Asked:
-    return Asked(model, (Turn("user", text),))
+def asked(text: str = "hi", model: str = "m") -> Prompt:
+    return Prompt(model, (Turn("user", text),))
 
 
 @EVERY
@@ -113,10 +113,10 @@ def test_conditions_choose_the_turn() -> None:
             {"when": {"tool": "get_*"}, "text": "d"},
         ]
     )
-    prompter = Prompter(script)
-    called = Asked("m", (Turn("user", "hi"), Turn("assistant", calls=(Call("1", "f"),)), Turn("user", "x")))
+    prompter = ScriptPlayer(script)
+    called = Prompt("m", (Turn("user", "hi"), Turn("assistant", calls=(Call("1", "f"),)), Turn("user", "x")))
 
-    def said(api: str, question: Asked) -> str | None:
+    def said(api: str, question: Prompt) -> str | None:
         turn = prompter.next(api, question)
         return turn.text if turn else None
 

@@ -73,5 +73,5 @@ def test_the_finding_the_page_shows_is_the_one_there_is(postcard: ModuleType) ->
     shown = re.search(r"```text\n(.*)\n```", PAGE.read_text(encoding="utf-8"))
     assert shown is not None
     assert shown[1] in map(str, report.findings)
-    with pytest.raises(CodecFailed, match="lost without a word"):
+    with pytest.raises(CodecFailed, match="lost without a report"):
         report.raise_if_failed()

@@ -102,12 +102,12 @@ BROKEN: dict[str, tuple[Codec, str, str]] = {
     "forgets the seed": (
         structs.replace(CHAT, encode_request=_without_a_key("seed")),
         "2 nothing vanishes",
-        "request seed: lost without a word: 7 became None",
+        "request seed: lost without a report: 7 became None",
     ),
     "counts its requests": (
         structs.replace(CHAT, encode_request=_with_a_counter()),
         "4 determinism",
-        "not the same",
+        "gives different bytes",
     ),
     "halves the bill": (
         structs.replace(CHAT, decode_response=_half_of_the_answer),

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from dragoman.chat.drafts import Draft
 from dragoman.chat.entries import Conversation, read_entries
-from dragoman.chat.mentions import addressed
+from dragoman.chat.mentions import resolve_mentions
 from dragoman.chat.participants import Participant
 from dragoman.chat.stores import FileStore
 from dragoman.drivers import Scripted
@@ -284,7 +284,7 @@ import asyncio, os, signal, sys
 from dragoman.agent import TextDeltaEvent
 from dragoman.chat.events import Activity
 from dragoman.chat.stores import FileStore
-from dragoman.web.conversation_hub import Rooms
+from dragoman.web.conversation_hub import ConversationHub
 from tests.support.chats import model
 
 async def main():
@@ -383,4 +383,4 @@ def test_the_page_and_the_server_agree_on_mentions() -> None:
     """The same table is put to the page's own reader (web/tests/chat.test.ts)."""
     table = json.loads((Path(__file__).parents[2] / "web" / "tests" / "mentions.json").read_text(encoding="utf-8"))
     for text, expected in table["cases"]:
-        assert list(addressed(text, table["models"]).models) == expected, text
+        assert list(resolve_mentions(text, table["models"]).models) == expected, text

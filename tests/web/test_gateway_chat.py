@@ -168,7 +168,7 @@ def test_where_nothing_can_be_written_the_chat_works_and_says_so(tmp_path: Path)
                 aiohttp.ClientSession() as session,
             ):
                 client = Client(running.url, session)
-                assert "they end with the gateway" in (await client.ask("GET", "/state"))["warning"]
+                assert "they are lost when the gateway stops" in (await client.ask("GET", "/state"))["warning"]
                 assert (await client.say("@claude hello"))[-1].get("status", "ok") == "ok"
 
     asyncio.run(run())

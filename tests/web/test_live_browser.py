@@ -98,7 +98,7 @@ def on_stage(address: str, work: Work, place: str = "live") -> None:
 def test_requests_appear_as_they_happen_and_one_opens_as_four_views(address: str) -> None:
     async def work(stage: Stage) -> None:
         page = stage.page
-        assert "Nothing has been asked yet" in await stage.text(".nothing")
+        assert "No requests yet" in await stage.text(".nothing")
         await stage.post("/v1/messages", MESSAGES)
         await page.until(f"{ROWS} === 1")
         await stage.post(GEMINI_PATH, GEMINI)
@@ -109,7 +109,7 @@ def test_requests_appear_as_they_happen_and_one_opens_as_four_views(address: str
         await stage.click(".request", "Anthropic Messages")
         await page.until("document.querySelectorAll('.panes .pane').length === 4")
         titles = "[...document.querySelectorAll('.panes h3')].map((one) => one.textContent)"
-        assert await page.js(titles) == ["Client said", "Intermediate format", "Upstream was told", "Losses"]
+        assert await page.js(titles) == ["Client sent", "Intermediate format", "Upstream received", "Losses"]
         panes = await page.js("[...document.querySelectorAll('.panes .pane')].map((one) => one.textContent)")
         assert '"system": "Be brief."' in panes[0]
         assert '"role": "system"' in panes[1]
@@ -120,7 +120,7 @@ def test_requests_appear_as_they_happen_and_one_opens_as_four_views(address: str
         await stage.click(".loss", "$.top_k")
         assert await stage.text(".pane .marked") == '"top_k": 5'
         await stage.click("[role=tab]", "Answer")
-        assert await page.js(titles) == ["Upstream answered", "Intermediate format", "Client got", "Losses"]
+        assert await page.js(titles) == ["Upstream answered", "Intermediate format", "Client received", "Losses"]
         assert "Hello from the upstream." in await stage.text(".panes .pane:nth-child(4)")
 
     on_stage(address, work)
@@ -289,7 +289,7 @@ def test_a_request_that_failed_is_not_said_to_have_lost_nothing(address: str) ->
         await stage.post("/v1/messages", {**MESSAGES, "model": "nobody/small"})
         await stage.click(".request")
         await page.until("document.querySelectorAll('.panes .pane').length === 4")
-        assert "No upstream was asked" in await stage.text(".losses-pane")
+        assert "No upstream was contacted" in await stage.text(".losses-pane")
         await stage.key("2")
         await page.until("document.querySelector('.tabs [aria-selected=true]').textContent === 'Answer'")
         assert "there is no answer" in await stage.text(".losses-pane")

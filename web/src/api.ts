@@ -1,8 +1,8 @@
-// Questions to the server. Every change carries a header that no form and no foreign script can send.
+// Requests to the server. Changes have a header that no form and no script of another site can send.
 
 const HEADERS = { "x-dragoman-page": "1", "content-type": "application/json" };
 
-/** The server's own words, its status, and all that it told. */
+/** An error of the server: message, status and body. */
 export class Problem extends Error {
   readonly status: number;
   readonly told: unknown;
@@ -30,7 +30,7 @@ function wordsOf(told: unknown): string | null {
   return typeof error === "string" ? error : null;
 }
 
-/** Events of the server, each under its kind, until it is closed. The browser comes back by itself after a break. */
+/** Events of the server by kind, until closed. The browser reconnects by itself. */
 export function listen(path: string, handlers: Record<string, (told: never) => void>): EventSource {
   const source = new EventSource(`/_/api${path}`);
   for (const [kind, handle] of Object.entries(handlers)) {

@@ -1,4 +1,4 @@
-// Small charts: one number large, its course below, and the numbers of any moment by pointer or arrow keys.
+// Small charts: a large number, its history below, and values at any time by pointer or arrow keys.
 
 import { element } from "./dom.ts";
 
@@ -9,7 +9,7 @@ const HEIGHT = 40;
 /** One row of bars or one line; null is a gap. */
 export interface Series {
   readonly kind: "bar" | "line";
-  /** The class that gives it its colour, and a pattern to tell it by without colours. */
+  /** The class with its colour and its pattern. */
   readonly look: string;
   readonly values: readonly (number | null)[];
 }
@@ -18,9 +18,9 @@ export interface Drawn {
   readonly value: string;
   readonly about?: string;
   readonly series: readonly Series[];
-  /** What stands at a place, in words. */
+  /** The text for a position. */
   readonly tip: (place: number) => string;
-  /** Said instead of a chart where there is nothing to draw. */
+  /** Text shown instead of an empty chart. */
   readonly none?: string | undefined;
 }
 

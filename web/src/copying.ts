@@ -1,4 +1,4 @@
-// To the clipboard, and told.
+// Copies to the clipboard, with a notice.
 
 import { notice } from "./notices.ts";
 
@@ -7,6 +7,6 @@ export async function copy(text: string, what: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     notice(`${what} copied`);
   } catch {
-    notice("the browser does not let pages copy here", "problem");
+    notice("the browser does not allow copying here", "problem");
   }
 }

@@ -1,4 +1,4 @@
-// Questions and windows, all in the one <dialog> of the page.
+// Prompts and windows, in the one <dialog> of the page.
 
 import { byId, element } from "./dom.ts";
 import { notice } from "./notices.ts";
@@ -24,7 +24,7 @@ function opened<Answer>(
     });
     const heading = element("h2", { id: "dialog-title" }, title);
     dialog.replaceChildren(heading, ...body, element("div", { class: "row end" }, ...row));
-    // The event of a window before this one may come late: it is not ours while this one is open.
+    // Ignore a late close event of the previous window.
     const closed = (): void => {
       if (dialog.open) return;
       dialog.removeEventListener("close", closed);
@@ -36,7 +36,7 @@ function opened<Answer>(
   });
 }
 
-/** Asks for something that the server may refuse: then the window stays, with the reason. */
+/** Asks for input; if the server refuses it, the window stays open with the reason. */
 export function form<Answer>(title: string, body: readonly Node[], word: string, submit: () => Promise<Answer>): Promise<Answer | null> {
   const dialog = byId<HTMLDialogElement>("dialog");
   return new Promise((done) => {
@@ -88,7 +88,7 @@ export function ask(title: string, label: string, value: string): Promise<string
 
 const unsent = new Map<string, string>();
 
-/** What was written and then left is there again the next time. */
+/** Keeps unsaved input for the next time. */
 export async function askText(title: string, about: string, value: string): Promise<string | null> {
   const area = element("textarea", { rows: 8, "aria-label": title });
   const key = `${title}\n${value}`;
@@ -97,7 +97,7 @@ export async function askText(title: string, about: string, value: string): Prom
   const text = await opened<string | null>(title, body, [CANCEL, ["OK", "primary", () => area.value]]);
   if (text === null && area.value !== value) {
     unsent.set(key, area.value);
-    notice("What you wrote is kept: it is there when you open this again.");
+    notice("Your text is kept and will be here when you open this again.");
   } else unsent.delete(key);
   return text;
 }

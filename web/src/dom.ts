@@ -4,7 +4,7 @@ type Handler = (event: never) => unknown;
 export type Attributes = Record<string, string | number | boolean | null | undefined | Handler>;
 export type Child = Node | string | null | undefined;
 
-/** `on…` listens, `true` is an attribute without a value, `false`, `null` and `undefined` leave it out. */
+/** `on…` adds a listener, `true` an attribute without a value; `false`, `null` and `undefined` are skipped. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -28,7 +28,7 @@ export function button(
   return element("button", { type: "button", onclick: run, ...attributes }, label);
 }
 
-/** What the page certainly has. */
+/** An element that the page must have. */
 export function byId<Kind extends HTMLElement = HTMLElement>(id: string): Kind {
   const found = document.getElementById(id);
   if (found === null) throw new Error(`the page has no #${id}`);

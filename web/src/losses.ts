@@ -1,26 +1,26 @@
-// What did not cross, as a list. Choosing one shows its place.
+// Lists losses. Choosing one shows its place.
 
 import { element } from "./dom.ts";
 import type { Loss } from "./live/types.ts";
 
 const WORDS: Record<Loss["severity"], string> = {
-  dropped: "the other side never sees it",
-  degraded: "it arrives in a poorer form",
-  invented: "nobody said it, and the other side demands it",
-  noted: "bookkeeping about the answer; what it says is the same",
+  dropped: "the target does not get it",
+  degraded: "it arrives in a reduced form",
+  invented: "added, because the target requires it",
+  noted: "bookkeeping about the answer; its content is the same",
 };
 
-/** How many there are, without what is mere bookkeeping. */
+/** Number of losses, without notes. */
 export const lossCount = (losses: readonly Loss[]): number => losses.filter((loss) => loss.severity !== "noted").length;
 
-/** `choose` shows the place; whether it is exactly there. `failure` stands where there is no answer that could have lost anything. */
+/** `choose` shows the place and returns whether it exists exactly. `failure` is shown instead if the request failed. */
 export function lossList(losses: readonly Loss[], choose: (loss: Loss) => boolean, failure = ""): HTMLElement {
-  // A request that failed has lost everything, whatever the translation of it dropped.
+  // A failed request has lost everything, whatever its translation dropped.
   if (losses.length === 0 && failure !== "") return element("p", { class: "lost-all" }, failure);
   if (losses.length === 0) return element("p", { class: "nothing-lost" }, "Nothing was lost.");
   const list = element("ul", { class: "loss-list" });
   for (const loss of losses) {
-    const about = element("span", { class: "soft nearest", hidden: true }, "Not said in this body: this is the nearest place.");
+    const about = element("span", { class: "soft nearest", hidden: true }, "Not in this body: this is the nearest place.");
     const pick = (): void => {
       for (const other of list.querySelectorAll("[aria-pressed]")) other.setAttribute("aria-pressed", "false");
       button.setAttribute("aria-pressed", "true");

@@ -1,4 +1,4 @@
-// One page, several places. Which ones there are, the server tells: a chat alone has nothing to watch.
+// One page with several sections, listed by the server: a chat alone has no live view.
 
 import "./style.css";
 import { call } from "./api.ts";
@@ -14,7 +14,7 @@ import { restore, toggle } from "./theme.ts";
 import { usage } from "./usage/index.ts";
 
 const EVERY: readonly Place[] = [live, chat, playground, usage, keys];
-const CHORD = 1200; // milliseconds between g and the letter of a place
+const CHORD = 1200; // milliseconds between g and the letter of a section
 
 interface About {
   version: string;
@@ -38,7 +38,7 @@ function navigation(places: readonly Place[]): (shown: Place) => void {
   };
 }
 
-/** g and then a letter goes to a place; not while one is writing. */
+/** g and then a letter goes to a section, unless the user is typing. */
 function chords(places: readonly Place[], router: Router): void {
   let begun = -Infinity;
   document.addEventListener("keydown", (event) => {
@@ -72,7 +72,7 @@ async function begin(): Promise<void> {
   restore();
   byId("theme").addEventListener("click", toggle);
   byId("skip").addEventListener("click", (event) => {
-    event.preventDefault(); // the address is the router's
+    event.preventDefault(); // the router owns the URL
     byId("place").focus();
   });
   const about = await call<About>("GET", "/site");

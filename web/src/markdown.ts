@@ -65,7 +65,7 @@ function cells(line: string, tag: "th" | "td"): HTMLElement[] {
   return row.split("|").map((cell) => element(tag, {}, ...inline(cell.trim())));
 }
 
-// One reader for each kind of block: what it makes and the next line, or nothing.
+// One parser per kind of block: returns its element and the next line, or nothing.
 
 function fence(lines: readonly string[], at: number): Read | null {
   const [, open = "", language = ""] = FENCE.exec(lines[at] ?? "") ?? [];

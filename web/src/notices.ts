@@ -1,4 +1,4 @@
-// Short words above the page, for what happened and for what went wrong.
+// Short notices above the page, for events and errors.
 
 import { button, byId, element } from "./dom.ts";
 
@@ -13,7 +13,7 @@ export function notice(text: string, kind: Kind = "info"): void {
   if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
 }
 
-/** The same work, with what goes wrong told instead of thrown. */
+/** Runs the work and shows errors as notices instead of throwing. */
 export function attempt<Given extends unknown[], Told>(
   work: (...given: Given) => Told | Promise<Told>,
 ): (...given: Given) => Promise<Told | undefined> {

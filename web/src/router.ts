@@ -1,4 +1,4 @@
-// Where one is stands in the address: #/chat/ID?format=gemini is the place `chat`, a rest and a query.
+// The URL holds the location: #/chat/ID?format=gemini is the section `chat`, a rest and a query.
 
 export interface Route {
   readonly place: string;
@@ -6,17 +6,17 @@ export interface Route {
   readonly query: URLSearchParams;
 }
 
-/** One part of the page. Its elements are made once and stay, so that nothing typed is lost by looking elsewhere. */
+/** One section of the page. Its elements are created once and kept, so that input is not lost when switching. */
 export interface Place {
   readonly name: string;
   readonly label: string;
-  /** Keys that it listens to, and what for. */
+  /** Its keyboard shortcuts. */
   readonly keys?: readonly (readonly [keys: string, what: string])[];
-  /** Put everything into `root`, which is this place's alone. */
+  /** Builds the section in `root`. */
   mount(root: HTMLElement): void | Promise<void>;
-  /** It is shown, or its address has changed. */
+  /** Called when it is shown, or its URL has changed. */
   enter(route: Route): void;
-  /** Another one is shown: streams end here. */
+  /** Called when another section is shown: closes streams. */
   leave(): void;
 }
 
@@ -30,7 +30,7 @@ function decoded(step: string): string {
   try {
     return decodeURIComponent(step);
   } catch {
-    return step; // somebody's typing
+    return step; // typed by the user
   }
 }
 
@@ -40,7 +40,7 @@ export function address(place: string, rest: readonly string[] = [], query: Reco
   return `#/${path}${words ? `?${words}` : ""}`;
 }
 
-/** Another address for what is shown already: no new step in the history, and nobody is told. */
+/** Replaces the URL of the current view, without a history entry or an event. */
 export function rewrite(hash: string): void {
   history.replaceState(null, "", hash);
 }

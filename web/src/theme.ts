@@ -1,4 +1,4 @@
-// Dark or light: as the system says, or as one chose.
+// Dark or light theme: the system's, or the user's choice.
 
 const KEPT = "theme";
 const root = document.documentElement;

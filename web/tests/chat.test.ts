@@ -92,7 +92,7 @@ test("an answer grows from its events, and is what was stored in the end", async
   const content = [{ type: "text" as const, content: "It" }];
   shown.finished([{ role: "gemini", id: "e1", answer: "a1", status: "cut", content }]);
   assert.equal(shown.running, false);
-  assert.match(body?.textContent ?? "", /^ItCut short: no reason was given$/);
+  assert.match(body?.textContent ?? "", /^ItCut short: no reason given$/);
   for (const label of ["Copy", "Retry", "Branch", "Show as…"]) click(shown.node, label);
   assert.deepEqual(done, ['permit "q1" {"allow":true}', 'copy "It"', 'retry "a1"', 'branch "e1"', 'showAs "a1"']);
 });

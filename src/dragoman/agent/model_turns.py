@@ -24,8 +24,8 @@ from dragoman.agent.tools import Tool, ToolContext, call_with_dependencies
 from dragoman.agent.tracing import trace_model
 from dragoman.drivers.base import QueryResult, Settings, StreamResult
 from dragoman.drivers.partial_output import PartialValues
-from dragoman.drivers.retries import RetryNotice, listening
-from dragoman.drivers.typed_output import refused_schema
+from dragoman.drivers.retries import RetryNotice, report_retries
+from dragoman.drivers.typed_output import schema_refusal
 from dragoman.errors import InvalidRequest, ProviderError
 from dragoman.ir import (
     Message,
@@ -83,7 +83,7 @@ class ModelTurns:
         self._asked = driver.name
         settings = await self._settings(typed=typed)
         self._state.spent.requests += 1
-        with listening(self._on_retry), trace_model(self._setup, driver.name, messages) as span:
+        with report_retries(self._on_retry), trace_model(self._setup, driver.name, messages) as span:
             try:
                 if not live:
                     answer = await driver.query(messages=messages, tools=tools, tool_choice=choice, **settings)  # type: ignore[arg-type]
@@ -92,7 +92,7 @@ class ModelTurns:
                     answer = await self._streamed(stream)
             except InvalidRequest as error:
                 output = self._setup.output if typed and self._state.mode == "native" else None
-                raise (refused_schema(error, output) if output is not None else None) or error from error
+                raise (schema_refusal(error, output) if output is not None else None) or error from error
             span.answered(answer)
         return answer
 

@@ -11,7 +11,7 @@ from dragoman.agent.events import AnyAgentEvent
 from dragoman.agent.limits import Spending
 from dragoman.agent.setup import Setup
 from dragoman.agent.tools import Tool
-from dragoman.drivers.typed_output import OutputMode, chosen_mode
+from dragoman.drivers.typed_output import OutputMode, choose_mode
 from dragoman.ir import Usage
 
 
@@ -59,7 +59,7 @@ class RunState:
         driver = self.conversation.driver
         if self.setup.output is not None and self._mode_of is not driver:
             beside_tools = bool(self.tools or self.setup.hosted)
-            self.mode = chosen_mode(driver, self.setup.output_mode, beside_tools=beside_tools)
+            self.mode = choose_mode(driver, self.setup.output_mode, beside_tools=beside_tools)
             self._mode_of = driver
         return self.mode
 

@@ -23,7 +23,7 @@ from dragoman.agent.events import ToolCallEvent
 from dragoman.drivers.connect import Options, connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.drivers.replay import Replayed, ReplayedResponse
-from dragoman.drivers.secret import hidden_url
+from dragoman.drivers.secret import hide_url
 from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Transport
 from dragoman.errors import DragomanError
 from dragoman.ir import Message
@@ -112,7 +112,7 @@ class _RecordedResponse:
         self._written = True
         line = Exchanged(
             method=self._request.method,
-            url=hidden_url(self._request.url),
+            url=hide_url(self._request.url),
             request=_text(self._request.body),
             status=self._response.status,
             headers={name: value for name, value in self._response.headers.items() if name.lower() in _KEPT},

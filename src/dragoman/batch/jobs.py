@@ -11,10 +11,10 @@ from dragoman.batch.job_results import JobReport
 from dragoman.batch.job_runner import JobRunner
 from dragoman.batch.provider_jobs import JobApi
 from dragoman.batch.record_converter import encode_rejects
-from dragoman.drivers.connect import Options, named, open_channel
+from dragoman.drivers.connect import Options, open_channel, split_model_name
 from dragoman.drivers.providers import find_provider
 from dragoman.drivers.remote import Channel
-from dragoman.drivers.secret import hidden_url
+from dragoman.drivers.secret import hide_url
 from dragoman.drivers.sync import in_background
 
 
@@ -40,7 +40,7 @@ async def submit_job(sources: list[str], output: str, *, model: str, **given: Un
     Called again after it was stopped, it goes on: nothing is submitted twice.
     """
     options, own = _split(given, ("target", "storage", "role", "max_output_tokens", "resubmit"))
-    provider, name = named(model)
+    provider, name = split_model_name(model)
     api = job_api(provider.name)
     channel = open_channel(provider, options)
     folder = JobFolder(output)
@@ -52,7 +52,7 @@ async def submit_job(sources: list[str], output: str, *, model: str, **given: Un
         else:
             job = BatchJob(
                 provider=provider.name, model=name, target=own["target"] or "openai-batch",
-                base_url=None if options.get("base_url") is None else hidden_url(channel.base_url),
+                base_url=None if options.get("base_url") is None else hide_url(channel.base_url),
                 place={key: options[key] for key in _PLACES if options.get(key)},  # type: ignore[literal-required]
                 storage=own["storage"] or "", role=own["role"] or "", max_output_tokens=own["max_output_tokens"],
             )  # fmt: skip

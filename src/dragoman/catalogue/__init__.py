@@ -3,8 +3,8 @@
     lookup("anthropic", "claude-sonnet-5").context_window
     price_of("anthropic", "claude-sonnet-5", usage)
 
-Each row states where it was read and when. What a row does not state is not known: None, never a guess. Rows of your
-own come before these: a file named by `DRAGOMAN_CATALOGUE` (JSON or TOML, the same shape), `use_file`, or `register`.
+Each row states where it was read and when. Unknown values are None, never a guess. Your own rows take precedence: a
+file named by `DRAGOMAN_CATALOGUE` (JSON or TOML, the same shape), `use_file`, or `register`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = [
 ]
 
 VARIABLE = "DRAGOMAN_CATALOGUE"
-"""Environment variable: files with rows of your own, separated as in PATH. The first file counts before the next."""
+"""Environment variable: files with rows of your own, separated as in PATH. Earlier files take precedence."""
 _FILE = Path(__file__).with_name("models.json")
 _current: Catalogue | None = None
 
 
 @lru_cache(maxsize=1)
 def shipped() -> Catalogue:
-    """The rows of this release, without those of users."""
+    """The rows of this release, without the user's."""
     return read_catalogue(_FILE)
 
 
@@ -60,32 +60,32 @@ def catalogue() -> Catalogue:
 
 
 def register(*models: Model) -> None:
-    """Put rows before all others, for this process."""
+    """Adds rows with the highest precedence, for this process."""
     global _current  # noqa: PLW0603 - see `catalogue`
     _current = catalogue().extended_by(Catalogue(models))
 
 
 def use_file(path: str | Path) -> None:
-    """Put the rows of a file before all others, for this process. Raises `CatalogueError` for a file it cannot read."""
+    """Adds the rows of a file with the highest precedence, for this process. Raises `CatalogueError`."""
     global _current  # noqa: PLW0603 - see `catalogue`
     _current = catalogue().extended_by(read_catalogue(Path(path)))
 
 
 def reset() -> None:
-    """Forget rows registered in code and read the user's files again at the next lookup."""
+    """Discards rows registered in code, and rereads the user's files at the next lookup."""
     global _current  # noqa: PLW0603 - see `catalogue`
     _current = None
 
 
 def lookup(provider: str, model: str) -> Model | None:
-    """What is known about a model at this provider; None for an unknown one."""
+    """The row of a model at this provider; None if unknown."""
     return catalogue().lookup(provider, model)
 
 
 def price_of(provider: str, model: str, usage: Usage) -> Decimal | None:
-    """What these tokens cost, in the currency of the row; None where a price is not known.
+    """The cost of these tokens in the currency of the row; None if a price is unknown.
 
-    Tokens only: searches and other uses that providers bill apart are not in it.
+    Only tokens: searches and other items that providers bill separately are not included.
     """
     found = lookup(provider, model)
     return None if found is None else found.price_of(usage)

@@ -1,4 +1,4 @@
-"""Rows of the catalogue and how a name finds its row."""
+"""Rows of the catalogue, and lookup by name."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _MILLION = Decimal(1_000_000)
 
 
 class CatalogueError(DragomanError):
-    """A file of rows that cannot be read: which file, and what is wrong with it."""
+    """A catalogue file cannot be read: which file, and why."""
 
 
 class _Row(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Base of all rows: an unknown key is a spelling mistake, and is refused."""
+    """Base of all rows: unknown keys are refused, as likely typos."""
 
 
 class Prices(_Row, frozen=True, kw_only=True):
-    """For a million tokens of each kind. None: not known."""
+    """Prices per million tokens of each kind. None: unknown."""
 
     input: Decimal | None = None
     output: Decimal | None = None
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
     cache_write_1h: Decimal | None = None
-    """Of a cache that lives for an hour, where that costs more."""
+    """Price of writing to a one-hour cache, if it is higher."""
     audio_input: Decimal | None = None
     audio_output: Decimal | None = None
 
     def cost_of(self, usage: Usage) -> Decimal | None:
-        """The price of all tokens; None if some are of a kind whose price is not known. No token is counted twice."""
+        """The price of all tokens; None if one of their prices is unknown. No token is counted twice."""
         details = usage.details or {}
         cached, written = usage.cached or 0, usage.cache_written or 0
         for_an_hour = min(details.get("cache_written_1h", 0), written)
@@ -62,7 +62,7 @@ class Prices(_Row, frozen=True, kw_only=True):
 
 
 class Tier(Prices, frozen=True, kw_only=True):
-    """Prices of a request whose input is longer than `above` tokens: all its tokens, not only those beyond."""
+    """Prices of requests with more than `above` input tokens; they apply to all tokens of the request."""
 
     above: int
 
@@ -81,16 +81,16 @@ class Model(_Row, frozen=True, kw_only=True):
     tiers: tuple[Tier, ...] = ()
     capabilities: Mapping[Capability, bool] = {}
     source: str = ""
-    """Where the row was read."""
+    """Source of the row."""
     checked: str = ""
     """When: YYYY-MM-DD."""
 
     def can(self, capability: Capability) -> bool | None:
-        """Whether the model has it; None: not known."""
+        """Whether the model has the capability; None: unknown."""
         return self.capabilities.get(capability)
 
     def price_of(self, usage: Usage) -> Decimal | None:
-        """The cost of one request with these tokens; None where it is not known."""
+        """The cost of one request with these tokens; None if unknown."""
         prices = self.prices
         for tier in sorted(self.tiers, key=lambda one: one.above):
             if usage.input > tier.above:
@@ -99,14 +99,14 @@ class Model(_Row, frozen=True, kw_only=True):
 
 
 class Host(_Row, frozen=True, kw_only=True):
-    """A provider that serves models of others."""
+    """A provider that serves models of other vendors."""
 
     models_of: str = ""
-    """Whose models these are."""
+    """The provider whose models they are."""
     vendors: Mapping[str, str] = {}
-    """Where a name is `vendor/model`: the vendor's prefix there, and whose models these are here."""
+    """For names such as `vendor/model`: the vendor's prefix -> our provider."""
     prices: bool = False
-    """Whether they cost the same there. If not, their price is not known."""
+    """Whether the prices are the same. If not, they are unknown."""
 
 
 class _File(_Row, frozen=True, kw_only=True):
@@ -122,20 +122,20 @@ _CLAUDE = re.compile(r"claude-[a-z0-9.@:-]+")
 
 
 class Catalogue:
-    """Rows by provider and name. Earlier rows of the same name are hidden by those of `extended_by`."""
+    """Rows by provider and name; rows of `extended_by` override those of the same name."""
 
     def __init__(self, models: Iterable[Model] = (), hosts: Mapping[str, Host] | None = None, date: str = "") -> None:
         self.models = tuple(models)
         self.hosts = dict(hosts or {})
         self.date = date
-        """When the file was last checked as a whole."""
+        """Date when the file was last checked."""
         self._rows: dict[tuple[str, str], Model] = {}
         for row in self.models:
             for name in (row.id, *row.aliases):
                 self._rows[row.provider, name.lower()] = row
 
     def lookup(self, provider: str, model: str) -> Model | None:
-        """The row of a model, by its id, an alias, or its id with a date or version behind it."""
+        """The row of a model: by id, alias, or id with a date or version suffix."""
         host = self.hosts.get(provider)
         own = self._find(provider, model)
         if own is not None or host is None:
@@ -147,7 +147,7 @@ class Catalogue:
         return structs.replace(found, prices=None, tiers=())
 
     def extended_by(self, other: Catalogue) -> Catalogue:
-        """These rows, and those of `other` before them."""
+        """A catalogue in which the rows of `other` take precedence."""
         hidden = {(row.provider, row.id) for row in other.models}
         kept = (row for row in self.models if (row.provider, row.id) not in hidden)
         return Catalogue((*kept, *other.models), {**self.hosts, **other.hosts}, other.date or self.date)
@@ -157,7 +157,7 @@ class Catalogue:
 
 
 def _spellings(model: str) -> Iterator[str]:
-    """The name as it is, then without what clouds and snapshots put around it."""
+    """The name, then without prefixes of clouds and suffixes of snapshots."""
     name = model.lower().removeprefix("models/")
     yield name
     yield _SUFFIX.sub("", name)
@@ -169,7 +169,7 @@ def _spellings(model: str) -> Iterator[str]:
 
 
 def read_catalogue(path: Path) -> Catalogue:
-    """The rows of a file: JSON, or TOML where its name ends so."""
+    """Reads a catalogue file: JSON, or TOML by its suffix."""
     try:
         data = path.read_bytes()
         if path.suffix == ".toml":

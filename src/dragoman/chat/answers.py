@@ -17,7 +17,7 @@ from dragoman.agent import (
     TextDeltaEvent,
     UsageEvent,
 )
-from dragoman.chat.entries import Entry, Part, Status, new_id, now, stored_entry
+from dragoman.chat.entries import Entry, Part, Status, entry_document, new_id, now
 from dragoman.chat.participants import Participant
 from dragoman.chat.tokens import ESTIMATED, count_entry, counter_of, estimate
 from dragoman.chat.views import content_of
@@ -105,7 +105,7 @@ class LiveAnswer:
             entry = self._entry(role, content_of(message), owner)
             self.tail.clear()
         self.entries.append(entry)
-        self._note({"entry": stored_entry(entry)})
+        self._note({"entry": entry_document(entry)})
 
     def rewrite(self, messages: Sequence[Message]) -> None:
         """Ignored: the agent rewrites its own copy of the history, and the conversation stays as it is."""

@@ -17,7 +17,7 @@ from typing import IO, Any
 from msgspec import Struct, structs
 
 from dragoman.chat.answers import Tail
-from dragoman.chat.entries import Conversation, Entry, new_id, read_conversation, read_entries, stored
+from dragoman.chat.entries import Conversation, Entry, new_id, read_conversation, read_entries, to_document
 from dragoman.chat.stores.earlier import DRAFT, read_document
 from dragoman.chat.stores.files import PRIVATE, write_json
 from dragoman.chat.stores.locks import take_lock
@@ -45,7 +45,7 @@ class Draft:
         if self._journal is None:
             self._path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             self._journal = _open_locked(self._path.with_suffix(".jsonl"))
-        write_json(self._path, stored(conversation))
+        write_json(self._path, to_document(conversation))
         if not running:  # text of answers in progress is only in the journal
             self._journal.truncate(0)
 

@@ -108,13 +108,13 @@ class Unreadable(ValueError):
     """The file is not a saved conversation."""
 
 
-def stored(conversation: Conversation) -> dict[str, Any]:
+def to_document(conversation: Conversation) -> dict[str, Any]:
     """The conversation as a document for a file or database."""
     return {
         **conversation.extra,
         "display_name": conversation.name,
         "system_prompt": conversation.system_prompt,
-        "turns": [stored_entry(entry) for entry in conversation.entries],
+        "turns": [entry_document(entry) for entry in conversation.entries],
         "settings": conversation.settings,
         "metadata": {
             "schema_version": SCHEMA_VERSION,
@@ -126,7 +126,7 @@ def stored(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def stored_entry(entry: Entry) -> dict[str, Any]:
+def entry_document(entry: Entry) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(entry)
     extra = told.pop("extra", {})
     return {**extra, "role": entry.role, "content": entry.content, **told}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from dragoman.chat.entries import OTHERS, Conversation, Entry, Part, stored
+from dragoman.chat.entries import OTHERS, Conversation, Entry, Part, to_document
 from dragoman.chat.payloads import as_text, call_of
 from dragoman.chat.views import entries_for_model, request_of
 from dragoman.codecs.registry import formats
@@ -31,7 +31,7 @@ def export(conversation: Conversation, kind: str = "markdown", model: str | None
     if kind == "markdown":
         return Exported(markdown(conversation), "text/markdown", ".md")
     if kind == "json":
-        body = json.dumps(stored(conversation), ensure_ascii=False, indent=2)
+        body = json.dumps(to_document(conversation), ensure_ascii=False, indent=2)
         return Exported(body, "application/json", ".json")
     speaker = model or next(iter(conversation.models), "assistant")
     seen = entries_for_model(conversation.entries, speaker, share=model is None)

@@ -33,7 +33,15 @@ def visible_entries(entries: Sequence[Entry], model: str) -> Iterator[Entry]:
                 seed = f"[{index}].content[{place}]"
                 call_id, _ = pairing.call(_string_at(call, "tool_call_id"), _string_at(call, "name") or "", seed, {})
                 owners[call_id] = str(role)
-                parts.append({"type": kind, **_call_fields(call), "tool_call_id": call_id})
+                parts.append(
+                    {
+                        "type": kind,
+                        "name": call.get("name"),
+                        "arguments": _arguments(call.get("arguments")),
+                        "metadata": call.get("metadata"),
+                        "tool_call_id": call_id,
+                    }
+                )
             elif kind == "tool_result":
                 call_id, name = pairing.result(_string_at(part, "tool_call_id"), _string_at(part, "name"), {})
                 if owners.get(call_id, model) == model:
@@ -74,14 +82,6 @@ def _is_result(part: Mapping[str, Any]) -> bool:
 def _string_at(data: Mapping[str, Any], key: str) -> str | None:
     value = data.get(key)
     return value if isinstance(value, str) else None
-
-
-def _call_fields(call: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": call.get("name"),
-        "arguments": _arguments(call.get("arguments")),
-        "metadata": call.get("metadata"),
-    }
 
 
 def _arguments(given: Any) -> dict[str, Any]:

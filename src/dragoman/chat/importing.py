@@ -33,12 +33,12 @@ _NOBODY = "assistant"
 def read_file(path: Path) -> Conversation:
     """Reads a conversation from a file."""
     try:
-        return imported(read_document(path), name=path.stem)
+        return import_document(read_document(path), name=path.stem)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unreadable(f"{path} is not JSON: {error}") from None
 
 
-def imported(document: Any, *, name: str = "") -> Conversation:
+def import_document(document: Any, *, name: str = "") -> Conversation:
     """Reads a stored conversation, or a request body, whose assistant turns get the usual participant name."""
     form = _format_of(document)
     if form is None:

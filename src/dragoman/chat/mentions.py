@@ -35,7 +35,7 @@ class Addressed(Struct, frozen=True):
         return not self.models
 
 
-def addressed(text: str, models: Sequence[str], default: Sequence[str] = ()) -> Addressed:
+def resolve_mentions(text: str, models: Sequence[str], default: Sequence[str] = ()) -> Addressed:
     """Returns the models mentioned at the start of the text. Case does not matter; several mentions add up.
 
     >>> addressed("@claude @gemini hello", ("gemini", "claude")).models

@@ -73,7 +73,7 @@ def participant(
     )
 
 
-def configured(chosen: Iterable[str] = (), environment: Mapping[str, str] | None = None) -> dict[str, str]:
+def configured_models(chosen: Iterable[str] = (), environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Name -> provider/model: from `name=provider/model` arguments, or the defaults and `CHAT_MODEL_<NAME>`.
 
     >>> configured(["fast=gemini/gemini-3.8-flash", "claude"], {})

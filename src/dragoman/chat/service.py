@@ -30,7 +30,7 @@ from dragoman.chat.events import (
     TurnEnded,
 )
 from dragoman.chat.history import text_part
-from dragoman.chat.mentions import UnknownMention, addressed, unknown_mention
+from dragoman.chat.mentions import UnknownMention, resolve_mentions, unknown_mention
 from dragoman.chat.participants import Participant
 from dragoman.chat.tokens import (
     DoesNotFit,
@@ -182,7 +182,7 @@ class ChatService:
         names = tuple(self.participants)
         if (unknown := unknown_mention(text, names)) is not None:
             raise UnknownMention(unknown, names)
-        return addressed(text, names, self.options.default).models
+        return resolve_mentions(text, names, self.options.default).models
 
     def start(
         self,

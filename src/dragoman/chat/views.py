@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from dragoman.chat.entries import OTHERS, Entry, Part
+from dragoman.chat.history import text_part
 from dragoman.chat.media import restore_media, store_media
 from dragoman.chat.payloads import call_of
 from dragoman.codecs.records.multi_llm_chat import MessageEncoder
@@ -40,7 +41,7 @@ def entries_for_model(entries: Sequence[Entry], model: str, *, share: bool = Fal
         elif entry.role == "user" and entry.content:
             yield entry if _is_plain(entry) else structs.replace(entry, content=_without_reasoning(entry))
         elif share and entry.role not in OTHERS and entry.text:
-            yield Entry(role="user", content=[_text(f"[{entry.role} said]\n{entry.text}")], turn=entry.turn)
+            yield Entry(role="user", content=[text_part(f"[{entry.role} said]\n{entry.text}")], turn=entry.turn)
 
 
 def _is_plain(entry: Entry) -> bool:
@@ -60,7 +61,7 @@ def _own_answer(entry: Entry) -> Iterator[Entry]:
     kept = _without_reasoning(entry)
     if kept:
         mark = _UNFINISHED[entry.status].format(error=entry.error)
-        yield structs.replace(entry, content=[*kept, _text(f"\n{mark}")] if _has_no_calls(kept) else kept)
+        yield structs.replace(entry, content=[*kept, text_part(f"\n{mark}")] if _has_no_calls(kept) else kept)
 
 
 def _has_no_calls(parts: Iterable[Part]) -> bool:
@@ -72,10 +73,6 @@ def _own_results(entry: Entry, model: str, own: set[str]) -> Iterator[Entry]:
         results = [part for part in entry.content if part.get("tool_call_id") in own]
         if results:
             yield entry if len(results) == len(entry.content) else structs.replace(entry, content=results)
-
-
-def _text(text: str) -> Part:
-    return {"type": "text", "content": text}
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +91,7 @@ def content_of(message: Message) -> list[Part]:
     raw = MessageEncoder(LossLog()).encode_entry(kept, kept.parts)
     entry: dict[str, Any] = msgspec.json.decode(raw)
     content = entry.get("content")
-    return [_text(content)] if isinstance(content, str) else list(content or ())
+    return [text_part(content)] if isinstance(content, str) else list(content or ())
 
 
 def request_of(entries: Iterable[Entry], system_prompt: str = "", model: str | None = None) -> Request:

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from dragoman.catalogue import CatalogueError, Model, Prices, catalogue
+from dragoman.cli.inputs import read_prompt
 from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
-from dragoman.cli.table import align_columns
 from dragoman.cli.targets import Target, explain, find_target, model_and_words, settings_of
 from dragoman.cli.toolfile import load_definitions
 from dragoman.drivers.base import Defaults, QueryResult, RawExchange, StreamResult
@@ -27,15 +27,13 @@ from dragoman.drivers.retries import RetryNotice
 from dragoman.errors import DragomanError, NotConfigured, ProviderError
 from dragoman.ir import AnyTool, PartDelta, PartStart, Reasoning, Text
 from dragoman.ir.values import compact_text
-from dragoman.terminal import Terminal, stdout, terminal_of
+from dragoman.terminal import Terminal, align_columns, stdout, terminal_of
 
 
 def ask(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     model, words = model_and_words(settings, arguments.model, arguments.words)
-    prompt = " ".join(words) or _read_stdin()
-    if not prompt.strip():
-        raise CommandError("nothing to ask: the question is empty")
+    prompt = read_prompt(words, "question")
     tools = [one for name in arguments.tools for one in load_definitions(name)]
     _check_tool_choice(arguments.tool_choice, tools)
     if arguments.system is None:
@@ -66,12 +64,6 @@ def _check_tool_choice(choice: str | None, tools: Sequence[AnyTool]) -> None:
     if not tools:
         raise CommandError(f"--tool-choice {choice}: there are no tools; add some with --tools FILE")
     raise CommandError(f"--tool-choice {choice}: no tool has this name; there are {', '.join(names)}")
-
-
-def _read_stdin() -> str:
-    if sys.stdin is None or sys.stdin.isatty():
-        raise CommandError("nothing to ask: give a question, or pipe one in")
-    return sys.stdin.read()
 
 
 def options_of(
@@ -220,7 +212,7 @@ def list_providers() -> int:
         )
         for row in PROVIDERS.values()
     ]
-    heading, *lines = align_columns([("provider", "who", "speaks", "key from", "a model"), *rows])
+    heading, *lines = align_columns([("provider", "name", "format", "key from", "a model"), *rows])
     print(terminal_of(stream).paint(heading, "bold"), *lines, sep="\n", file=stream)
     return OK
 
@@ -262,7 +254,7 @@ def _catalogue_row(row: Model) -> tuple[str, ...]:
 
 
 def list_models_of(arguments: argparse.Namespace) -> int:
-    async def listed(channel: Channel) -> list[str]:
+    async def list_names(channel: Channel) -> list[str]:
         try:
             return await list_models(channel)
         finally:
@@ -270,7 +262,7 @@ def list_models_of(arguments: argparse.Namespace) -> int:
 
     try:
         target = settings_of(arguments).target(f"{arguments.provider}/-")
-        names = asyncio.run(listed(open_channel(target.provider, options_of(arguments, target))))
+        names = asyncio.run(list_names(open_channel(target.provider, options_of(arguments, target))))
     except NotConfigured as error:
         raise CommandError(explain(error, arguments.provider), BAD_INPUT) from None
     except ProviderError as error:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Progress, RunOptions, run_job
 from dragoman.batch.inference import Estimate, InferenceOptions, InferenceReport, estimate, run_inference
@@ -16,13 +17,14 @@ from dragoman.cli.ask_command import options_of
 from dragoman.cli.names import ALL, source_format, target_formats
 from dragoman.cli.problems import BAD_INPUT, OK, REFUSED, CommandError
 from dragoman.cli.targets import explain
-from dragoman.drivers.connect import named, open_channel
+from dragoman.drivers.connect import open_channel, split_model_name
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError, NotConfigured
 
 NOTHING_CONVERTED = 1
 _MEGABYTE = 1 << 20
 _MINUTE = 60
+T = TypeVar("T")
 _PLAIN_SECONDS = 10.0
 """Seconds between lines of progress where nothing can be redrawn."""
 
@@ -111,11 +113,16 @@ def answer(arguments: argparse.Namespace) -> int:
 
 
 async def _answer_all(arguments: argparse.Namespace, options: InferenceOptions) -> InferenceReport:
-    provider, model = named(arguments.model)
+    provider, model = split_model_name(arguments.model)
     driver = RemoteDriver(open_channel(provider, options_of(arguments)), model, {})
-    lines = _AnswerLines()
+    started = time.monotonic()
+
+    def describe_answers(report: InferenceReport) -> str:
+        rate = (report.answered + report.failed) / (time.monotonic() - started)
+        return f"{report.answered:,} answered, {report.failed:,} failed, {rate:.1f}/s"
+
     async with driver:
-        show = None if arguments.quiet else lines.show
+        show = None if arguments.quiet else ProgressLines(describe_answers).show
         return await run_inference(arguments.sources, arguments.output, driver, options, show)
 
 
@@ -129,20 +136,6 @@ def _print_estimate(found: Estimate, prices: str | None) -> int:
             raise CommandError("--prices needs two numbers, per million tokens, such as 3,15") from None
         print(f"at most about {found.cost(paid_in, paid_out):,.2f} at {paid_in:g} and {paid_out:g} per million tokens")
     return OK
-
-
-class _AnswerLines:
-    """Progress of answers as plain lines."""
-
-    def __init__(self) -> None:
-        self._started = self._shown = time.monotonic()
-
-    def show(self, report: InferenceReport) -> None:
-        now = time.monotonic()
-        if now - self._shown >= _PLAIN_SECONDS:
-            self._shown = now
-            rate = (report.answered + report.failed) / (now - self._started)
-            print(f"dragoman: {report.answered:,} answered, {report.failed:,} failed, {rate:.1f}/s", file=sys.stderr)
 
 
 # ── progress ──
@@ -163,19 +156,21 @@ def _progress(arguments: argparse.Namespace) -> Iterator[Callable[[Progress], No
             with _bar() as show:
                 yield show
             return
-    yield _Lines().show
+    yield ProgressLines(describe).show
 
 
-class _Lines:
-    """Progress as plain lines."""
+class ProgressLines(Generic[T]):
+    """Prints progress as plain lines, at intervals."""
 
-    def __init__(self) -> None:
+    def __init__(self, describe: Callable[[T], str]) -> None:
+        self._describe = describe
         self._shown = time.monotonic()
 
-    def show(self, progress: Progress) -> None:
-        if time.monotonic() - self._shown >= _PLAIN_SECONDS:
-            self._shown = time.monotonic()
-            print(f"dragoman: {describe(progress)}", file=sys.stderr, flush=True)
+    def show(self, progress: T) -> None:
+        now = time.monotonic()
+        if now - self._shown >= _PLAIN_SECONDS:
+            self._shown = now
+            print(f"dragoman: {self._describe(progress)}", file=sys.stderr, flush=True)
 
 
 def describe(progress: Progress) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -16,12 +15,11 @@ from dragoman.batch.job_results import JobReport
 from dragoman.batch.jobs import cancel_job, fetch_job, job_status, retry_job, submit_job
 from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.cli.ask_command import options_of
+from dragoman.cli.batch_command import ProgressLines
 from dragoman.cli.names import target_formats
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.cli.targets import explain
 from dragoman.errors import DragomanError, NotConfigured
-
-_SHOWN_EVERY = 10.0
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,7 +64,7 @@ async def _fetch(arguments: argparse.Namespace) -> JobReport:
         wait=arguments.every if arguments.wait else None,
         retry_failed=arguments.retry,
         partial=arguments.partial,
-        show=_Lines().show,
+        show=ProgressLines[BatchJob](lambda job: job.summary().splitlines()[0]).show,
         **options_of(arguments),
     )
 
@@ -77,19 +75,6 @@ async def _retry(arguments: argparse.Namespace) -> BatchJob:
 
 async def _cancel(arguments: argparse.Namespace) -> BatchJob:
     return await cancel_job(arguments.output, **options_of(arguments))
-
-
-class _Lines:
-    """Progress as plain lines, at intervals."""
-
-    def __init__(self) -> None:
-        self._shown = time.monotonic()
-
-    def show(self, job: BatchJob) -> None:
-        now = time.monotonic()
-        if now - self._shown >= _SHOWN_EVERY:
-            self._shown = now
-            print(f"dragoman: {job.summary().splitlines()[0]}", file=sys.stderr)
 
 
 _ACTIONS: Mapping[str, Callable[[argparse.Namespace], Coroutine[Any, Any, BatchJob | JobReport]]] = {

@@ -19,7 +19,7 @@ from dragoman.chat.demo import TOOLS, demo_user, simulated_models
 from dragoman.chat.entries import Conversation, now
 from dragoman.chat.importing import read_file
 from dragoman.chat.mentions import ALL
-from dragoman.chat.participants import Participant, configured, participant
+from dragoman.chat.participants import Participant, configured_models, participant
 from dragoman.chat.service import ChatService, Options
 from dragoman.chat.stores import ConversationStore, default_folder, open_store, user_from
 from dragoman.chat.stores.base import file_stem
@@ -69,7 +69,9 @@ def _models(arguments: argparse.Namespace, stack: ExitStack) -> list[Participant
         return stack.enter_context(simulated_models())
     settings = settings_of(arguments)
     chosen = arguments.model or [f"{name}={model}" for name, model in settings.config.chat.models.items()]
-    return [_participant(settings, name, model) for name, model in configured(chosen, settings.environment).items()]
+    return [
+        _participant(settings, name, model) for name, model in configured_models(chosen, settings.environment).items()
+    ]
 
 
 def _participant(settings: Settings, name: str, model: str) -> Participant:

@@ -16,7 +16,7 @@ from dragoman.codecs.framing import AwsEventStream
 from dragoman.codecs.registry import folder_of, formats
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DragomanError, UnsupportedFormat
-from dragoman.inspection.recordings import Recording, read_recording, refuse_if_none, told
+from dragoman.inspection.recordings import Recording, describe_end, read_recording, refuse_if_unreadable
 from dragoman.streams import StreamTranslator
 
 _ONLY_FOR_BODIES = {"kind": "auto", "model": None, "layout": "auto"}
@@ -92,8 +92,8 @@ class _Run:
     def _look(self, line: int) -> None:
         failure = self.translator.failure
         if failure is not None and self.failed is None:
-            refuse_if_none(self._recording, failure, self.translator.completion, line)
-            self.failed = f"{self._recording.place(line)}: {told(failure)}"
+            refuse_if_unreadable(self._recording, failure, self.translator.completion, line)
+            self.failed = f"{self._recording.place(line)}: {describe_end(failure)}"
 
     def crossing(self) -> Crossing:
         return Crossing(

@@ -10,7 +10,6 @@ from importlib import resources
 from dragoman import translate
 from dragoman.cli.problems import OK
 from dragoman.cli.report import count_losses
-from dragoman.cli.table import align_columns
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import formats
 from dragoman.errors import EncodeError
@@ -19,7 +18,7 @@ from dragoman.inspection.tree import render
 from dragoman.ir import Audio, Document, Image, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import parse_json
 from dragoman.loss import SEVERITIES, Loss
-from dragoman.terminal import Style, Terminal, stdout, terminal_of
+from dragoman.terminal import Style, Terminal, align_columns, stdout, terminal_of
 
 SOURCE = "openai-chat"
 

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 
 from dragoman import __version__
 from dragoman.cli.problems import OK, CommandError
-from dragoman.cli.table import align_columns
 from dragoman.cli.targets import explain
 from dragoman.drivers.connect import Environment, is_local, open_channel
 from dragoman.drivers.key_store import KeyStoreError, config_folder, environment_with_stored_keys
@@ -24,9 +23,9 @@ from dragoman.errors import NotConfigured
 from dragoman.gateway.config import ConfigError, load_config
 from dragoman.gateway.config_file import find_config_file
 from dragoman.installation import install_command, install_package_command
-from dragoman.terminal import Style, Terminal, stdout, terminal_of
+from dragoman.terminal import Style, Terminal, align_columns, stdout, terminal_of
 
-# One package that tells whether the extra is there, and what it is for.
+# One package that shows whether the extra is there, and what it is for.
 _PACKAGES = (
     ("http", "aiohttp", "every provider that takes a key"),
     ("gateway", "httptools", "dragoman serve"),

@@ -19,7 +19,7 @@ from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError
 from dragoman.codecs.datasets.catalogue import session_of
 from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.errors import DragomanError, EncodeError
-from dragoman.inspection.byte_positions import place_of
+from dragoman.inspection.byte_positions import error_offset
 from dragoman.inspection.rereadable_lines import ByLine, input_lines
 from dragoman.ir.values import exact_json, parse_json
 
@@ -142,4 +142,4 @@ def _lines_before(content: bytes, error: DragomanError) -> int:
     """How many lines of the document come before the error."""
     if b"\n" not in content:
         return 0
-    return content.count(b"\n", 0, place_of(content, error))
+    return content.count(b"\n", 0, error_offset(content, error))

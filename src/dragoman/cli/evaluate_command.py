@@ -14,11 +14,11 @@ from dragoman.agent import Agent, Limits, Tool
 from dragoman.agent.evaluation import Case, Interval, Score, evaluate, read_cases
 from dragoman.cli.problems import OK, UNFINISHED, CommandError, one_line, system_reason
 from dragoman.cli.run_command import driver_for
-from dragoman.cli.table import align_columns
 from dragoman.cli.targets import settings_of
 from dragoman.cli.toolfile import load_tools
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import InvalidValue
+from dragoman.terminal import align_columns
 
 _HEAD = ("model", "passed", "95 %", "cost", "median time", "95 %")
 

@@ -115,8 +115,8 @@ def _encode(matrix: Matrix, arguments: argparse.Namespace) -> bytes | None:
 
 
 def _table(matrix: Matrix, judged: list[Cell] | None) -> bytes:
-    from dragoman.cli.table import align_columns
     from dragoman.fidelity.tables import detail_rows, overview_rows
+    from dragoman.terminal import align_columns
 
     rows = overview_rows(matrix) if judged is None else detail_rows(judged)
     return ("\n".join(align_columns(rows)) + "\n").encode()

@@ -20,9 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001
-    from dragoman.cli.table import align_columns
     from dragoman.codecs.registry import formats
-    from dragoman.terminal import stdout, terminal_of
+    from dragoman.terminal import align_columns, stdout, terminal_of
 
     stream = stdout()
     heading, *rows = align_columns(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from dragoman.cli.problems import CommandError, system_reason
@@ -17,6 +17,19 @@ _NO_TEXT = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd",
 }
 """First bytes of files that only `batch` reads, and what they are."""
+
+
+def read_prompt(words: Sequence[str], what: str) -> str:
+    """The words of the command line, or else stdin; `what` they are is named if there is nothing."""
+    if words:
+        text = " ".join(words)
+    elif sys.stdin is None or sys.stdin.isatty():
+        raise CommandError(f"no {what}: give one, or pipe one in")
+    else:
+        text = sys.stdin.read()
+    if not text.strip():
+        raise CommandError(f"the {what} is empty")
+    return text
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from dragoman.cli.problems import OK, CommandError
 from dragoman.detection import Kind, looks_streamed
 from dragoman.errors import DragomanError
 from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
-from dragoman.inspection.recordings import looked_at, read_recording
+from dragoman.inspection.recordings import peek, read_recording
 from dragoman.inspection.rereadable_lines import Input
 from dragoman.inspection.streams import describe_stream
 from dragoman.inspection.tree import Node, render
@@ -46,7 +46,7 @@ def inspect(
 
 def _trees(given: Input, source: str | None, kind: Kind | Literal["auto"], *, stream: bool) -> Iterator[Node]:
     if not stream and kind == "auto":
-        start, given = looked_at(given, stream=False)
+        start, given = peek(given, stream=False)
         stream = looks_streamed(start)
     if stream:
         yield describe_stream(read_recording(given, source))

@@ -119,7 +119,7 @@ def _unset(store: KeyStore, arguments: argparse.Namespace) -> Iterator[str]:
     yield f"the key of {arguments.name} is gone"
 
 
-def _stored(store: KeyStore, arguments: argparse.Namespace) -> Iterator[str]:
+def _list_stored(store: KeyStore, arguments: argparse.Namespace) -> Iterator[str]:
     import json
 
     places = store.places()
@@ -134,7 +134,7 @@ def _stored(store: KeyStore, arguments: argparse.Namespace) -> Iterator[str]:
 _PROVIDERS: Mapping[str, Callable[[KeyStore, argparse.Namespace], Iterator[str]]] = {
     "set": _set,
     "unset": _unset,
-    "stored": _stored,
+    "stored": _list_stored,
 }
 
 

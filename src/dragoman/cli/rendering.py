@@ -81,14 +81,25 @@ def usage_line(usage: Usage, model: str) -> str:
     return f"{model}: {usage.input:,} tokens in{cached}, {usage.output:,} out"
 
 
-class PlainRenderer:
+class _TableRenderer:
+    """Shows each event by its handler."""
+
+    _handlers: Mapping[type, Callable[[Any], None]]
+
+    def show(self, event: AnyAgentEvent) -> None:
+        handle = self._handlers.get(type(event))
+        if handle is not None:
+            handle(event)
+
+
+class PlainRenderer(_TableRenderer):
     """One line per event."""
 
     def __init__(self, *, expand: bool) -> None:
         self._expand = expand
         self._screen = terminal_of(sys.stderr)
         self._usage: dict[str, Usage] = {}
-        self._tell: Mapping[type, Callable[[Any], None]] = {
+        self._handlers = {
             TextEvent: lambda event: self._line(harmless(event.content)),
             ReasoningEvent: lambda event: self._line(harmless(event.content), dim=True),
             ToolCallEvent: self._call,
@@ -98,11 +109,6 @@ class PlainRenderer:
             UsageEvent: self._count,
             FinalEvent: self._final,
         }
-
-    def show(self, event: AnyAgentEvent) -> None:
-        tell = self._tell.get(type(event))
-        if tell is not None:
-            tell(event)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -136,7 +142,7 @@ def _rich_renderer(*, expand: bool) -> RichRenderer | None:
     return RichRenderer(expand=expand)
 
 
-class RichRenderer:
+class RichRenderer(_TableRenderer):
     """A spinner while working, a panel per call, the answer as Markdown."""
 
     def __init__(self, *, expand: bool) -> None:
@@ -150,7 +156,7 @@ class RichRenderer:
         self._calls: dict[str, ToolCallEvent] = {}
         self._results: dict[str, ToolResultEvent] = {}
         self._usage: dict[str, Usage] = {}
-        self._tell: Mapping[type, Callable[[Any], None]] = {
+        self._handlers = {
             TextEvent: lambda event: self._console.print(harmless(event.content), markup=False, highlight=False),
             ReasoningEvent: lambda event: self._console.print(
                 harmless(event.content), style="dim italic", markup=False, highlight=False
@@ -167,11 +173,6 @@ class RichRenderer:
             UsageEvent: self._count,
             FinalEvent: self._final,
         }
-
-    def show(self, event: AnyAgentEvent) -> None:
-        tell = self._tell.get(type(event))
-        if tell is not None:
-            tell(event)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -11,9 +11,9 @@ from typing import IO, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from dragoman.cli.output import pour, spool
-from dragoman.cli.table import align_columns
 from dragoman.ir.values import encode_json
 from dragoman.loss import SEVERITIES, Loss, Severity, render_losses
+from dragoman.terminal import align_columns
 
 Style: TypeAlias = Literal["none", "table", "json"]
 

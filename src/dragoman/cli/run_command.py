@@ -17,6 +17,7 @@ from dragoman.agent.permissions import Deny, Hook
 from dragoman.agent.sessions import default_folder
 from dragoman.agent.threads import in_thread
 from dragoman.cli.ask_command import options_of
+from dragoman.cli.inputs import read_prompt
 from dragoman.cli.problems import INTERRUPTED, OK, STREAM_FAILED, UNFINISHED, CommandError, one_line, system_reason
 from dragoman.cli.rendering import Renderer, renderer_of
 from dragoman.cli.targets import Settings, explain, find_target, settings_of
@@ -55,7 +56,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     async with AsyncExitStack() as stack:
         session, cache = _session(arguments.session, stack)
         if not prompt and not (session and session.messages and sys.stdin is not None and sys.stdin.isatty()):
-            prompt = _read_stdin()
+            prompt = read_prompt((), "task")
         renderer = stack.enter_context(renderer_of(as_json=arguments.json, expand=arguments.expand))
         servers = await stack.enter_async_context(McpServers(mcp_servers(arguments.mcp)))
         asker = Asker(renderer)
@@ -93,15 +94,6 @@ async def _run_interruptibly(agent: Agent, prompt: str | None, renderer: Rendere
         renderer.show(event)
     result = agent.last_result
     return INTERRUPTED if result is None else _CODES[result.reason]
-
-
-def _read_stdin() -> str:
-    if sys.stdin is None or sys.stdin.isatty():
-        raise CommandError("nothing to do: give a task, or pipe one in")
-    text = sys.stdin.read()
-    if not text.strip():
-        raise CommandError("nothing to do: the task is empty")
-    return text
 
 
 def driver_for(arguments: argparse.Namespace, settings: Settings, model: str | None) -> RemoteDriver:

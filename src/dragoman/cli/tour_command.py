@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.installation import install_command
 from dragoman.ir import Message, ToolCall, ToolResult
 from dragoman.ir.values import compact_text, parse_json
-from dragoman.terminal import Terminal, shortened, stdout, terminal_of, visible
+from dragoman.terminal import Terminal, shorten, stdout, terminal_of, visible
 
 QUESTION = "Get the weather and the time of Tokyo."
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -98,7 +98,7 @@ async def _run_stop(driver: RemoteDriver, tell: Callable[[str], None], screen: T
     second = await _ask(driver, [first.message, Message("tool", tuple(map(_run, calls)))], streams=streams, shown=True)
     tell("")
     for line in _wire_lines(second.raw, calls):
-        tell(screen.paint(f"  {shortened(line, screen.width - 2)}", "dim"))
+        tell(screen.paint(f"  {shorten(line, screen.width - 2)}", "dim"))
     spent = sum(one.usage.input + one.usage.output for one in (first, second) if one.usage is not None)
     milliseconds = (time.perf_counter() - started) * 1000
     tell(screen.paint(f"  {second.finish_reason}, {spent} tokens, {milliseconds:.0f} ms\n", "dim"))

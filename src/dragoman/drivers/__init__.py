@@ -1,4 +1,4 @@
-"""Drivers: one request, one answer, from any provider. No loop and no running of tools: those are the agent's."""
+"""Drivers: one request, one answer, from any provider. The loop and the running of tools are the agent's."""
 
 from dragoman.drivers.base import (
     CallMetadata,

@@ -1,4 +1,4 @@
-"""What every driver takes and gives. Agents, test doubles and providers meet in these types."""
+"""The driver interface: settings, results and streams, shared by agents, test doubles and providers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 ErrorsAs: TypeAlias = Literal["raise", "result"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "error"]
 
-# What a caller decides by. The finer word stays in `completion.finish.reason`, the wire's own in `finish_raw`.
+# What callers branch on. The exact reason is in `completion.finish.reason`, the wire's own in `finish_raw`.
 _REASONS: Mapping[WireReason | None, FinishReason] = {
     "stop": "stop",
     "length": "length",
@@ -54,7 +54,7 @@ _REASONS: Mapping[WireReason | None, FinishReason] = {
 
 @runtime_checkable
 class HasDefinition(Protocol):
-    """Anything that can say how it is declared to a model, such as a tool of an agent."""
+    """Anything with a tool definition, such as a tool of an agent."""
 
     @property
     def definition(self) -> AnyTool: ...
@@ -69,11 +69,11 @@ Choice: TypeAlias = ToolChoice | str | Mapping[str, Any] | None
 
 
 class Settings(TypedDict, total=False):
-    """What one call may set; a driver's defaults have the same names, and a call's own win over them."""
+    """Settings of one call; they override the driver's defaults of the same names."""
 
     model: str
     system: str
-    """Instructions before everything else."""
+    """System prompt before all messages."""
     max_output_tokens: int | None
     temperature: float | None
     top_p: float | None
@@ -84,12 +84,12 @@ class Settings(TypedDict, total=False):
     frequency_penalty: float | None
     parallel_tool_calls: bool | None
     reasoning: ReasoningSettings | str | int | bool | None
-    """Settings in full, an effort ("low"), a budget in tokens, on or off."""
+    """`ReasoningSettings`, an effort ("low"), a budget in tokens, on or off."""
     output: StructuredOutput | Mapping[str, Any] | None
-    """Structured output, or its JSON Schema alone."""
+    """Structured output, or only its JSON Schema."""
     user: str | None
     cache: Cache | None
-    """A mark on the whole request for the prompt caches of Anthropic and Bedrock."""
+    """Cache mark on the whole request, for the prompt caches of Anthropic and Bedrock."""
     verbosity: str | None
     labels: dict[str, str] | None
     safety_identifier: str | None
@@ -103,20 +103,20 @@ class Settings(TypedDict, total=False):
     top_logprobs: int | None
     modalities: Sequence[str]
     metadata: Metadata | None
-    """Format family -> keys of that wire's own, which only it gets."""
+    """Format family -> extra wire keys, sent only to that family."""
     headers: Mapping[str, str]
     timeout: float | None
     """Seconds for the whole call, retries included."""
     errors: ErrorsAs
-    """What a failure becomes: an exception, or a result with finish reason `error` and whatever text had come."""
+    """How failures are reported: as an exception, or as a result with finish reason `error` and the text so far."""
     raw: bool
-    """Keep the bytes of both directions in the result."""
+    """Keep the bytes of request and response in the result."""
     message_format: str
     """The format of messages that are given as mappings; without it they are recognised by their keys."""
 
 
 class Defaults(Settings, total=False):
-    """What a driver may be given once, for all its calls."""
+    """Defaults of a driver for all its calls."""
 
     tools: Sequence[Tool]
     tool_choice: Choice
@@ -134,7 +134,7 @@ class CallMetadata(Struct, frozen=True, kw_only=True):
 
 
 class RawExchange(Struct, frozen=True, kw_only=True):
-    """The bytes of both directions, keys hidden."""
+    """The bytes of request and response, without keys."""
 
     method: str
     url: str
@@ -151,9 +151,9 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     completion: Completion
     finish_reason: FinishReason
     failure: Failure | None = None
-    """Why it failed, where the caller asked for failures as results."""
+    """Why it failed, if failures are returned as results."""
     losses: tuple[Loss, ...] = ()
-    """What the provider could not be told."""
+    """Losses of the request: what the provider's API cannot express."""
     metadata: CallMetadata = CallMetadata()
     raw: RawExchange | None = None
 
@@ -186,7 +186,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
 
     @property
     def message(self) -> Message:
-        """The answer as the history keeps it: in order, with all that its provider wants back."""
+        """The answer as a message for the history, with all that its provider wants back."""
         messages = self.completion.messages
         return messages[0] if messages else Message("assistant", ())
 
@@ -200,7 +200,7 @@ def result_of(completion: Completion, *, failure: Failure | None = None, **more:
 
 
 def failure_in(completion: Completion) -> Failure | None:
-    """Some answers end cleanly and say that they failed."""
+    """The failure of an answer that ended cleanly but reports an error."""
     if completion.finish_reason != "error":
         return None
     raw = completion.finish.raw if completion.finish is not None else None
@@ -208,14 +208,14 @@ def failure_in(completion: Completion) -> Failure | None:
 
 
 class EventSource(Protocol):
-    """Where a stream's events come from."""
+    """The source of a stream's events."""
 
     async def read(self) -> Sequence[AnyEvent]:
         """The next events; none at the end. The last one is `Finished` or `StreamFailed`. Raises `ProviderError`."""
         ...
 
     def abort(self) -> None:
-        """Let go of the connection at once. A `read` that waits in another task returns or raises, as it likes."""
+        """Closes the connection at once. A pending `read` in another task returns or raises."""
         ...
 
 
@@ -223,7 +223,7 @@ Conclude: TypeAlias = Callable[[Completion, Failure | None], QueryResult]
 
 
 class StreamResult:
-    """An answer while it comes in. Its views are usable without each other, in any order, more than once.
+    """A streamed answer. Its views are independent, and can be used in any order and more than once.
 
     `async for text in answer` or `answer.stream` is the text alone and raises when the answer fails; `answer.events()`
     is everything, and `answer.chunks()` the same as unified dicts, with a failure at the end; `await answer.result` is
@@ -292,11 +292,14 @@ class StreamResult:
 
     @property
     def partial(self) -> Completion:
-        """The answer as far as it has come."""
+        """The answer so far."""
         return self._account.so_far() if self._whole is None else self._whole
 
     async def close(self) -> None:
-        """Stop here. What has come stays readable; the result of an answer that was not finished is `CallCancelled`."""
+        """Stops the stream.
+
+        What has arrived stays readable; `result` of an unfinished answer raises `CallCancelled`.
+        """
         if not self._ended:
             self._fail(Failure("cancelled", "the stream was closed before its end"))
             self._source.abort()
@@ -321,7 +324,7 @@ class StreamResult:
             raise self._error
 
     async def _more(self, seen: int) -> bool:
-        """Whether there are events beyond the first `seen`. One reader at a time asks the source, for all of them."""
+        """Whether there are events beyond the first `seen`. One reader at a time reads the source, for all of them."""
         while len(self._events) <= seen and not self._ended:
             async with self._turn:
                 if len(self._events) <= seen and not self._ended:

@@ -1,4 +1,4 @@
-"""From a name to a driver: addresses, keys and variables, from arguments or from the environment people have."""
+"""From a name to a driver: URL, key and variables, from arguments or from the environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dragoman.drivers.credentials import (
     amazon_credentials,
     amazon_region,
     google_credentials,
-    needed,
+    import_extra,
 )
 from dragoman.drivers.providers import Auth, Provider, Variable, find_provider, vertex_host
 from dragoman.drivers.proxies import proxy_of_environment
@@ -39,14 +39,14 @@ Environment: TypeAlias = Mapping[str, str]
 
 
 class Options(TypedDict, total=False):
-    """How to reach a provider; everything may be left to the environment and to the defaults."""
+    """How to connect to a provider; everything has a default or comes from the environment."""
 
     base_url: str | None
     api_key: ApiKey | None
     credentials: Any
-    """A credentials object of google-auth or botocore, instead of what they find by themselves."""
+    """A credentials object of google-auth or botocore, instead of their defaults."""
     credentials_file: str | None
-    """Of a Google service account."""
+    """Key file of a Google service account."""
     region: str | None
     project: str | None
     location: str | None
@@ -58,12 +58,12 @@ class Options(TypedDict, total=False):
     retry: RetryPolicy
     on_retry: RetryHook | None
     proxy: str | None
-    """An address, or "" for none at all; left out, the environment tells."""
+    """URL of a proxy, or "" for none; by default that of the environment."""
     tls: Tls | None
     transport: Transport | None
     defaults: Defaults
     environment: Environment
-    """Instead of that of the process."""
+    """Variables to use instead of the process environment."""
 
 
 _VARIABLES = ("region", "project", "location", "api_version", "profile")
@@ -77,14 +77,14 @@ def connect(model: str, **options: Unpack[Options]) -> RemoteDriver:
     unknown = options.keys() - Options.__annotations__.keys()
     if unknown:
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}; known: {', '.join(Options.__annotations__)}")
-    provider, name = named(model)
+    provider, name = split_model_name(model)
     channel = open_channel(provider, options)
     return RemoteDriver(channel, name, options.get("defaults", {}))
 
 
 def open_channel(provider: Provider, given: Options) -> Channel:
     environment = given.get("environment", os.environ)
-    place = _place(provider, given, environment)
+    place = _url_variables(provider, given, environment)
     credential, settled = _AUTHS[provider.auth](provider, given, place, environment)
     base_url = _base_url(provider, given, settled, environment)
     return Channel(
@@ -93,7 +93,7 @@ def open_channel(provider: Provider, given: Options) -> Channel:
         base_url=base_url,
         place=settled,
         credential=credential,
-        transport=given.get("transport") or _network(base_url, given),
+        transport=given.get("transport") or _open_transport(base_url, given),
         timeouts=given.get("timeouts") or Timeouts(),
         limits=given.get("limits") or SizeLimits(),
         retry=given.get("retry") or RetryPolicy(),
@@ -107,17 +107,15 @@ def connect_sync(model: str, **options: Unpack[Options]) -> SyncDriver:
     return SyncDriver(connect(model, **options))
 
 
-def named(model: str) -> tuple[Provider, str]:
+def split_model_name(model: str) -> tuple[Provider, str]:
     provider, slash, name = model.partition("/")
     if not slash or not name:
-        raise NotConfigured(
-            f"{model!r} names no provider: write provider/model, such as openai/gpt-5.6", missing="model"
-        )
+        raise NotConfigured(f"{model!r} has no provider: write provider/model, such as openai/gpt-5.6", missing="model")
     return find_provider(provider), name
 
 
 def codec_of(provider: Provider) -> Codec:
-    """The provider's format, in the provider's own way of speaking it."""
+    """The codec of the provider's format, with the provider's profile."""
     plain = codec(provider.format)
     if not provider.profile:
         return plain
@@ -134,7 +132,7 @@ def codec_of(provider: Provider) -> Codec:
 # ── where ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _place(provider: Provider, given: Options, environment: Environment) -> dict[str, str]:
+def _url_variables(provider: Provider, given: Options, environment: Environment) -> dict[str, str]:
     asked = {name for name in _VARIABLES if given.get(name)}
     unknown = asked - {variable.name for variable in provider.variables}
     if unknown:
@@ -157,33 +155,33 @@ def _base_url(provider: Provider, given: Options, place: Mapping[str, str], envi
     if url is None:
         for variable in provider.variables:
             if variable.required and variable.name not in place:
-                raise _missing(provider, variable.name, variable.environment)
+                raise _missing_error(provider, variable.name, variable.environment)
         url = provider.base_url.format(**place, host=vertex_host(place.get("location", "global")))
     if not url:
-        raise _missing(provider, "base_url", provider.base_url_environment)
+        raise _missing_error(provider, "base_url", provider.base_url_environment)
     # OLLAMA_HOST is often a bare name and port.
     return (url if "://" in url else f"http://{url}").rstrip("/")
 
 
-def _missing(provider: Provider, name: str, environment: tuple[str, ...]) -> NotConfigured:
+def _missing_error(provider: Provider, name: str, environment: tuple[str, ...]) -> NotConfigured:
     ways = f"set {' or '.join(environment)}, or " if environment else ""
     return NotConfigured(f"{provider.name} has no {name}: {ways}pass {name}=...", missing=name)
 
 
-def _network(base_url: str, given: Options) -> Transport:
+def _open_transport(base_url: str, given: Options) -> Transport:
     if base_url.startswith("local://"):
-        started: Transport = needed("dragoman.local.transport", "local").LocalTransport(
+        started: Transport = import_extra("dragoman.local.transport", "local").LocalTransport(
             base_url, given.get("environment", os.environ)
         )
         return started
-    http = needed("dragoman.drivers.http", "http")
+    http = import_extra("dragoman.drivers.http", "http")
     proxy = given.get("proxy")
     proxy = proxy_of_environment(base_url) if proxy is None else proxy
     transport: Transport = http.HttpTransport(proxy=proxy or None, tls=given.get("tls"))
     return transport
 
 
-# ── who ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── credentials ───────────────────────────────────────────────────────────────────────────────────────────────
 
 Found: TypeAlias = tuple[Credential, Mapping[str, str]]
 
@@ -196,7 +194,7 @@ def _key(provider: Provider, given: Options, environment: Environment) -> Secret
     return None if key is None else Secret(key)
 
 
-def _keyed(
+def _key_credential(
     provider: Provider, given: Options, place: dict[str, str], environment: Environment, *, header: str, word: str = ""
 ) -> Found:
     asked = given.get("api_key")
@@ -205,17 +203,17 @@ def _keyed(
     key = _key(provider, given, environment)
     if not key:
         if provider.key_required:
-            raise _missing(provider, "api_key", provider.key_environment)
+            raise _missing_error(provider, "api_key", provider.key_environment)
         return NoCredentials(), place
     return KeyInHeader(key, header, word), place
 
 
-def _nobody(_provider: Provider, _given: Options, place: dict[str, str], _environment: Environment) -> Found:
+def _no_credential(_provider: Provider, _given: Options, place: dict[str, str], _environment: Environment) -> Found:
     return NoCredentials(), place
 
 
-def _google(provider: Provider, given: Options, place: dict[str, str], environment: Environment) -> Found:
-    """A key given means express mode; a project, or credentials, mean OAuth; a key in the environment comes last."""
+def _google_credential(provider: Provider, given: Options, place: dict[str, str], environment: Environment) -> Found:
+    """An explicit key selects express mode; a project or credentials select OAuth; then a key in the environment."""
     asked = given.get("api_key")
     if callable(asked):
         return FreshToken(asked), place
@@ -232,11 +230,11 @@ def _google(provider: Provider, given: Options, place: dict[str, str], environme
         project = getattr(credentials, "project_id", None)
     place.setdefault("project", project or "")
     if not place["project"]:
-        raise _missing(provider, "project", ("GOOGLE_CLOUD_PROJECT",))
+        raise _missing_error(provider, "project", ("GOOGLE_CLOUD_PROJECT",))
     return GoogleToken(credentials), place
 
 
-def _amazon(provider: Provider, given: Options, place: dict[str, str], environment: Environment) -> Found:
+def _amazon_credential(provider: Provider, given: Options, place: dict[str, str], environment: Environment) -> Found:
     asked = given.get("api_key")
     if callable(asked):
         return FreshToken(asked), place
@@ -246,19 +244,19 @@ def _amazon(provider: Provider, given: Options, place: dict[str, str], environme
     profile = place.get("profile")
     region = place.get("region") or amazon_region(profile)
     if region is None:
-        raise _missing(provider, "region", ("AWS_REGION", "AWS_DEFAULT_REGION"))
+        raise _missing_error(provider, "region", ("AWS_REGION", "AWS_DEFAULT_REGION"))
     place["region"] = region
     return AmazonSignature(given.get("credentials") or amazon_credentials(profile), region), place
 
 
 _AUTHS: Mapping[Auth, Callable[[Provider, Options, dict[str, str], Environment], Found]] = {
-    "none": _nobody,
-    "bearer": partial(_keyed, header="authorization", word="Bearer "),
-    "x-api-key": partial(_keyed, header="x-api-key"),
-    "x-goog-api-key": partial(_keyed, header="x-goog-api-key"),
-    "api-key": partial(_keyed, header="api-key"),
-    "google": _google,
-    "amazon": _amazon,
+    "none": _no_credential,
+    "bearer": partial(_key_credential, header="authorization", word="Bearer "),
+    "x-api-key": partial(_key_credential, header="x-api-key"),
+    "x-goog-api-key": partial(_key_credential, header="x-goog-api-key"),
+    "api-key": partial(_key_credential, header="api-key"),
+    "google": _google_credential,
+    "amazon": _amazon_credential,
 }
 
 

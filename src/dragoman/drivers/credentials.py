@@ -1,4 +1,4 @@
-"""How a request proves who sends it. What needs a vendor's package imports it when it is first used."""
+"""Authentication of requests. Vendors' packages are imported on first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct, structs
 
 from dragoman.drivers.secret import Secret
-from dragoman.drivers.transport import HttpRequest, failed
+from dragoman.drivers.transport import HttpRequest, transport_error
 from dragoman.errors import NotConfigured
 from dragoman.installation import install_command
 
@@ -26,7 +26,7 @@ _TOKEN_TIMEOUT = 30.0
 class Credential(Protocol):
     @property
     def secrets(self) -> Sequence[Secret]:
-        """What must not show up in any text."""
+        """Secrets to remove from all texts."""
         ...
 
     async def sign(self, request: HttpRequest) -> HttpRequest: ...
@@ -42,7 +42,7 @@ class NoCredentials:
 
 
 class KeyInHeader:
-    """`x-api-key: KEY`, or with a word before it: `authorization: Bearer KEY`."""
+    """`x-api-key: KEY`, or with a scheme: `authorization: Bearer KEY`."""
 
     def __init__(self, key: Secret, header: str, word: str = "") -> None:
         self.secrets = (key,)
@@ -71,8 +71,8 @@ def _with_headers(request: HttpRequest, headers: Mapping[str, str]) -> HttpReque
     return structs.replace(request, headers={**request.headers, **headers})
 
 
-def needed(module: str, extra: str) -> Any:
-    """A module of a vendor's package, or the words that tell how to get it."""
+def import_extra(module: str, extra: str) -> Any:
+    """Imports a vendor's package; the error says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -107,22 +107,24 @@ class GoogleToken:
         return _with_headers(request, headers | ({"x-goog-user-project": quota} if quota else {}))
 
     async def _refresh(self) -> None:
-        """google-auth waits for the network where it stands, so it stands in a thread."""
-        exceptions = needed("google.auth.exceptions", "vertex")
+        """google-auth blocks on the network, so it runs in a thread."""
+        exceptions = import_extra("google.auth.exceptions", "vertex")
         try:
             await asyncio.to_thread(self._credentials.refresh, _ask_for_token)
         except exceptions.GoogleAuthError as error:
-            raise failed("authentication", f"no token from Google: {type(error).__name__}: {error.args[0]}") from error
+            raise transport_error(
+                "authentication", f"no token from Google: {type(error).__name__}: {error.args[0]}"
+            ) from error
 
 
 def google_credentials(file: str | None) -> tuple[Any, str | None]:
-    """Credentials and the project they name: of a service account's file, or the defaults of this machine."""
+    """Credentials and their project: from a service account's file, or the defaults of this machine."""
     if file is not None:
-        account = needed("google.oauth2.service_account", "vertex")
+        account = import_extra("google.oauth2.service_account", "vertex")
         credentials = account.Credentials.from_service_account_file(file, scopes=_SCOPES)
         return credentials, credentials.project_id
-    auth = needed("google.auth", "vertex")
-    exceptions = needed("google.auth.exceptions", "vertex")
+    auth = import_extra("google.auth", "vertex")
+    exceptions = import_extra("google.auth.exceptions", "vertex")
     try:
         credentials, project = auth.default(scopes=_SCOPES)
     except exceptions.DefaultCredentialsError as error:
@@ -134,7 +136,7 @@ def google_credentials(file: str | None) -> tuple[Any, str | None]:
 
 
 class _TokenAnswer(Struct, frozen=True):
-    """What google-auth reads of a response."""
+    """The response that google-auth expects."""
 
     status: int
     headers: Mapping[str, str]
@@ -144,7 +146,7 @@ class _TokenAnswer(Struct, frozen=True):
 def _ask_for_token(
     url: str, method: str = "GET", body: Any = None, headers: Any = None, timeout: float | None = None, **_more: Any
 ) -> _TokenAnswer:
-    """google-auth asks over a transport it is given; the standard library's saves a further package."""
+    """Transport for google-auth on the standard library, which saves another package."""
     data = body.encode() if isinstance(body, str) else body
     request = urllib.request.Request(url, data, dict(headers or {}), method=method)  # noqa: S310 - google-auth's own
     try:
@@ -154,7 +156,7 @@ def _ask_for_token(
         with error:
             return _TokenAnswer(error.code, dict(error.headers), error.read())
     except OSError as error:
-        raise needed("google.auth.exceptions", "vertex").TransportError(str(error)) from error
+        raise import_extra("google.auth.exceptions", "vertex").TransportError(str(error)) from error
 
 
 # ── Amazon ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,22 +172,22 @@ class AmazonSignature:
         self.secrets: Sequence[Secret] = ()
 
     async def sign(self, request: HttpRequest) -> HttpRequest:
-        frozen = await self._frozen()
+        frozen = await self._freeze()
         self.secrets = tuple(Secret(word) for word in (frozen.secret_key, frozen.token) if word)
-        auth, awsrequest = needed("botocore.auth", "bedrock"), needed("botocore.awsrequest", "bedrock")
+        auth, awsrequest = import_extra("botocore.auth", "bedrock"), import_extra("botocore.awsrequest", "bedrock")
         signed = awsrequest.AWSRequest(request.method, request.url, dict(request.headers), request.body)
         auth.SigV4Auth(frozen, self._service, self._region).add_auth(signed)
         return structs.replace(request, headers=dict(signed.headers.items()))
 
-    async def _frozen(self) -> Any:
-        """Expiring credentials are refreshed over the network, which may take a while."""
+    async def _freeze(self) -> Any:
+        """Refreshing credentials uses the network and may block, so it runs in a thread."""
         if hasattr(self._credentials, "refresh_needed"):
             return await asyncio.to_thread(self._credentials.get_frozen_credentials)
         return self._credentials.get_frozen_credentials()
 
 
 def amazon_credentials(profile: str | None) -> Any:
-    session = needed("botocore.session", "bedrock").Session(profile=profile)
+    session = import_extra("botocore.session", "bedrock").Session(profile=profile)
     credentials = session.get_credentials()
     if credentials is None:
         words = "no AWS credentials: set AWS_BEARER_TOKEN_BEDROCK, AWS_ACCESS_KEY_ID with its secret, or AWS_PROFILE"
@@ -194,6 +196,6 @@ def amazon_credentials(profile: str | None) -> Any:
 
 
 def amazon_region(profile: str | None) -> str | None:
-    """The region of the profile in ~/.aws/config, where botocore is there to read it."""
-    region = needed("botocore.session", "bedrock").Session(profile=profile).get_config_variable("region")
+    """The region of the profile in ~/.aws/config, if botocore is installed."""
+    region = import_extra("botocore.session", "bedrock").Session(profile=profile).get_config_variable("region")
     return region if isinstance(region, str) else None

@@ -11,7 +11,7 @@ from dragoman.drivers.remote import Call, Channel
 
 _Words: TypeAlias = list[str]
 _PLAIN = frozenset({"user-agent", "accept-encoding"})
-"""Headers that are ours, not the request's."""
+"""Headers that dragoman adds, not part of the API request."""
 
 
 def _variable(provider: Provider) -> str:
@@ -19,7 +19,7 @@ def _variable(provider: Provider) -> str:
 
 
 def _header(name: str, word: str = "") -> Callable[[Provider, Place], _Words]:
-    # Double quotes, so that the shell puts the key in.
+    # Double quotes, so that the shell expands the variable.
     return lambda provider, _place: [f'-H "{name}: {word}{_variable(provider)}"'] if provider.key_environment else []
 
 

@@ -1,7 +1,7 @@
-"""Time limits for many waits at little cost: one timer looks at all of them, many times a second.
+"""Cheap time limits for many waits: one timer checks all of them, many times a second.
 
-A timer of its own for each wait would be set and cancelled for each piece of each stream, and nearly none would fire.
-The price is that a limit is kept only to the tick.
+A separate timer for each wait would be set and cancelled for every piece of every stream, and hardly any would fire.
+The cost is that limits are only as exact as a tick.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     async def wait(self, work: Awaitable[T], until: float) -> T:
-        """What the work gives, or TimeoutError once the loop's clock is past `until`."""
+        """Returns the result of the work, or raises TimeoutError once the loop's clock is past `until`."""
         if until == inf:
             return await work
         task = asyncio.current_task()
@@ -34,11 +34,11 @@ class Deadlines:
         cancelled_before = task.cancelling()
         self._due[task] = until
         if self._timer is None:
-            self._timer = self._loop.call_later(TICK, self._look)
+            self._timer = self._loop.call_later(TICK, self._check_all)
         try:
             return await work
         except asyncio.CancelledError:
-            # Ours, unless the task was cancelled from outside as well.
+            # Our cancellation, unless the task was also cancelled from outside.
             if task in self._fired and task.uncancel() <= cancelled_before:
                 raise TimeoutError from None
             raise
@@ -46,13 +46,13 @@ class Deadlines:
             self._due.pop(task, None)
             self._fired.discard(task)
 
-    def _look(self) -> None:
+    def _check_all(self) -> None:
         now = self._now()
         for task in [task for task, until in self._due.items() if now >= until]:
             del self._due[task]
             self._fired.add(task)
             task.cancel()
-        self._timer = self._loop.call_later(TICK, self._look) if self._due else None
+        self._timer = self._loop.call_later(TICK, self._check_all) if self._due else None
 
     def close(self) -> None:
         if self._timer is not None:

@@ -21,7 +21,7 @@ from dragoman.ir import Failure, Request, Usage
 from dragoman.loss import Loss
 
 AT_A_TIME = 8
-"""Requests of one call at the same time, where the provider takes few texts in each."""
+"""Parallel requests of one call, for providers that take few texts per request."""
 
 
 class EmbeddingResult(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class EmbeddingResult(Struct, frozen=True, kw_only=True):
 def embedding_call(
     channel: Channel, request: EmbeddingRequest, target: Dialect, paths: Mapping[str, str], **headers: str
 ) -> Call:
-    """One request as it is sent. Raises `EncodeError` for what the provider cannot be told."""
+    """The HTTP request. Raises `EncodeError` for what the provider's API cannot express."""
     provider = channel.provider
     encoding = target.encode_request(request, paths)
     place = Target(encoding.path, request.model, stream=False, place=channel.place)
@@ -57,12 +57,12 @@ def embedding_call(
 
 
 class EmbeddingSettings(TypedDict, total=False):
-    """What one call may set."""
+    """Settings of one call."""
 
     dimensions: int | None
     purpose: Purpose | None
     title: str | None
-    """Of a document."""
+    """Title of the document."""
     truncation: Truncation | None
     user: str | None
     timeout: float | None
@@ -92,12 +92,12 @@ async def embed(
     started, turns = time.monotonic(), asyncio.Semaphore(AT_A_TIME)
     calls = [embedding_call(channel, part, target, _PATHS) for part in split(request, target)]
 
-    async def answered(call: Call) -> EmbeddingResponse:
+    async def send_embedding_call(call: Call) -> EmbeddingResponse:
         async with turns:
             response = await send(channel, call)
             return _read(channel, target, await read_whole(response, channel.limits.response), call)
 
-    answer = merge(await asyncio.gather(*map(answered, calls)))
+    answer = merge(await asyncio.gather(*map(send_embedding_call, calls)))
     tokens = answer.input_tokens
     seconds, attempts = time.monotonic() - started, sum(call.attempts for call in calls)
     return EmbeddingResult(
@@ -115,5 +115,5 @@ def _read(channel: Channel, target: Dialect, body: bytes, call: Call) -> Embeddi
     try:
         return target.decode_response(body, call.headers)
     except DecodeError as error:
-        words = f"the answer is not what its format says: {error}"
+        words = f"the answer does not follow its format: {error}"
         raise error_of(channel, Failure("server", words, call.status)) from error

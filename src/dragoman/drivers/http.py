@@ -1,4 +1,4 @@
-"""The network, by aiohttp: pooled connections, time limits for every stage of a call, proxies, TLS."""
+"""HTTP transport on aiohttp: connection pool, time limits for every stage of a call, proxies, TLS."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import aiohttp
 from yarl import URL
 
 from dragoman.drivers.deadlines import Deadlines
-from dragoman.drivers.secret import hidden_url
+from dragoman.drivers.secret import hide_url
 from dragoman.drivers.transport import (
     HttpRequest,
     Timeouts,
     Tls,
-    failed,
-    no_connection,
-    not_answered,
-    not_connected,
+    connection_error,
+    describe_connection_error,
+    no_answer_error,
     origin_of,
+    transport_error,
 )
 from dragoman.errors import ProviderError
 
-# Some servers take a while to end the body after the end of the answer. Beyond this it is not worth waiting for.
+# Seconds to wait for the end of the body after the end of the answer; some servers are slow to end it.
 GRACE = 0.25
 KEEP_ALIVE = 30.0
 _LARGE = 1 << 20
@@ -42,7 +42,7 @@ class HttpTransport:
         self._open: _Open | None = None
 
     def __repr__(self) -> str:
-        proxy = "" if self._proxy is None else f"proxy={hidden_url(self._proxy)!r}"
+        proxy = "" if self._proxy is None else f"proxy={hide_url(self._proxy)!r}"
         return f"HttpTransport({proxy})"
 
     @property
@@ -51,27 +51,29 @@ class HttpTransport:
 
     async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> AiohttpResponse:
         loop = asyncio.get_running_loop()
-        opened = self._open or self._opened(loop)
+        opened = self._open or self._open_session(loop)
         if opened.loop is not loop:
-            raise RuntimeError("a driver belongs to the event loop it was first used in; connect another one here")
+            raise RuntimeError(
+                "a driver belongs to the event loop it was first used in; connect a new one in this loop"
+            )
         started = loop.time()
         end = inf if timeouts.total is None else started + timeouts.total
         first = inf if timeouts.first_byte is None else started + timeouts.first_byte
         sending = opened.session.request(
             request.method,
-            # As it is: what is escaped in a path is meant to be (and signed, for some).
+            # Send the path unchanged: its escapes are intended (and signed, for some providers).
             URL(request.url, encoded=True),
             data=_sendable(request.body),
             headers=request.headers,
             proxy=self._proxy,
-            timeout=_connecting(timeouts.connect),
-            # A key goes where it was meant to go, and nowhere else.
+            timeout=_connect_timeout(timeouts.connect),
+            # No redirects: the key must not reach another host.
             allow_redirects=False,
         )
         try:
             response = await opened.deadlines.wait(sending, min(first, end))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _sending_failed(error, request.url, timeouts, over=loop.time() >= end) from error
+            raise _sending_error(error, request.url, timeouts, over=loop.time() >= end) from error
         return AiohttpResponse(response, timeouts, opened, min(first, end), end)
 
     async def close(self) -> None:
@@ -85,7 +87,7 @@ class HttpTransport:
         connector = None if self._open is None else self._open.session.connector
         return 0 if connector is None else len(connector._acquired)  # noqa: SLF001 - aiohttp has no public count
 
-    def _opened(self, loop: asyncio.AbstractEventLoop) -> _Open:
+    def _open_session(self, loop: asyncio.AbstractEventLoop) -> _Open:
         connector = aiohttp.TCPConnector(
             limit=self._connections,
             keepalive_timeout=KEEP_ALIVE,
@@ -101,7 +103,7 @@ class HttpTransport:
 
 
 def _sendable(body: bytes) -> bytes | io.BytesIO | None:
-    """A large body goes out in pieces: as one, it would hold up the loop (and aiohttp warns of it)."""
+    """Large bodies are sent in pieces: in one piece they would block the loop (aiohttp warns about it)."""
     return io.BytesIO(body) if len(body) >= _LARGE else body or None
 
 
@@ -112,8 +114,8 @@ class _Open(NamedTuple):
 
 
 @cache
-def _connecting(seconds: float | None) -> aiohttp.ClientTimeout:
-    """Aiohttp's own timer for connections that are new; all other waits are looked after here."""
+def _connect_timeout(seconds: float | None) -> aiohttp.ClientTimeout:
+    """Aiohttp's timer, only for connecting; all other waits are limited here."""
     return aiohttp.ClientTimeout(total=None, sock_connect=seconds)
 
 
@@ -143,14 +145,14 @@ class AiohttpResponse:
         self._now = opened.loop.time
         self._pause = inf if timeouts.between_bytes is None else timeouts.between_bytes
         self._end = end
-        # Until the first byte of the body has come, the wait is the one that began with the request.
+        # Until the first byte of the body, the time limit of the request applies.
         self._until = first
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
     async def chunk(self) -> bytes:
         if self._at_end():
-            # Nearly always so after the first piece of an answer that is not streamed.
+            # Nearly always the case after the first piece of an answer that is not streamed.
             self._response.release()
             return b""
         try:
@@ -185,29 +187,33 @@ class AiohttpResponse:
 
     def _failure(self, error: Exception) -> ProviderError:
         if not isinstance(error, TimeoutError):
-            return failed("truncated", f"the connection broke inside the answer: {_reason(error)}")
+            return transport_error("truncated", f"the connection broke inside the answer: {_reason(error)}")
         if self._now() >= self._end:
-            return failed("timeout", _OVER)
-        return failed("timeout", f"nothing came for {self._timeouts.between_bytes:g} s in the middle of the answer")
+            return transport_error("timeout", _OVER)
+        return transport_error(
+            "timeout", f"nothing came for {self._timeouts.between_bytes:g} s in the middle of the answer"
+        )
 
 
-_OVER = "the time for the whole call is over"
+_OVER = "the time limit of the whole call is over"
 
 
-def _sending_failed(error: Exception, url: str, timeouts: Timeouts, *, over: bool) -> ProviderError:
+def _sending_error(error: Exception, url: str, timeouts: Timeouts, *, over: bool) -> ProviderError:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return not_connected(f"no connection to {origin_of(url)} within {timeouts.connect:g} s")
+        return connection_error(f"no connection to {origin_of(url)} within {timeouts.connect:g} s")
     if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return not_connected(f"no connection to the proxy for {origin_of(url)}: {_reason(error)}")
+        return connection_error(f"no connection to the proxy for {origin_of(url)}: {_reason(error)}")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return not_connected(no_connection(error.os_error, url, _reason(error)))
+        return connection_error(describe_connection_error(error.os_error, url, _reason(error)))
     if not isinstance(error, TimeoutError):
-        return not_answered(f"no answer: {_reason(error)}")
-    return failed("timeout", _OVER if over else f"nothing came for {timeouts.first_byte:g} s before the answer began")
+        return no_answer_error(f"no answer: {_reason(error)}")
+    return transport_error(
+        "timeout", _OVER if over else f"nothing came for {timeouts.first_byte:g} s before the answer began"
+    )
 
 
 def _reason(error: Exception) -> str:
-    """Aiohttp's errors quote the address of a proxy, password included: only their kind and the system's word pass."""
+    """Aiohttp's errors quote proxy URLs with passwords: only the kind and the system's message are used."""
     system = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     word = system.strerror if isinstance(system, OSError) else None
     return f"{type(error).__name__}{f' ({word})' if word else ''}"

@@ -1,6 +1,6 @@
-"""Keys of providers that a user has stored: in the keyring of the system, or in a file for its owner alone.
+"""Stored provider keys: in the system's keyring, or in a file that only its owner can read.
 
-The commands read them, the library does not: a program that imports dragoman gets the keys it was given.
+Only the commands read them: a program that imports dragoman uses the keys it is given.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class KeyStoreError(DragomanError):
 
 
 class Keyring(Protocol):
-    """What we need of the package `keyring`."""
+    """The part of the package `keyring` that we use."""
 
     def set_password(self, service: str, name: str, value: str, /) -> None: ...
 
@@ -37,13 +37,13 @@ class Keyring(Protocol):
 
 
 def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where a user's settings are: `dragoman` in the configuration directory of XDG."""
+    """The user's settings: `dragoman` in the XDG configuration directory."""
     base = environment.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "dragoman"
 
 
 class KeyStore:
-    """Provider -> key. The file has all names; a key that is in the keyring is null there."""
+    """Provider -> key. The file lists all providers; the value is null if the key is in the keyring."""
 
     def __init__(self, folder: Path | None = None, keyring: Keyring | None = None) -> None:
         self.file = (config_folder() if folder is None else folder) / "keys.json"
@@ -51,12 +51,12 @@ class KeyStore:
 
     @classmethod
     def open(cls, environment: Mapping[str, str] = os.environ) -> KeyStore:
-        """The user's own, with the keyring of the system where there is one."""
+        """The user's store, with the system's keyring if there is one."""
         return cls(config_folder(environment), _system_keyring(environment))
 
     def set(self, provider: str, key: str) -> str:
-        """Store the key; returns where it is now, in words."""
-        name = _keyed(provider).name
+        """Stores the key; returns a description of where it is."""
+        name = _provider_with_key(provider).name
         known = self._read()
         if self._keyring is None:
             self._write({**known, name: key})
@@ -70,7 +70,7 @@ class KeyStore:
 
     def remove(self, provider: str) -> bool:
         """Returns False if there was no key."""
-        name = _keyed(provider).name
+        name = _provider_with_key(provider).name
         known = self._read()
         if name not in known:
             return False
@@ -83,19 +83,19 @@ class KeyStore:
         return True
 
     def places(self) -> dict[str, str]:
-        """Provider -> where its key is, in words."""
+        """Provider -> description of where its key is."""
         return {name: "keyring" if key is None else str(self.file) for name, key in self._read().items()}
 
     def keys(self) -> dict[str, str]:
-        """Provider -> key. A keyring that is gone gives none; one that refuses raises `KeyStoreError`."""
+        """Provider -> key. Keys of a missing keyring are skipped; a keyring that refuses raises `KeyStoreError`."""
         found: dict[str, str] = {}
         for name, key in self._read().items():
-            value = self._of_keyring(name) if key is None else key
+            value = self._read_keyring(name) if key is None else key
             if value:
                 found[name] = value
         return found
 
-    def _of_keyring(self, name: str) -> str | None:
+    def _read_keyring(self, name: str) -> str | None:
         try:
             return None if self._keyring is None else self._keyring.get_password(_SERVICE, name)
         except Exception as error:  # noqa: BLE001 - as above
@@ -125,9 +125,9 @@ class KeyStore:
 
 
 def environment_with_stored_keys(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment, with stored keys as the variables of their providers. Variables that are set win.
+    """The environment, with stored keys as variables of their providers. Variables that are set take precedence.
 
-    A copy: programs that we start do not inherit the keys.
+    A copy, so that child processes do not inherit the keys.
     """
     merged = dict(environment)
     for name, key in KeyStore.open(environment).keys().items():
@@ -137,7 +137,7 @@ def environment_with_stored_keys(environment: Mapping[str, str] = os.environ) ->
     return merged
 
 
-def _keyed(name: str) -> Provider:
+def _provider_with_key(name: str) -> Provider:
     provider = find_provider(name)
     if not provider.key_environment:
         raise NotConfigured(f"{provider.name} takes no key of its own", missing="api_key")
@@ -145,12 +145,12 @@ def _keyed(name: str) -> Provider:
 
 
 def _system_keyring(environment: Mapping[str, str]) -> Keyring | None:
-    """None where the package `keyring` is not installed, or finds no keyring that works."""
+    """None if the package `keyring` is not installed, or finds no working keyring."""
     if environment.get("DRAGOMAN_KEYRING") == "off":
         return None
     try:
         found: Any = import_module("keyring")
         backend = found.get_keyring()
-    except Exception:  # noqa: BLE001 - a keyring that cannot be opened is none
+    except Exception:  # noqa: BLE001 - same as no keyring
         return None
     return found if getattr(backend, "priority", 0) > 0 else None

@@ -1,7 +1,7 @@
-"""Messages given as mappings: of the shape of any wire format or record format, named or recognised by its keys.
+"""Messages given as mappings: in any wire format or record format, named or recognised by its keys.
 
-The codecs read them, so a mapping means here what it means in a body of its format. What could be several formats is
-read by each of them: only if the readings differ is it ambiguous, and then nothing is guessed.
+The codecs read them, so a mapping means here what it means in a body of its format. If several formats are possible,
+all of them read it; if their readings differ, the mapping is ambiguous and refused.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_messages(
         if isinstance(one, Message):
             messages.append(one)
         elif one is not None:
-            raise _unreadable(f"{place}[{index}]", "a Message or a mapping", type(one).__name__)
+            raise _decode_error(f"{place}[{index}]", "a Message or a mapping", type(one).__name__)
     return _with_names(messages)
 
 
@@ -72,7 +72,7 @@ def _read_run(run: Sequence[Mapping[str, Any]], format: str | None, place: str, 
     failure: DecodeError | None = None
     for name in names:
         try:
-            readings[name] = _decoded(plain, name, place, start)
+            readings[name] = _decode(plain, name, place, start)
         except DecodeError as error:
             failure = failure or error
     if failure is not None and not readings:
@@ -83,29 +83,29 @@ def _read_run(run: Sequence[Mapping[str, Any]], format: str | None, place: str, 
         if difference is not None:
             where, one, another = difference
             got = (
-                f"what {first} reads as {_shown(one)} and {other} as {_shown(another)}; "
+                f"what {first} reads as {_show(one)} and {other} as {_show(another)}; "
                 f'name the format, as in message_format="{first}"'
             )
-            raise _unreadable(where, "a message that every possible format reads alike", got)
+            raise _decode_error(where, "a message that every possible format reads alike", got)
     return [_with_values(message, values) for message in found]
 
 
-def _decoded(run: Sequence[Mapping[str, Any]], format: str, place: str, start: int) -> tuple[Message, ...]:
+def _decode(run: Sequence[Mapping[str, Any]], format: str, place: str, start: int) -> tuple[Message, ...]:
     try:
         return decode_messages(msgspec.json.encode(run), format)
     except DecodeError as error:
         raise DecodeError(
-            path=_shifted(error.path, place, start), expected=error.expected, got=error.got, source=error.source
+            path=_shift_path(error.path, place, start), expected=error.expected, got=error.got, source=error.source
         ) from None
 
 
-def _shifted(path: str, place: str, start: int) -> str:
-    """The path from the list that the caller gave, instead of from the body that the codec read."""
+def _shift_path(path: str, place: str, start: int) -> str:
+    """Rewrites a path in the codec's body as a path in the caller's list."""
     found = _PLACE.match(path)
     return place if found is None else f"{place}[{start + int(found[1])}]{path[found.end() :]}"
 
 
-def _unreadable(path: str, expected: str, got: str) -> DecodeError:
+def _decode_error(path: str, expected: str, got: str) -> DecodeError:
     return DecodeError(path=path, expected=expected, got=got, source="messages")
 
 
@@ -113,7 +113,7 @@ def _unreadable(path: str, expected: str, got: str) -> DecodeError:
 
 
 def _candidates(run: Sequence[Mapping[str, Any]], place: str, start: int) -> Formats:
-    if any("tool_plan" in message for message in run):  # Cohere's messages are Chat's but for this
+    if any("tool_plan" in message for message in run):  # the only difference between Cohere's messages and Chat's
         return ("cohere-chat",)
     allowed: Formats | None = None
     first = start
@@ -123,16 +123,16 @@ def _candidates(run: Sequence[Mapping[str, Any]], place: str, start: int) -> For
             left = signs if allowed is None else tuple(name for name in allowed if name in signs)
             if not left:
                 got = f"{' or '.join(signs)}, after {' or '.join(allowed or ())} at {place}[{first}]"
-                raise _unreadable(here, "messages of one format", got)
+                raise _decode_error(here, "messages of one format", got)
             first = index if allowed is None else first
             allowed = left
     return allowed or ("openai-chat",)
 
 
 def _signs(message: Mapping[str, Any], here: str) -> Iterator[Formats]:
-    """For each thing that only some formats have, those formats. Plain text in a plain role is no sign of any."""
+    """For each format-specific detail, the formats that have it. Plain text in a plain role yields nothing."""
     found = [*_signs_of_keys(message), *_signs_of_content(message.get("content"))]
-    if found and "name" in message:  # Anthropic's messages and those of Gemini and Bedrock have none
+    if found and "name" in message:  # messages of Anthropic, Gemini and Bedrock have no such role
         found.append(_WITH_NAMES if "role" in message else (*_WITH_NAMES, "gemini-interactions"))
     yield from found
     if found:
@@ -141,7 +141,7 @@ def _signs(message: Mapping[str, Any], here: str) -> Iterator[Formats]:
     role = message.get("role")
     if unknown or not isinstance(role, str) or role not in _ROLES:
         got = f"the unknown keys {', '.join(unknown)}" if unknown else f"role {role!r}"
-        raise _unreadable(here, "a message of a known format, or message_format that names it", got)
+        raise _decode_error(here, "a message of a known format, or message_format that names it", got)
 
 
 def _signs_of_keys(message: Mapping[str, Any]) -> Iterator[Formats]:
@@ -214,16 +214,16 @@ def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
 
 
 def _reading(messages: Sequence[Message]) -> Any:
-    """What the messages say, without what each format notes for itself. A text alone is one text part."""
+    """The messages without format-specific notes; a bare string is one text part."""
     whole = [structs.replace(one, parts=one.parts) for one in messages]
-    return _unnoted(msgspec.json.decode(msgspec.json.encode(whole)))
+    return _without_notes(msgspec.json.decode(msgspec.json.encode(whole)))
 
 
-def _unnoted(value: Any) -> Any:
+def _without_notes(value: Any) -> Any:
     if isinstance(value, list):
-        return [_unnoted(one) for one in value]
+        return [_without_notes(one) for one in value]
     if isinstance(value, dict):
-        return {key: _unnoted(one) for key, one in value.items() if key != "metadata"}
+        return {key: _without_notes(one) for key, one in value.items() if key != "metadata"}
     return value
 
 
@@ -244,7 +244,7 @@ def _difference(one: Any, other: Any, where: str, start: int = 0) -> _Difference
     return None if one == other else (where, one, other)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = msgspec.json.encode(value).decode() if value != {} else "nothing"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
@@ -256,7 +256,7 @@ _SHOWN = 60
 
 
 def _with_placeholders(run: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, ToolCall]]:
-    """`toolCalls` may hold the very calls of a result: each is read as a record, and put back as it was given."""
+    """Replaces `ToolCall` values in `toolCalls` by placeholders for the codec; `_with_values` puts them back."""
     values: dict[str, ToolCall] = {}
     plain: list[dict[str, Any]] = []
     for message in run:
@@ -292,12 +292,12 @@ def _with_values(message: Message, values: Mapping[str, ToolCall]) -> Message:
 
 
 def _with_names(messages: list[Message]) -> list[Message]:
-    """Results that did not say the name of their tool have that of their call."""
+    """Gives results without a tool name the name of their call."""
     names = {call.id: call.name for message in messages for call in message.tool_calls}
-    return [_named(message, names) if message.role == "tool" else message for message in messages]
+    return [_with_names_in(message, names) if message.role == "tool" else message for message in messages]
 
 
-def _named(message: Message, names: Mapping[str, str]) -> Message:
+def _with_names_in(message: Message, names: Mapping[str, str]) -> Message:
     if all(result.name for result in message.tool_results):
         return message
     parts = (

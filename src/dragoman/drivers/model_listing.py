@@ -1,4 +1,4 @@
-"""Which models a provider has, by its own list."""
+"""Lists the models of a provider."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from msgspec import Struct
 
 from dragoman.drivers.connect import is_local
 from dragoman.drivers.remote import Call, Channel, send
-from dragoman.drivers.transport import HttpRequest, failed, read_whole
+from dragoman.drivers.transport import HttpRequest, read_whole, transport_error
 from dragoman.errors import NotConfigured, ProviderError
 from dragoman.ir.values import parse_json
 
 
 async def list_models(channel: Channel) -> list[str]:
-    """Names as `provider/NAME` takes them, in the provider's own order. One page: the lists of today fit."""
+    """Model names for `provider/NAME`, in the provider's order. Reads one page, which holds all current lists."""
     listing = channel.provider.listing
     if listing is None:
         raise NotConfigured(f"{channel.provider.name} has no list of its models", missing="listing")
@@ -28,7 +28,7 @@ async def list_models(channel: Channel) -> list[str]:
         found = parse_json(body)[listing.items]
         return [_bare(entry[listing.id]) for entry in found]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise failed(
+        raise transport_error(
             "server", f"{channel.provider.name} answered with something that is not a list of models"
         ) from error
 
@@ -44,16 +44,16 @@ Reach: TypeAlias = Literal["works", "fails", "silent", "not asked"]
 
 
 class Reached(Struct, frozen=True):
-    """What came of asking a provider for its list of models."""
+    """Result of asking a provider for its models."""
 
     state: Reach
     detail: str
 
 
 async def reach(channel: Channel) -> Reached:
-    """Ask for the list of models: address, connection and key are then known to be good.
+    """Asks for the list of models, which checks the URL, the connection and the key.
 
-    `silent`: nothing listens on this machine at the address, which is an error only if it was configured.
+    `silent`: nothing listens at a local URL, which is an error only if it was configured.
     `not asked`: the provider has no list.
     """
     if channel.provider.listing is None:

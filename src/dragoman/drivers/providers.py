@@ -1,6 +1,6 @@
-"""The providers, as data: which format each speaks, where, with which key, and how it differs from its neighbours.
+"""The providers, as data: format, URL, key and peculiarities of each.
 
-Nothing asks which provider it is: a difference is a field here, or a function that stands in a field.
+No code compares provider names: a difference is a field here, or a function in a field.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Auth: TypeAlias = Literal["none", "bearer", "x-api-key", "x-goog-api-key", "api-
 
 
 class Target(Struct, frozen=True):
-    """Where one request goes, as its codec sees it."""
+    """The target of one request, as seen by its codec."""
 
     path: str
     model: str
@@ -32,7 +32,7 @@ class Target(Struct, frozen=True):
 
 
 class Variable(Struct, frozen=True):
-    """Something an address needs. `missing` tells people what to do."""
+    """A variable of a URL. `missing` tells the user what to do."""
 
     name: str
     environment: tuple[str, ...] = ()
@@ -41,16 +41,16 @@ class Variable(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """Where the models are listed: the path, the list within the answer, the name within an entry."""
+    """How models are listed: the path, the key of the list, the key of the name."""
 
     path: str
     items: str = "data"
     id: str = "id"
     base_url: str = ""
-    """Where it is another host than the one that answers questions."""
+    """Base URL of the list, if it is on another host."""
 
 
-def _as_it_is(target: Target) -> str:
+def _same_path(target: Target) -> str:
     return target.path
 
 
@@ -58,7 +58,7 @@ def _same_body(body: bytes) -> bytes:
     return body
 
 
-def _passes(_failure: Failure) -> bool:
+def _is_temporary(_failure: Failure) -> bool:
     return False
 
 
@@ -67,32 +67,32 @@ class Provider(Struct, frozen=True, kw_only=True):
     title: str
     format: str
     profile: str = ""
-    """Of the codec's own profiles, the one that fits; empty for the format as its vendor speaks it."""
+    """Name of the codec's profile; empty for the vendor's own."""
     base_url: str
-    """May hold variables in braces. Empty: there is none to know beforehand."""
+    """May have variables in braces. Empty: must be given."""
     base_url_environment: tuple[str, ...] = ()
     auth: Auth = "bearer"
     key_environment: tuple[str, ...] = ()
     key_required: bool = True
     variables: tuple[Variable, ...] = ()
-    path: Callable[[Target], str] = _as_it_is
+    path: Callable[[Target], str] = _same_path
     body: Callable[[bytes], bytes] = _same_body
     headers: Mapping[str, str] = {}
     stream_keys: Mapping[str, object] = {}
-    """Keys of a request that streams: without them some servers count no tokens."""
+    """Keys added to streaming requests: some servers count tokens only with them."""
     request_id: tuple[str, ...] = ("x-request-id", "request-id")
-    """Headers of a response, the first that is there counts."""
+    """Response headers with the request id; the first one present counts."""
     client_request_id: str = ""
-    """The header under which it takes an id of ours."""
-    lasting: Callable[[Failure], bool] = _passes
-    """Whether a rate limit is a quota that no wait within reason renews."""
+    """Request header for our own id."""
+    lasting: Callable[[Failure], bool] = _is_temporary
+    """Whether a rate limit is a quota that no reasonable wait renews."""
     listing: Listing | None = None
     embeddings: str = ""
-    """The dialect of `dragoman.embeddings` in which it embeds texts; empty: it does not."""
+    """Dialect of `dragoman.embeddings`; empty if it has no embeddings."""
     realtime: str = ""
     """Its realtime API over WebSockets, if it has one: `openai` or `gemini-live`."""
     extra: str = ""
-    """The extra with the package it needs, where it needs one."""
+    """The extra with the package that it needs, if any."""
     example: str = ""
 
 
@@ -110,7 +110,7 @@ def vertex_host(location: str) -> str:
 
 
 def _in_project(target: Target) -> str:
-    """Express keys know their project by themselves."""
+    """Express keys determine the project themselves."""
     project = target.place.get("project")
     if not project:
         return target.path
@@ -140,14 +140,14 @@ _object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def _versioned_body(body: bytes) -> bytes:
-    """There the model stands in the URL and the version in the body."""
+    """On Vertex AI the model is in the URL and the version in the body."""
     fields = _object(body)
     fields.pop("model", None)
     return msgspec.json.encode({"anthropic_version": "vertex-2023-10-16", **fields})
 
 
 def _deployment(target: Target) -> str:
-    """With a version, the older address that names the deployment; without one, the newer that names the model."""
+    """With an API version, the older URL with the deployment; without, the newer one with the model."""
     version = target.place.get("api_version")
     if not version:
         return f"/openai/v1{target.path}"
@@ -161,8 +161,8 @@ def _azure_responses(target: Target) -> str:
     return f"/openai{target.path}?api-version={quote(version)}" if version else f"/openai/v1{target.path}"
 
 
-def _daily(failure: Failure) -> bool:
-    """Google names the quota: `GenerateRequestsPerDayPerProjectPerModel-FreeTier`; a limit of 0 is none at all."""
+def _is_daily_quota(failure: Failure) -> bool:
+    """Whether Google names a daily quota (`GenerateRequestsPerDayPerProjectPerModel-FreeTier`), or a limit of 0."""
     details = failure.details if isinstance(failure.details, list) else []
     violations = [one for detail in details if isinstance(detail, dict) for one in detail.get("violations", ())]
     return any("PerDay" in one.get("quotaId", "") or one.get("quotaValue") == "0" for one in violations)
@@ -229,7 +229,7 @@ _OWN: tuple[Provider, ...] = (
         base_url="https://generativelanguage.googleapis.com",
         base_url_environment=("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
         auth="x-goog-api-key",
-        lasting=_daily,
+        lasting=_is_daily_quota,
         key_environment=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         listing=Listing("/v1beta/models?pageSize=1000", "models", "name"),
         example="gemini-3.8-flash",
@@ -246,7 +246,7 @@ _OWN: tuple[Provider, ...] = (
         key_required=False,
         variables=(_PROJECT, _LOCATION),
         path=_in_project,
-        lasting=_daily,
+        lasting=_is_daily_quota,
         listing=Listing("/v1beta1/publishers/google/models", "publisherModels", "name"),
         extra="vertex",
         example="gemini-3.8-flash",
@@ -259,7 +259,7 @@ _OWN: tuple[Provider, ...] = (
         base_url="https://generativelanguage.googleapis.com",
         base_url_environment=("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
         auth="x-goog-api-key",
-        lasting=_daily,
+        lasting=_is_daily_quota,
         key_environment=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         headers={"api-revision": "2026-05-20"},
         listing=Listing("/v1beta/models?pageSize=1000", "models", "name"),
@@ -278,7 +278,7 @@ _OWN: tuple[Provider, ...] = (
         key_required=False,
         variables=(_PROJECT, _LOCATION),
         path=_interactions_in_project,
-        lasting=_daily,
+        lasting=_is_daily_quota,
         headers={"api-revision": "2026-05-20"},
         listing=Listing("/v1beta1/publishers/google/models", "publisherModels", "name"),
         extra="vertex",
@@ -324,7 +324,7 @@ _OWN: tuple[Provider, ...] = (
     Provider(
         name="local",
         embeddings="openai",
-        title="A model in a process of our own (llama.cpp)",
+        title="A model in a local process (llama.cpp)",
         format="openai-chat",
         profile="LLAMA_CPP",
         base_url="local://llama.cpp/v1",
@@ -393,7 +393,7 @@ _OWN: tuple[Provider, ...] = (
 
 
 class _Compatible(Struct, frozen=True):
-    """A server that speaks Chat Completions: what is different about it."""
+    """A server with Chat Completions, and its peculiarities."""
 
     name: str
     title: str
@@ -404,7 +404,7 @@ class _Compatible(Struct, frozen=True):
     base_url_environment: tuple[str, ...] = ()
     key_required: bool = True
     counts_on_request: bool = True
-    """Whether a stream must be asked for its token counts."""
+    """Whether streams report token counts only on request."""
     embeddings: str = "openai"
     realtime: str = ""
 
@@ -426,7 +426,7 @@ _COMPATIBLE: tuple[_Compatible, ...] = (
         ("MISTRAL_API_KEY",),
         "MISTRAL",
         "mistral-medium-latest",
-        # It refuses keys it does not know.
+        # It refuses unknown keys.
         counts_on_request=False,
         embeddings="mistral",
     ),
@@ -455,7 +455,7 @@ _COMPATIBLE: tuple[_Compatible, ...] = (
     _Compatible("huggingface", "Hugging Face", "https://router.huggingface.co/v1", ("HF_TOKEN",)),
     _Compatible(
         "gemini-openai",
-        "Gemini, its OpenAI-compatible side",
+        "Gemini (OpenAI-compatible API)",
         "https://generativelanguage.googleapis.com/v1beta/openai",
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         "GEMINI_OPENAI",
@@ -500,7 +500,7 @@ _COMPATIBLE: tuple[_Compatible, ...] = (
 )
 
 
-def _speaks_chat(row: _Compatible) -> Provider:
+def _compatible_provider(row: _Compatible) -> Provider:
     return Provider(
         name=row.name,
         title=row.title,
@@ -518,7 +518,7 @@ def _speaks_chat(row: _Compatible) -> Provider:
     )
 
 
-PROVIDERS: Mapping[str, Provider] = {row.name: row for row in (*_OWN, *map(_speaks_chat, _COMPATIBLE))}
+PROVIDERS: Mapping[str, Provider] = {row.name: row for row in (*_OWN, *map(_compatible_provider, _COMPATIBLE))}
 ALIASES: Mapping[str, str] = {
     "openai-responses": "openai",
     "google": "gemini",

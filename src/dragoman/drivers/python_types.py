@@ -1,7 +1,7 @@
-"""From a function's signature to the schema of its arguments, and from arguments to what the function takes.
+"""From a function's signature to the schema of its arguments, and from JSON arguments to Python values.
 
 Types are those of msgspec: builtins, Literal, unions, Enum, dataclasses, TypedDict, NamedTuple, Struct, dates.
-Models of pydantic work wherever they stand, if it is installed.
+Models of pydantic work anywhere, if it is installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONSTRAINTS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", 
 
 
 class Parameter(Struct, frozen=True):
-    """One parameter of a function. `hint` keeps what stood in Annotated."""
+    """One parameter of a function. `hint` keeps the metadata of Annotated."""
 
     name: str
     hint: Any
@@ -31,7 +31,7 @@ class Parameter(Struct, frozen=True):
 
 
 class Arguments(Struct, frozen=True):
-    """What a function takes: the schema, and how arguments become Python values. Decoding raises `ValueError`."""
+    """The schema of a function's arguments, and their decoder. Decoding raises `ValueError`."""
 
     schema: dict[str, Any]
     decode: Decode
@@ -46,7 +46,7 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     found = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
-            raise TypeError(f"{name}: parameter {parameter} cannot be given by name, and a model gives names")
+            raise TypeError(f"{name}: parameter {parameter} cannot be passed by name, as models do")
         found.append(Parameter(parameter.name, hints.get(parameter.name, Any), parameter.default))
     return found
 
@@ -59,31 +59,31 @@ def arguments_of(name: str, parameters: list[Parameter], descriptions: Mapping[s
     for one in parameters:
         entry = schema.setdefault("properties", {}).setdefault(one.name, {})
         if members[one.name]:
-            entry |= {"anyOf": [_inlined(schema, member) for member in members[one.name]]}
+            entry |= {"anyOf": [_inline_definitions(schema, member) for member in members[one.name]]}
         _annotate(entry, one, descriptions.get(one.name))
     return Arguments(schema, _decoder(kind, {key: value for key, value in members.items() if value}))
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
     """The JSON Schema of a type: an object whose `$defs` hold what it refers to."""
-    (schema,), definitions = msgspec.json.schema_components((kind,), schema_hook=_foreign, ref_template=_REFERENCE)
+    (schema,), definitions = msgspec.json.schema_components((kind,), schema_hook=_model_schema, ref_template=_REFERENCE)
     root = definitions.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
     root = {key: value for key, value in root.items() if key != "title"}
     if root.get("type") == "object" and isinstance(kind, type) and issubclass(kind, Struct):
         root.pop("description", None)
-    return _hoisted(root, definitions)
+    return _hoist_definitions(root, definitions)
 
 
 def _field(parameter: Parameter, members: tuple[Any, ...]) -> tuple[str, Any] | tuple[str, Any, Any]:
-    hint = Raw if members else translated(parameter.hint)
+    hint = Raw if members else translate_annotated(parameter.hint)
     if parameter.default is inspect.Parameter.empty:
         return parameter.name, hint
-    # Absent stays absent: the function's own default counts, whatever it is.
+    # Absent stays absent, so that the function's own default applies.
     return parameter.name, Union[hint, UnsetType], UNSET  # noqa: UP007 - a value, not an annotation
 
 
-def translated(hint: Any) -> Any:
-    """`Annotated` in msgspec's words: a bare text describes, and constraints of other libraries constrain."""
+def translate_annotated(hint: Any) -> Any:
+    """Translates `Annotated` for msgspec: a string is a description; constraints of other libraries are kept."""
     if get_origin(hint) is not Annotated:
         return hint
     base, *extras = get_args(hint)
@@ -107,7 +107,7 @@ def _meta(extra: Any) -> Meta | None:
 
 
 def alternatives_of(hint: Any) -> tuple[Any, ...]:
-    """The members of a union that cannot be told apart beforehand, such as two dataclasses: each is tried in turn."""
+    """Members of a union that msgspec cannot distinguish, such as two dataclasses: each is tried in turn."""
     base = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(base) not in {Union, UnionType}:
         return ()
@@ -119,7 +119,7 @@ def alternatives_of(hint: Any) -> tuple[Any, ...]:
 
 
 def _decoder(kind: type[Struct], members: Mapping[str, tuple[Any, ...]]) -> Decode:
-    decode = msgspec.json.Decoder(kind, dec_hook=_foreign_value).decode
+    decode = msgspec.json.Decoder(kind, dec_hook=_model_value).decode
     tries = {name: [_alternative(one) for one in given] for name, given in members.items()}
 
     def arguments(given: Any) -> dict[str, Any]:
@@ -136,12 +136,12 @@ def _decoder(kind: type[Struct], members: Mapping[str, tuple[Any, ...]]) -> Deco
 
 def value_decoder(kind: Any) -> Callable[[Any], Any]:
     """From parsed JSON to a value of the type; raises `ValueError`."""
-    decode = msgspec.json.Decoder(translated(kind), dec_hook=_foreign_value).decode
+    decode = msgspec.json.Decoder(translate_annotated(kind), dec_hook=_model_value).decode
     return lambda given: decode(to_raw(given))
 
 
 def _alternative(hint: Any) -> Callable[[Raw], Any]:
-    return msgspec.json.Decoder(translated(hint), dec_hook=_foreign_value).decode
+    return msgspec.json.Decoder(translate_annotated(hint), dec_hook=_model_value).decode
 
 
 def _first_fitting(name: str, value: Raw, tries: list[Callable[[Raw], Any]]) -> Any:
@@ -161,16 +161,16 @@ def is_model(kind: Any) -> bool:
     return isinstance(kind, type) and hasattr(kind, "model_validate") and hasattr(kind, "model_json_schema")
 
 
-def _foreign(kind: Any) -> dict[str, Any]:
+def _model_schema(kind: Any) -> dict[str, Any]:
     if is_model(kind):
         schema: dict[str, Any] = kind.model_json_schema(ref_template="#/$defs/{model}")
         return schema
     raise NotImplementedError
 
 
-def _foreign_value(kind: Any, value: Any) -> Any:
+def _model_value(kind: Any, value: Any) -> Any:
     if is_model(kind):
-        # As JSON and strict: "5" is not a number, and a date is still written as text.
+        # Strict JSON mode: "5" is not a number, but a date is text.
         return kind.model_validate_json(bytes(to_raw(value)), strict=True)
     if isinstance(value, kind):
         return value
@@ -180,8 +180,8 @@ def _foreign_value(kind: Any, value: Any) -> Any:
 # ── schemas ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _hoisted(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Definitions that came along inside (pydantic's do) move to the root, where their references point."""
+def _hoist_definitions(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Moves nested definitions (as pydantic writes them) to the root, where their references point."""
     found = dict(definitions)
 
     def walk(node: Any) -> Any:
@@ -200,9 +200,9 @@ def _hoisted(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, A
     return {**root, "$defs": merged} if merged else root
 
 
-def _inlined(root: dict[str, Any], member: Any) -> dict[str, Any]:
-    """The schema of one alternative; what it refers to joins the root's definitions."""
-    schema = schema_of(translated(member))
+def _inline_definitions(root: dict[str, Any], member: Any) -> dict[str, Any]:
+    """The schema of one alternative; its definitions are added to those of the root."""
+    schema = schema_of(translate_annotated(member))
     definitions = schema.pop("$defs", None)
     if definitions:
         root.setdefault("$defs", {}).update(definitions)

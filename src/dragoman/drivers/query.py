@@ -1,4 +1,4 @@
-"""From what people write to a `Request`: prompts, tools and choices in every spelling that the drivers take."""
+"""Builds a `Request` from the prompts, tools and choices that drivers accept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.ir import (
     ToolDefinition,
 )
 
-# Settings that are no part of the request: how to call, not what to ask.
+# Settings of the call that are not part of the request.
 _KNOWN = frozenset(Defaults.__annotations__)
 CALLING = frozenset({"headers", "timeout", "errors", "raw", "message_format"})
 _ASKED = frozenset(Settings.__annotations__) - CALLING - {"system"}
@@ -35,7 +35,7 @@ def build_request(
     messages: Sequence[MessageLike] = (),
     settings: Defaults,
 ) -> Request:
-    """The request that one call means. `settings` are the driver's defaults and the call's own, already merged."""
+    """The request of one call. `settings` are the driver's defaults merged with those of the call."""
     if not settings.keys() <= _KNOWN:
         unknown = ", ".join(sorted(settings.keys() - _KNOWN))
         known = ", ".join(Settings.__annotations__)
@@ -55,7 +55,7 @@ def build_request(
         asked.pop("model", None),
         (Message("system", system), *spoken) if system else spoken,
         tools=definitions,
-        # A choice among no tools is refused by every API that has one.
+        # Every API refuses a choice without tools.
         tool_choice=read_choice(tool_choice) if definitions else None,
         **asked,
     )

@@ -1,4 +1,4 @@
-"""The driver of every provider: one request out, one answer in. What differs between providers is in its `Channel`."""
+"""The driver of all providers. Differences between them are in the `Channel`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from dragoman.drivers.message_dicts import MessageLike
 from dragoman.drivers.providers import Place, Provider, Target
 from dragoman.drivers.query import build_request
 from dragoman.drivers.retries import RetryHook, RetryNotice, RetryPolicy, announce, seconds_until
-from dragoman.drivers.secret import hidden_headers, hidden_url
+from dragoman.drivers.secret import hide_headers, hide_url
 from dragoman.drivers.transport import (
     NOBODY_LISTENS,
     HttpRequest,
@@ -42,8 +42,8 @@ from dragoman.drivers.transport import (
     SizeLimits,
     Timeouts,
     Transport,
-    failed,
     read_whole,
+    transport_error,
 )
 from dragoman.drivers.typed_output import OutputMode, mode_for
 from dragoman.drivers.typed_queries import TypedQueries
@@ -59,18 +59,18 @@ if TYPE_CHECKING:
     from dragoman.drivers.embed import EmbeddingResult, EmbeddingSettings
 
 _FIRST_ERROR = 300
-"""Redirects are not followed: a key goes where it was meant to go."""
+"""Redirects are not followed: the key must not reach another host."""
 _SHOWN = 300
 _GENERAL = frozenset({"invalid_request", "server"})
-"""Where the body's own word is no more than this, the status is more exact: some call a time-out a server error."""
+"""If the body says only this, the status is more exact: some providers call a timeout a server error."""
 _USUAL_HEADERS = {"content-type": "application/json", "user-agent": f"dragoman/{dragoman.__version__}"}
-# Ids of our own: which process, and which of its calls.
+# Our request ids: process and number of the call.
 _PROCESS = uuid.uuid4().hex
 _count = count()
 
 
 class Channel(Struct, frozen=True, kw_only=True):
-    """All there is to know about reaching one provider."""
+    """Everything needed to connect to one provider."""
 
     provider: Provider
     codec: Codec
@@ -85,11 +85,11 @@ class Channel(Struct, frozen=True, kw_only=True):
     headers: dict[str, str]
 
     def __repr__(self) -> str:
-        return f"Channel({self.provider.name!r}, {hidden_url(self.base_url)!r})"
+        return f"Channel({self.provider.name!r}, {hide_url(self.base_url)!r})"
 
 
 class Call(Struct, kw_only=True):
-    """One call while it is under way."""
+    """State of one call."""
 
     request: Request
     http: HttpRequest
@@ -106,7 +106,7 @@ class Call(Struct, kw_only=True):
 
     @classmethod
     def about(cls, http: HttpRequest, timeouts: Timeouts) -> Self:
-        """A call that asks no model anything, such as for a list of models."""
+        """A call without a model request, such as for a list of models."""
         nothing = Request(None, ())
         return cls(
             request=nothing,
@@ -132,14 +132,14 @@ class RemoteDriver(TypedQueries):
         self.defaults = defaults
 
     def __repr__(self) -> str:
-        return f"<driver {self.name} at {hidden_url(self.channel.base_url)}>"
+        return f"<driver {self.name} at {hide_url(self.channel.base_url)}>"
 
     @property
     def name(self) -> str:
         return f"{self.channel.provider.name}/{self.model}"
 
     def output_mode(self, *, beside_tools: bool) -> OutputMode:
-        """How this model is asked for typed answers unless a call says otherwise."""
+        """The default mode of typed answers for this model."""
         return mode_for(self.channel.codec.profile, self.name, beside_tools=beside_tools)
 
     async def _query(
@@ -179,8 +179,8 @@ class RemoteDriver(TypedQueries):
         return StreamResult(source, conclude, provider=self.channel.provider.name, errors=merged.get("errors", "raise"))
 
     async def embed(self, inputs: str | Sequence[str], **settings: Unpack[EmbeddingSettings]) -> EmbeddingResult:
-        """Vectors of texts, in their order. Raises `NotConfigured` for a provider that does not embed."""
-        from dragoman.drivers.embed import embed  # noqa: PLC0415 - a module that builds on this one
+        """Vectors of texts, in order. Raises `NotConfigured` if the provider has no embeddings."""
+        from dragoman.drivers.embed import embed  # noqa: PLC0415 - it imports this module
 
         return await embed(self.channel, self.model, inputs, settings)
 
@@ -194,7 +194,7 @@ class RemoteDriver(TypedQueries):
         await self.close()
 
     def prepare(self, request: Request, settings: Settings, *, stream: bool) -> Call:
-        """The call with everything but its signature."""
+        """Prepares the call, except for its signature."""
         channel = self.channel
         provider = channel.provider
         model = request.model or self.model
@@ -203,7 +203,7 @@ class RemoteDriver(TypedQueries):
         target = Target(encoded.path, model, stream, channel.place)
         body = provider.body(encoded.content)
         if len(body) > channel.limits.request:
-            raise failed("too_large", f"the request has {len(body)} bytes, beyond our own limit")
+            raise transport_error("too_large", f"the request has {len(body)} bytes, more than the driver's limit")
         http = HttpRequest(
             url=channel.base_url + provider.path(target),
             headers=_headers(channel, encoded, settings.get("headers", {}), stream=stream),
@@ -226,7 +226,7 @@ class RemoteDriver(TypedQueries):
         try:
             completion = channel.codec.decode_response(body)
         except DecodeError as error:
-            unread = Failure("server", f"the answer is not what its format says: {error}", call.status)
+            unread = Failure("server", f"the answer does not follow its format: {error}", call.status)
             raise error_of(channel, failure_within(channel, call, body) or unread) from error
         failure = failure_within(channel, call, body) or failure_in(completion)
         if failure is not None:
@@ -256,7 +256,7 @@ def _headers(channel: Channel, encoded: Encoded, own: Mapping[str, str], *, stre
     for name, value in own.items():
         headers[name.lower()] = value
     if stream:
-        # A compressed stream is held back until the compressor has enough of it.
+        # No compression: a compressor would hold back parts of a stream.
         headers.setdefault("accept-encoding", "identity")
     if provider.client_request_id:
         headers.setdefault(provider.client_request_id, f"{_PROCESS}-{next(_count)}")
@@ -279,10 +279,10 @@ def _timeouts(timeouts: Timeouts, settings: Settings) -> Timeouts:
 
 
 async def send(channel: Channel, call: Call) -> HttpResponse:
-    """The response to the request, as soon as one begins that is none of the refusals worth another try."""
+    """Sends the request and retries refusals that may pass; returns the first other response when it begins."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
-        # A task that is already cancelled stops here, before anything is sent.
+        # A cancelled task stops here, before anything is sent.
         await asyncio.sleep(0)
     while True:
         call.attempts += 1
@@ -290,28 +290,28 @@ async def send(channel: Channel, call: Call) -> HttpResponse:
             return await send_once(channel, call)
         except ProviderError as error:
             delay = channel.retry.delay_after(call.attempts, error)
-            if delay is None or _too_late(call, delay):
+            if delay is None or _is_too_late(call, delay):
                 raise
             notice = RetryNotice(provider=channel.provider.name, attempt=call.attempts, delay=delay, error=error)
             announce(notice, channel.on_retry)
         await asyncio.sleep(delay)
 
 
-def _too_late(call: Call, delay: float) -> bool:
+def _is_too_late(call: Call, delay: float) -> bool:
     return call.deadline is not None and time.monotonic() + delay >= call.deadline
 
 
 async def send_once(channel: Channel, call: Call) -> HttpResponse:
-    """The same without another try."""
+    """The same without retries."""
     timeouts = call.timeouts
     if timeouts.total is not None:
         left = call.started + timeouts.total - time.monotonic()
         if left <= 0:
-            raise failed("timeout", "the time for the whole call is over")
+            raise transport_error("timeout", "the time limit of the whole call is over")
         timeouts = structs.replace(timeouts, total=left)
     signed = await channel.credential.sign(call.http)
     if call.keeps_raw:
-        call.sent = hidden_headers(signed.headers)
+        call.sent = hide_headers(signed.headers)
     try:
         response = await channel.transport.send(signed, timeouts=timeouts)
     except ProviderError as error:
@@ -333,7 +333,7 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
     try:
         failure = channel.codec.decode_error(body, response.status, headers)
     except DecodeError:
-        failure = _unread(body, response.status)
+        failure = _unreadable_failure(body, response.status)
     changes: dict[str, Any] = {}
     exact = kind_of_status(response.status)
     if failure.kind in _GENERAL and exact not in _GENERAL:
@@ -350,7 +350,7 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
 
 
 def failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
-    """Relays answer 200 with an error inside, and so do answers that failed on the way (`"error": null` is none)."""
+    """The error inside a 200 answer, as relays and late failures send it (`"error": null` is not an error)."""
     if b'"error"' not in body:
         return None
     try:
@@ -363,15 +363,15 @@ def failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
     return structs.replace(failure, request_id=failure.request_id or _request_id(channel.provider, call.headers))
 
 
-def _unread(body: bytes, status: int) -> Failure:
-    """A page of some machine in between, or nothing at all."""
+def _unreadable_failure(body: bytes, status: int) -> Failure:
+    """A failure whose body is not of the API, such as a proxy's page or an empty body."""
     said = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())
     return Failure(kind_of_status(status), said[:_SHOWN] or f"HTTP {status} without a body", status)
 
 
 def error_of(channel: Channel, failure: Failure) -> ProviderError:
-    """The error that a failure of this provider is, without the provider's secrets."""
-    if failure.raw_type == CONNECTION and NOBODY_LISTENS in failure.message and _runs_here(channel.provider):
+    """The exception for a failure of this provider, without secrets."""
+    if failure.raw_type == CONNECTION and NOBODY_LISTENS in failure.message and _is_self_hosted(channel.provider):
         failure = structs.replace(failure, message=f"{failure.message}; is {channel.provider.title} running?")
     message, everything = failure.message, repr(failure)
     if any(secret.hide_in(everything) != everything for secret in channel.credential.secrets):
@@ -381,8 +381,8 @@ def error_of(channel: Channel, failure: Failure) -> ProviderError:
     return provider_error(failure, provider=channel.provider.name)
 
 
-def _runs_here(provider: Provider) -> bool:
-    """Whether it is a server that people start themselves, and not one of a vendor's."""
+def _is_self_hosted(provider: Provider) -> bool:
+    """Whether the user runs this server, not a vendor."""
     return provider.base_url.startswith(("http://127.0.0.1", "http://localhost"))
 
 
@@ -394,7 +394,7 @@ def _request_id(provider: Provider, headers: Mapping[str, str]) -> str | None:
 
 
 def with_own_names(completion: Completion, request: Request, codec: Codec) -> Completion:
-    """Tools under the names they were declared with, where the provider knows them by others."""
+    """Restores the declared names of tools that were sent under aliases."""
     calls = completion.messages[0].tool_calls if request.tools and completion.messages else ()
     if not calls:
         return completion
@@ -408,10 +408,10 @@ def _raw(call: Call) -> RawExchange:
     return RawExchange(
         method=call.http.method,
         url=call.http.url,
-        request_headers=dict(call.sent) or hidden_headers(call.http.headers),
+        request_headers=dict(call.sent) or hide_headers(call.http.headers),
         request_body=call.http.body,
         status=call.status,
-        response_headers=hidden_headers(call.headers),
+        response_headers=hide_headers(call.headers),
         response_body=b"".join(call.received),
     )
 
@@ -448,13 +448,13 @@ class RemoteSource:
             self._response.close()
 
     async def _open(self) -> HttpResponse:
-        """In a task of its own, so that `abort` can end it whichever task waits for it."""
+        """Connects in a separate task, so that `abort` can cancel it from any task."""
         self._opening = asyncio.ensure_future(send(self._channel, self._call))
         try:
             response = await self._opening
         except asyncio.CancelledError:
             if self._aborted:
-                raise failed("cancelled", "the stream was closed before its answer began") from None
+                raise transport_error("cancelled", "the stream was closed before its answer began") from None
             raise
         if self._aborted:
             response.close()
@@ -468,32 +468,32 @@ class RemoteSource:
                 if call.keeps_raw:
                     call.received.append(data)
                 if events := feed(data):
-                    return self._noted(events, response)
+                    return self._note_end(events, response)
         except ProviderError as error:
-            return self._broken(error.failure)
+            return self._end_broken_stream(error.failure)
         self._ended = True
-        return self._noted(self._decoder.close(), response)
+        return self._note_end(self._decoder.close(), response)
 
-    def _noted(self, events: list[AnyEvent], response: HttpResponse) -> list[AnyEvent]:
-        """Looks out for the end. A failure that the stream tells gets what only the headers knew."""
+    def _note_end(self, events: list[AnyEvent], response: HttpResponse) -> list[AnyEvent]:
+        """Detects the end of the stream, and adds details from the headers to a failure."""
         last = events[-1] if events else None
         if type(last) is Finished:
             self._finished = True
         elif type(last) is StreamFailed:
             self._ended = True
             response.close()
-            events[-1] = StreamFailed(self._told(last.failure))
+            events[-1] = StreamFailed(self._with_header_details(last.failure))
         return events
 
-    def _told(self, failure: Failure) -> Failure:
+    def _with_header_details(self, failure: Failure) -> Failure:
         known = failure.request_id or _request_id(self._channel.provider, self._call.headers)
         return error_of(self._channel, structs.replace(failure, request_id=known)).failure
 
-    def _broken(self, failure: Failure) -> Sequence[AnyEvent]:
-        """The connection broke. If all had been said before, nothing is missing; else what was open ends here."""
+    def _end_broken_stream(self, failure: Failure) -> Sequence[AnyEvent]:
+        """Events for a broken connection: none if the answer was complete, otherwise a failure."""
         self._ended = True
         events = self._decoder.close()
         if any(isinstance(event, Finished) for event in events):
             return events
         ends = [event for event in events if isinstance(event, PartEnd)]
-        return [*ends, StreamFailed(self._told(failure))]
+        return [*ends, StreamFailed(self._with_header_details(failure))]

@@ -1,4 +1,4 @@
-"""A network of bytes written down before, for tests: `ReplayTransport([Replayed(chunks=[b'data: {"a', b'":1}'])])`."""
+"""A transport that replays given bytes, for tests: `ReplayTransport([Replayed(chunks=[b'data: {"a', b'":1}'])])`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from dragoman.drivers.transport import HttpRequest, Timeouts, failed
+from dragoman.drivers.transport import HttpRequest, Timeouts, transport_error
 from dragoman.errors import ProviderError, ScriptExhausted
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
-    """One response, cut as given. `breaks`: the connection is lost after the last piece."""
+    """One response, in these chunks. `breaks`: the connection is lost after the last one."""
 
     status: int = 200
     headers: Mapping[str, str] = {}
@@ -25,7 +25,10 @@ Replay: TypeAlias = Iterable[Replayed | ProviderError] | Callable[[HttpRequest],
 
 
 class ReplayTransport:
-    """Answers in order, or by asking a function. `requests` are what was sent: keys included, for tests to look at."""
+    """Replays responses in order, or from a function.
+
+    `requests` holds what was sent, including keys, for assertions.
+    """
 
     def __init__(self, replay: Replay) -> None:
         self.requests: list[HttpRequest] = []
@@ -58,7 +61,7 @@ class ReplayedResponse:
         if self._chunks:
             return self._chunks.popleft()
         if self._breaks:
-            raise failed("truncated", "the connection broke inside the answer: replayed")
+            raise transport_error("truncated", "the connection broke inside the answer: replayed")
         return b""
 
     async def drain(self) -> None:

@@ -1,4 +1,4 @@
-"""When a call is tried again, and after how long."""
+"""Retry policy: which failures are retried, and when."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from dragoman.ir import FailureKind
 
 _STATUSES = frozenset({408, 409, 429})
 _FIRST_SERVER_ERROR = 500
-# Whatever the status: asking again changes nothing.
+# Never retried, whatever the status.
 _HOPELESS: frozenset[FailureKind] = frozenset(
     {"invalid_request", "authentication", "billing", "permission", "not_found", "too_large", "cancelled"}
 )
 
 
 class RetryNotice(Struct, frozen=True, kw_only=True):
-    """A call failed and is tried again."""
+    """A call failed and will be retried."""
 
     provider: str
     attempt: int
-    """The one that failed, counted from one."""
+    """Number of the failed attempt, from 1."""
     delay: float
-    """Seconds until the next one."""
+    """Seconds until the next attempt."""
     error: ProviderError
 
 
@@ -40,7 +40,7 @@ _listener: ContextVar[RetryHook | None] = ContextVar("dragoman_retry_listener", 
 
 
 @contextmanager
-def listening(hook: RetryHook) -> Iterator[None]:
+def report_retries(hook: RetryHook) -> Iterator[None]:
     """Reports the retries of drivers called inside, in addition to the driver's own hook."""
     token = _listener.set(hook)
     try:
@@ -56,21 +56,21 @@ def announce(notice: RetryNotice, *hooks: RetryHook | None) -> None:
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
-    """Exponential with jitter; a provider's own hint counts more. Never after the first byte of a streamed answer."""
+    """Exponential back-off with jitter; a provider's retry-after takes precedence. No retries after the first byte."""
 
     attempts: int = 3
-    """All of them: 1 means never again."""
+    """Total number of attempts: 1 means no retries."""
     first_delay: float = 0.5
     factor: float = 2.0
     longest_delay: float = 8.0
     longest_hint: float = 60.0
-    """A provider that asks for more patience than this gets none: the error tells when to come back."""
+    """Longest accepted retry-after in seconds; beyond it, the error is raised with the retry time."""
     jitter: float = 0.25
-    """The delay is shortened by up to this share, by chance, so that many clients do not come back at once."""
+    """The delay is reduced randomly by up to this share, so that clients do not retry all at once."""
     chance: Callable[[], float] = random.random
 
     def delay_after(self, attempt: int, error: ProviderError) -> float | None:
-        """Seconds to wait after this attempt; None: not again."""
+        """Seconds to wait after this attempt; None: do not retry."""
         if attempt >= self.attempts or not may_retry(error):
             return None
         hint = error.retry_after

@@ -1,4 +1,4 @@
-"""Drivers for tests: one says what it was told to say, one says what it heard. The same types, no network."""
+"""Drivers for tests, without a network: one gives scripted answers, one echoes the user."""
 
 from __future__ import annotations
 
@@ -50,27 +50,27 @@ from dragoman.ir import (
 
 
 class Scripted(Struct, frozen=True, kw_only=True):
-    """One answer: what is said and called, how it ends and how long it takes. Calls alone mean `tool_calls`."""
+    """One scripted answer: text, calls, finish reason and delay. Calls imply the finish reason `tool_calls`."""
 
     text: str = ""
     calls: Sequence[ToolCall | tuple[str, Mapping[str, Any]]] = ()
-    """Calls, or the name and arguments of each; ids are then counted."""
+    """Calls, or pairs of name and arguments, which get numbered ids."""
     reasoning: str = ""
     finish_reason: FinishReason | None = None
     usage: Usage | None = None
     failure: Failure | None = None
-    """How it fails, after the text."""
+    """The failure after the text."""
     delay: float = 0.0
 
 
 Line: TypeAlias = Scripted | str | Message | Completion | QueryResult | ProviderError | Sequence[Chunk]
-"""What a script may hold: a bare string is a text, a list of unified dicts is what they add up to."""
+"""One line of a script: a string is text, a list of unified dicts is the answer they make."""
 Script: TypeAlias = Iterable[Line | Chunk] | Callable[[Request], Line | Awaitable[Line]]
-"""Lines, one per question, or a function that is asked. Unified dicts side by side are one line."""
+"""Lines, one per request, or a function of the request. Adjacent unified dicts are one line."""
 
 
 class ScriptedDriver(TypedQueries):
-    """Answers from a queue, or by asking a function. `requests` are what it was asked, in order.
+    """Answers from a queue or a function. `requests` holds the requests, in order.
 
     >>> import asyncio
     >>> driver = ScriptedDriver([Scripted(calls=[("get_weather", {"city": "Tokyo"})]), "18 degrees."])
@@ -145,7 +145,7 @@ class ScriptedDriver(TypedQueries):
             return Completion((line,), Finish("tool_calls" if line.tool_calls else "stop"))
         if isinstance(line, Completion):
             return line
-        return self._with_ids(line if isinstance(line, Scripted) else _scripted(line))
+        return self._with_ids(line if isinstance(line, Scripted) else _join_chunks(line))
 
     def _with_ids(self, line: Scripted) -> Scripted:
         calls = [call if isinstance(call, ToolCall) else self._call(*call) for call in line.calls]
@@ -157,21 +157,21 @@ class ScriptedDriver(TypedQueries):
 
 
 def _lines(script: Iterable[Line | Chunk]) -> Iterator[Line]:
-    """Unified dicts side by side are the chunks of one answer."""
+    """Groups adjacent unified dicts into one answer."""
     chunks: list[Chunk] = []
     for line in script:
         if isinstance(line, Mapping):
             chunks.append(dict(line))
             continue
         if chunks:
-            yield _scripted(chunks)
+            yield _join_chunks(chunks)
             chunks = []
-        yield _scripted(line) if isinstance(line, list | tuple) else line
+        yield _join_chunks(line) if isinstance(line, list | tuple) else line
     if chunks:
-        yield _scripted(chunks)
+        yield _join_chunks(chunks)
 
 
-def _scripted(chunks: Sequence[Chunk]) -> Scripted:
+def _join_chunks(chunks: Sequence[Chunk]) -> Scripted:
     texts: dict[str, list[str]] = {"text": [], "reasoning": []}
     calls: list[ToolCall | tuple[str, Mapping[str, Any]]] = []
     failure: Failure | None = None
@@ -204,7 +204,7 @@ def _chunk_call(content: Any, place: str) -> ToolCall | tuple[str, Mapping[str, 
 
 
 class EchoDriver(ScriptedDriver):
-    """Says the newest text of the user again."""
+    """Answers with the user's newest text."""
 
     def __init__(self, *, name: str = "echo/test", defaults: Defaults | None = None) -> None:
         super().__init__(_echo, name=name, defaults=defaults)
@@ -215,7 +215,7 @@ def _echo(request: Request) -> str:
 
 
 class _ScriptedSource:
-    """The events of one line, in pieces as a network would bring them."""
+    """The events of one line, in pieces, as from a network."""
 
     def __init__(self, ask: Callable[[], Awaitable[Scripted | Completion]]) -> None:
         self._ask = ask
@@ -224,7 +224,7 @@ class _ScriptedSource:
 
     async def read(self) -> Sequence[AnyEvent]:
         if self._events is None:
-            # As with a real driver: who is cancelled already asks nothing.
+            # Like a real driver, a cancelled task sends nothing.
             await asyncio.sleep(0)
             line = await self._ask()
             self._events = iter([*events_of(line)])
@@ -243,7 +243,7 @@ class _ScriptedSource:
 
 
 def events_of(line: Scripted | Completion) -> Iterator[Sequence[AnyEvent]]:
-    """The answer as a stream tells it."""
+    """The answer as stream events."""
     completion = _completion(line) if isinstance(line, Scripted) else line
     yield [StreamStart(completion.id, completion.model, completion.created)]
     parts = completion.messages[0].parts if completion.messages else ()

@@ -1,4 +1,4 @@
-"""Keys, kept out of everything that people read: logs, reprs, URLs, errors."""
+"""Keeps keys out of logs, reprs, URLs and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECRET_HEADERS = frozenset(
         "set-cookie",
     }
 )
-# Shorter ones are words of the language, and hiding those would hide the text around them.
+# Shorter keys could be ordinary words; hiding them would garble the text.
 _LEAST = 8
 
 
@@ -34,7 +34,7 @@ class Secret:
         return self._value
 
     def hide_in(self, text: str) -> str:
-        """The text without the key: some servers quote it back in their errors."""
+        """The text without the key, which some servers quote in their errors."""
         return text.replace(self._value, HIDDEN) if len(self._value) >= _LEAST else text
 
     def __bool__(self) -> bool:
@@ -46,15 +46,15 @@ class Secret:
     __str__ = __repr__
 
     def __reduce__(self) -> str:
-        raise TypeError("a key is not written down")
+        raise TypeError("a secret cannot be pickled")
 
 
-def hidden_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def hide_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: HIDDEN if name.lower() in _SECRET_HEADERS else value for name, value in headers.items()}
 
 
-def hidden_url(url: str) -> str:
-    """Without the name and password that a proxy's address may carry."""
+def hide_url(url: str) -> str:
+    """The URL without user name and password, as in proxy URLs."""
     parts = urlsplit(url)
     if "@" not in parts.netloc:
         return url

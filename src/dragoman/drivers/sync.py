@@ -1,4 +1,4 @@
-"""The same drivers for programs without an event loop: one loop in a thread of its own runs all of them."""
+"""Drivers for programs without an event loop: one background loop runs all of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _Background:
-    """An event loop that starts when it is first needed and ends with the program."""
+    """An event loop in a thread, started on first use and stopped with the program."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,18 +29,16 @@ class _Background:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is not None and threading.get_ident() == self._thread:
             work.close()
-            raise RuntimeError(
-                "this would wait for itself: inside a coroutine, await instead of calling the sync variant"
-            )
-        future = asyncio.run_coroutine_threadsafe(work, self._running())
+            raise RuntimeError("this would deadlock: inside a coroutine, await the async variant instead")
+        future = asyncio.run_coroutine_threadsafe(work, self._start())
         try:
             return future.result()
         except BaseException:
-            # Ctrl-C arrives here, in the thread that waits: the call ends with it.
+            # Ctrl-C arrives in this waiting thread: cancel the call.
             future.cancel()
             raise
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _start(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -52,7 +50,7 @@ class _Background:
 
 _background = _Background()
 in_background = _background.run
-"""Runs a coroutine there, and waits for it."""
+"""Runs a coroutine in the background loop and waits for it."""
 
 
 class _SyncViews:
@@ -62,18 +60,18 @@ class _SyncViews:
         self._stream = stream
 
     def __iter__(self) -> Iterator[str]:
-        return _waiting(aiter(self._stream))
+        return _iterate_blocking(aiter(self._stream))
 
     @property
     def stream(self) -> Iterable[str]:
-        """The text alone, from its beginning each time."""
+        """Only the text, from the start each time."""
         return self
 
     def chunks(self) -> Iterator[Chunk]:
-        return _waiting(self._stream.chunks())
+        return _iterate_blocking(self._stream.chunks())
 
     def events(self) -> Iterator[AnyEvent]:
-        return _waiting(self._stream.events())
+        return _iterate_blocking(self._stream.events())
 
     def close(self) -> None:
         _background.run(self._stream.close())
@@ -105,7 +103,7 @@ class SyncTypedStream(_SyncViews, Generic[T]):
         self._answer = stream
 
     def partials(self) -> Iterator[T]:
-        return _waiting(self._answer.partials())
+        return _iterate_blocking(self._answer.partials())
 
     @property
     def result(self) -> TypedResult[T]:
@@ -116,7 +114,7 @@ async def _awaited(result: Awaitable[T]) -> T:
     return await result
 
 
-def _waiting(pieces: AsyncIterator[T]) -> Iterator[T]:
+def _iterate_blocking(pieces: AsyncIterator[T]) -> Iterator[T]:
     async def step() -> tuple[T, ...]:
         async for piece in pieces:
             return (piece,)
@@ -127,7 +125,7 @@ def _waiting(pieces: AsyncIterator[T]) -> Iterator[T]:
 
 
 class SyncDriver:
-    """Any driver, by waiting. Made by `dragoman.connect_sync`."""
+    """A blocking driver. Made by `dragoman.connect_sync`."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
@@ -191,7 +189,7 @@ class SyncDriver:
             ask = Ask(prompt=prompt, messages=messages, tools=tools, tool_choice=tool_choice, settings=settings)
             return _background.run(query_typed(self.driver, output_type, ask, mode=output_mode, retries=output_retries))
         asked = self.driver.query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
-        # A protocol promises something to await; the loop wants a coroutine.
+        # The protocol returns an awaitable; the loop needs a coroutine.
         return _background.run(asked)
 
     @overload

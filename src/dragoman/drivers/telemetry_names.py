@@ -1,4 +1,4 @@
-"""The names that OpenTelemetry's conventions for generative AI have for providers."""
+"""Provider names of OpenTelemetry's conventions for generative AI."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ _VENDORS: Mapping[str, str] = {
 
 
 def vendor_of(provider: str) -> str:
-    """The conventions' name of a provider; others go by their own."""
+    """The conventions' name of a provider, or its own name if they have none."""
     return _VENDORS.get(provider, provider)

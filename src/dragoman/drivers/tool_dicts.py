@@ -1,4 +1,4 @@
-"""Tools given as mappings: functions in every usual spelling, and the entries of vendors, which stay what they are.
+"""Tools given as mappings: functions in every usual form, and vendors' own entries, which stay hosted tools.
 
 The codec of its format reads a vendor's entry, so `web_search_20250305` is a hosted tool of Anthropic and never a
 function with an empty schema.
@@ -46,7 +46,7 @@ def read_mapping(tool: Mapping[str, Any], place: str) -> Sequence[AnyTool]:
 
 
 def _format_of(tool: Mapping[str, Any], place: str) -> str | None:
-    """The format whose vendor writes tools like this; None for a function as all of them have it."""
+    """The format with this form of tool; None for a plain function."""
     kind = tool.get("type")
     if kind is None:
         if "input_schema" in tool:

@@ -1,4 +1,4 @@
-"""What drivers need of a network: one request out, one response in, in chunks. Implementations live elsewhere."""
+"""The transport interface of drivers: one request, one response in chunks."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ NOBODY_LISTENS = "nothing is listening at"
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):
-    """Seconds; None waits for ever."""
+    """Time limits in seconds; None means no limit."""
 
     connect: float | None = 10.0
     first_byte: float | None = 600.0
-    """From the request to the first byte of its answer: a model may think for minutes before it speaks."""
+    """From the request to the first byte of the answer: models may think for minutes."""
     between_bytes: float | None = 120.0
-    """Of a stream. All providers send something while they work, if only comments."""
+    """Between two reads of a stream. All providers send at least comments while they work."""
     total: float | None = None
-    """For everything, retries included."""
+    """For the whole call, including retries."""
 
 
 class SizeLimits(Struct, frozen=True, kw_only=True):
-    """Bytes."""
+    """Size limits in bytes."""
 
     request: int = 512 * MEBIBYTE
     response: int = 512 * MEBIBYTE
     error: int = MEBIBYTE
-    """Of a refusal. What is beyond it is not read."""
+    """Of an error body; the rest is not read."""
     event: int = 64 * MEBIBYTE
 
 
 class Tls(Struct, frozen=True, kw_only=True):
-    """How servers prove who they are, and we who we are."""
+    """TLS settings: trusted certificates and our own."""
 
     ca_file: str | None = None
-    """Certificates to trust besides those of the system."""
+    """Certificates to trust in addition to the system's."""
     client_certificate: str | None = None
     client_key: str | None = None
     verify: bool = True
@@ -68,7 +68,7 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 
 
 class HttpResponse(Protocol):
-    """Headers are found by their names in lower case, whatever the server wrote.
+    """Header names are lower case, whatever the server sent.
 
     Failures are `ProviderError`s: `ConnectionFailed`, `NoAnswer`, `TimedOut`, `AnswerCut`.
     """
@@ -80,15 +80,15 @@ class HttpResponse(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def chunk(self) -> bytes:
-        """What has come since the last time, waiting for something; empty at the end, where it lets go by itself."""
+        """Waits for the next bytes; empty at the end, where the connection is released."""
         ...
 
     async def drain(self) -> None:
-        """The answer is complete: give the connection back, if its end comes right away."""
+        """The answer is complete: returns the connection to the pool if the body ends soon."""
         ...
 
     def close(self) -> None:
-        """Close the connection, now. Harmless at the end."""
+        """Closes the connection at once. Does nothing at the end."""
         ...
 
 
@@ -99,7 +99,7 @@ class Transport(Protocol):
 
 
 async def read_whole(response: HttpResponse, limit: int, *, truncate: bool = False) -> bytes:
-    """The whole body, within the limit; with `truncate`, what is beyond it is left on the wire."""
+    """Reads the whole body, up to the limit; with `truncate`, the rest is not read."""
     chunks: list[bytes] = []
     size = 0
     try:
@@ -114,30 +114,30 @@ async def read_whole(response: HttpResponse, limit: int, *, truncate: bool = Fal
     if size > limit:
         response.close()
         if not truncate:
-            raise failed("too_large", f"the answer is larger than {limit} bytes")
+            raise transport_error("too_large", f"the answer is larger than {limit} bytes")
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def failed(kind: FailureKind, message: str, *, raw_type: str | None = None) -> ProviderError:
-    """A failure that no provider told."""
+def transport_error(kind: FailureKind, message: str, *, raw_type: str | None = None) -> ProviderError:
+    """An error that was not reported by the provider."""
     return provider_error(Failure(kind, message, raw_type=raw_type))
 
 
-def not_connected(message: str) -> ProviderError:
-    """Nothing of the request was sent: sending it again cannot process it twice."""
-    return failed("server", message, raw_type=CONNECTION)
+def connection_error(message: str) -> ProviderError:
+    """Nothing was sent: a retry cannot process the request twice."""
+    return transport_error("server", message, raw_type=CONNECTION)
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port: a path or a query may have what should not be shown."""
+    """Scheme, host and port, without path and query, which may hold secrets."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{shown}{f':{parts.port}' if parts.port else ''}"
 
 
-def no_connection(error: BaseException, url: str, reason: str) -> str:
-    """Which address does not take a connection, and the likely cause."""
+def describe_connection_error(error: BaseException, url: str, reason: str) -> str:
+    """Describes a failed connection: the address and the likely cause."""
     where = origin_of(url)
     if isinstance(error, ConnectionRefusedError):
         return f"no connection: {NOBODY_LISTENS} {where}"
@@ -148,6 +148,6 @@ def no_connection(error: BaseException, url: str, reason: str) -> str:
     return f"no connection to {where}: {reason}"
 
 
-def not_answered(message: str) -> ProviderError:
-    """The request was sent, perhaps in part, and the connection broke: the server may have processed it."""
-    return failed("server", message, raw_type=NO_ANSWER)
+def no_answer_error(message: str) -> ProviderError:
+    """The connection broke after sending began: the server may have processed the request."""
+    return transport_error("server", message, raw_type=NO_ANSWER)

@@ -1,4 +1,4 @@
-"""Answers as values of a Python type: how a model is asked for one, and how its answer is read and corrected.
+"""Answers as values of a Python type: requesting, reading and correcting them.
 
 Three modes. `native`: the API takes a JSON Schema for the answer. `tool`: the model has to call one tool whose
 arguments are the answer. `prompted`: the schema is part of the instructions. The profile of the API decides which one;
@@ -29,7 +29,7 @@ OutputMode: TypeAlias = Literal["native", "tool", "prompted"]
 MODES: frozenset[str] = frozenset({"native", "tool", "prompted"})
 TOOL_NAME = "final_answer"
 RETRIES = 2
-"""Corrections that a model may make by default."""
+"""Default number of corrections."""
 FENCE = re.compile(r"\s*```[\w-]*\n(.*?)\n?```\s*", re.DOTALL)
 _ABOUT_SCHEMA = re.compile(
     r"schema|response_format|output_config|output_format|text\.format|outputconfig", re.IGNORECASE
@@ -40,7 +40,7 @@ CALL_NEEDED = f"The answer was not accepted: call `{TOOL_NAME}` with the final a
 
 
 class NoOutput(DragomanError):
-    """There is no value of the output type. `problem` says why, `text` is what the model wrote last."""
+    """The model gave no value of the output type. `problem` says why, `text` is its last answer."""
 
     def __init__(self, problem: str, text: str = "") -> None:
         self.problem = problem
@@ -53,11 +53,11 @@ class SchemaRefused(DragomanError):
 
 
 class BadOutput(ValueError):
-    """An answer that is not of the output type: what is wrong with it, in words for the model."""
+    """The answer is not of the output type; the message is for the model."""
 
 
 class Output(Struct, Generic[T], frozen=True):
-    """One output type: its JSON Schema, always an object at the root, and how an answer becomes a value of it."""
+    """One output type: its JSON Schema, with an object at the root, and the decoder of answers."""
 
     name: str
     schema: dict[str, Any]
@@ -77,7 +77,7 @@ class Output(Struct, Generic[T], frozen=True):
         return json_instruction(self.structured)
 
     def read(self, text: str) -> T:
-        """The value of an answer in text, also within a Markdown fence."""
+        """Reads the value from an answer's text, which may be in a Markdown fence."""
         fenced = FENCE.fullmatch(text)
         try:
             found = msgspec.json.decode(fenced[1] if fenced else text)
@@ -91,7 +91,7 @@ class TypedResult(QueryResult, Generic[T], frozen=True, kw_only=True):
 
     value: T | UnsetType = UNSET
     corrections: int = 0
-    """How often the model had to answer again."""
+    """Number of corrections."""
 
     @property
     def output(self) -> T:
@@ -104,7 +104,7 @@ class TypedResult(QueryResult, Generic[T], frozen=True, kw_only=True):
 
 
 def output_of(kind: Any) -> Output[Any]:
-    """How values of a type are asked for and read. Raises `InvalidType` for a type that has no JSON Schema."""
+    """Schema and decoder of a type. Raises `InvalidType` for a type without a JSON Schema."""
     try:
         return _output_of(kind)
     except TypeError:
@@ -117,18 +117,18 @@ def _output_of(kind: Any) -> Output[Any]:
     try:
         schema = schema_of(kind)
         if schema.get("type") == "object":
-            return Output(name, schema, _reading(value_decoder(kind)))
+            return Output(name, schema, _guard_decoder(value_decoder(kind)))
     except (TypeError, NotImplementedError):
-        pass  # perhaps a union that only its members can be decoded of; the attempt below says what is wrong
+        pass  # perhaps a union that must be decoded member by member; the attempt below reports errors
     try:
         wrapped = arguments_of("answer", [Parameter("value", kind, inspect.Parameter.empty)], {})
     except (TypeError, NotImplementedError) as error:
         expected = "a type with a JSON Schema: Struct, dataclass, TypedDict, Literal, union, enum, builtin, or pydantic"
         raise InvalidType(path="output_type", expected=expected, found=f"{kind!r} ({error})") from None
-    return Output(name, wrapped.schema, _reading(lambda given: wrapped.decode(given)["value"]))
+    return Output(name, wrapped.schema, _guard_decoder(lambda given: wrapped.decode(given)["value"]))
 
 
-def _reading(decode: Callable[[Any], T]) -> Callable[[Any], T]:
+def _guard_decoder(decode: Callable[[Any], T]) -> Callable[[Any], T]:
     def read(given: Any) -> T:
         try:
             return decode(given)
@@ -144,7 +144,7 @@ def _reading(decode: Callable[[Any], T]) -> Callable[[Any], T]:
 
 
 def mode_for(profile: Profile, name: str, *, beside_tools: bool) -> OutputMode:
-    """The mode that suits a model of this API. `name` is `provider/model`."""
+    """The mode for a model of this API. `name` is `provider/model`."""
     provider, _, model = name.partition("/")
     row = lookup(provider, model)
     rules = [profile.no_output_schema_models]
@@ -157,7 +157,7 @@ def mode_for(profile: Profile, name: str, *, beside_tools: bool) -> OutputMode:
     return "prompted" if has_no_tools or profile.no_forced_choice_models.search(model) else "tool"
 
 
-def chosen_mode(driver: Driver, mode: OutputMode | None, *, beside_tools: bool) -> OutputMode:
+def choose_mode(driver: Driver, mode: OutputMode | None, *, beside_tools: bool) -> OutputMode:
     if mode is not None:
         if mode not in MODES:
             raise InvalidValue(path="output_mode", expected="native, tool or prompted", found=repr(mode))
@@ -166,8 +166,8 @@ def chosen_mode(driver: Driver, mode: OutputMode | None, *, beside_tools: bool) 
     return choose(beside_tools=beside_tools) if callable(choose) else "native"
 
 
-def refused_schema(error: InvalidRequest, output: Output[Any]) -> SchemaRefused | None:
-    """The same error with what to do about it, if the provider complained about the schema."""
+def schema_refusal(error: InvalidRequest, output: Output[Any]) -> SchemaRefused | None:
+    """The error with advice, if the provider refused the schema."""
     if _ABOUT_SCHEMA.search(str(error)) is None:
         return None
     advice = 'try output_mode="tool" or output_mode="prompted", or a simpler type'

@@ -24,9 +24,9 @@ from dragoman.drivers.typed_output import (
     Output,
     OutputMode,
     TypedResult,
-    chosen_mode,
+    choose_mode,
     output_of,
-    refused_schema,
+    schema_refusal,
 )
 from dragoman.errors import InvalidRequest
 from dragoman.ir import AnyEvent, Message, ToolCall, ToolChoice, ToolResult
@@ -51,7 +51,7 @@ class TypedQuery:
         self, driver: Driver, kind: Any, ask: Ask, *, mode: OutputMode | None = None, retries: int = RETRIES
     ) -> None:
         self.output = output_of(kind)
-        self.mode = chosen_mode(driver, mode, beside_tools=bool(ask.tools))
+        self.mode = choose_mode(driver, mode, beside_tools=bool(ask.tools))
         self._driver = driver
         self._asked = _ARRANGE[self.mode](ask, self.output)
         self._messages = list(ask.messages)
@@ -81,7 +81,7 @@ class TypedQuery:
         try:
             yield
         except InvalidRequest as error:
-            raise refused_schema(error, self.output) or error from error
+            raise schema_refusal(error, self.output) or error from error
 
     async def settle(self, answer: QueryResult) -> TypedResult[Any]:
         """The value of the answer, or of one that the model has corrected. Raises `NoOutput` when it cannot."""

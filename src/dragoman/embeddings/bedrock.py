@@ -26,7 +26,7 @@ PATHS = {"dimensions": "$.dimensions", "purpose": "$.input_type", "truncation": 
 TITAN, COHERE_BARE, COHERE_TYPED = "titan", "cohere", "cohere-typed"
 _COUNT = "x-amzn-bedrock-input-token-count"
 _LONGEST_COUNT = 15
-"""Digits of a number of tokens."""
+"""Most digits of a token count."""
 
 
 class TitanWire(Struct, rename="camel"):
@@ -52,7 +52,7 @@ def batch_limit(model: str) -> int:
 
 
 def suits(body: bytes, model: str) -> bool:
-    """Whether the body is of the vendor of the model."""
+    """Whether the body is in the format of the model's vendor."""
     return (read_wire(body, _Head, NAME).input_text is None) == ("cohere." in model)
 
 

@@ -34,7 +34,7 @@ PURPOSES: Mapping[str, Purpose] = {
     "classification": "classification",
     "clustering": "clustering",
 }
-# The nearest of what Cohere has; where it is not the same, that is a loss.
+# The closest input type of Cohere; a loss if it is not the same.
 TYPES: Mapping[Purpose, str] = {
     **{purpose: kind for kind, purpose in PURPOSES.items()},
     "similarity": "clustering",
@@ -45,7 +45,7 @@ TYPES: Mapping[Purpose, str] = {
 CUTS: Mapping[str, Truncation] = {"NONE": "none", "START": "start", "END": "end", "LEFT": "start", "RIGHT": "end"}
 _NUMBERS = ("float", "base64")
 USUAL = "search_document"
-"""The type that is sent where the client's API has none, as Cohere demands one."""
+"""Input type if the client's API has none: Cohere requires one."""
 
 
 class ContentWire(Struct):
@@ -136,7 +136,7 @@ def _texts(wire: RequestWire) -> list[str]:
 def fields_of(
     request: EmbeddingRequest, paths: Mapping[str, str], target: str
 ) -> tuple[dict[str, Any], tuple[Loss, ...]]:
-    """The body without its model, which Bedrock has in the path."""
+    """The body without the model, which Bedrock has in the path."""
     losses = list(report_losses(request, TAKEN, paths, target))
     if request.purpose is None:
         losses.append(Loss("$", "input_type", "invented", f"{target} demands one"))

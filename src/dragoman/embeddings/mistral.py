@@ -1,4 +1,4 @@
-"""Mistral's `POST /v1/embeddings`: OpenAI's, with another word for the number of dimensions and 256 texts at most."""
+"""Mistral's `POST /v1/embeddings`: like OpenAI's, with another key for dimensions and at most 256 texts."""
 
 from __future__ import annotations
 

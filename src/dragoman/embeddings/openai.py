@@ -1,4 +1,4 @@
-"""`POST /v1/embeddings`: OpenAI, Azure, and all servers that speak it."""
+"""`POST /v1/embeddings`: OpenAI, Azure and compatible servers."""
 
 from __future__ import annotations
 

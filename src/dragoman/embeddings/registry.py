@@ -1,4 +1,4 @@
-"""The dialects by name, and requests that are larger than one of them takes."""
+"""Dialects by name, and splitting of large requests."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Dialect(Protocol):
 
     NAME: str
     PATHS: Mapping[str, str]
-    """Where settings stand in a request of this API."""
+    """JSON paths of settings in a request."""
     batch_limit: Callable[[str], int]
-    """Texts of one request, by model."""
+    """Most texts of one request, by model."""
     suits: Callable[[bytes, str], bool]
     """Whether a body of this API can be sent to the model as it is. Raises `DecodeError`."""
     decode_request: Callable[[bytes, str], EmbeddingRequest]
@@ -45,7 +45,7 @@ def dialect(name: str) -> Dialect:
 
 
 def split(request: EmbeddingRequest, target: Dialect) -> list[EmbeddingRequest]:
-    """The request in parts that the target takes."""
+    """Splits the request to the target's batch limit."""
     limit, inputs = target.batch_limit(request.model), request.inputs
     if len(inputs) <= limit:
         return [request]
@@ -53,7 +53,7 @@ def split(request: EmbeddingRequest, target: Dialect) -> list[EmbeddingRequest]:
 
 
 def merge(answers: Sequence[EmbeddingResponse]) -> EmbeddingResponse:
-    """The answers to the parts, as one."""
+    """Merges the answers of a split request."""
     if len(answers) == 1:
         return answers[0]
     counts = [one.input_tokens for one in answers if one.input_tokens is not None]

@@ -1,4 +1,4 @@
-"""The values between the APIs, and what all codecs share."""
+"""Values of the intermediate format for embeddings, and helpers of all dialects."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dragoman.loss import Loss
 Purpose: TypeAlias = Literal[
     "query", "document", "similarity", "classification", "clustering", "question", "fact_check", "code_query"
 ]
-"""What vectors are for: some models make different ones for queries and for documents."""
+"""The use of the vectors: some models embed queries and documents differently."""
 Truncation: TypeAlias = Literal["none", "start", "end"]
-"""What becomes of a text that is too long: an error, or its start or its end is cut off."""
+"""What happens to texts that are too long: an error, or their start or end is cut off."""
 Vector: TypeAlias = tuple[float, ...]
 T = TypeVar("T")
 _FLOAT = 4
 
 
 class EmbeddingRequest(Struct, frozen=True, kw_only=True):
-    """Texts to embed. A field that is None was not given."""
+    """Texts to embed. None means not given."""
 
     model: str = ""
     inputs: tuple[str | tuple[int, ...], ...]
@@ -34,15 +34,15 @@ class EmbeddingRequest(Struct, frozen=True, kw_only=True):
     dimensions: int | None = None
     purpose: Purpose | None = None
     title: str | None = None
-    """Of a document."""
+    """Title of the document."""
     truncation: Truncation | None = None
     user: str | None = None
     base64: bool = False
-    """The client wants its numbers as base64 of little-endian float32."""
+    """The client wants base64 of little-endian float32."""
     shape: str = ""
-    """Which of several requests of its API the client made; the answer has the same."""
+    """Which of several endpoints of its API the client used; the answer has the same shape."""
     extras: Mapping[str, Any] = {}
-    """Keys that only the client's own API has."""
+    """Further keys of the client's API."""
 
 
 class EmbeddingResponse(Struct, frozen=True, kw_only=True):
@@ -55,11 +55,11 @@ class EmbeddingResponse(Struct, frozen=True, kw_only=True):
 
 
 class Encoding(Struct, frozen=True):
-    """A body that is ready to send."""
+    """An encoded request."""
 
     content: bytes
     path: str
-    """What follows the base URL of a provider."""
+    """Path after the provider's base URL."""
     losses: tuple[Loss, ...] = ()
 
 
@@ -69,7 +69,7 @@ _SETTINGS = ("dimensions", "purpose", "title", "truncation", "user")
 def report_losses(
     request: EmbeddingRequest, taken: frozenset[str], paths: Mapping[str, str], target: str
 ) -> tuple[Loss, ...]:
-    """A setting that the target does not take is a loss by construction, and so is every key of the client's own."""
+    """Losses: every setting that the target does not accept, and all further keys of the client's API."""
     why = f"{target} has no such setting"
     lost = [
         Loss(paths.get(name, "$"), name, "dropped", why)
@@ -80,7 +80,7 @@ def report_losses(
 
 
 def texts_of(request: EmbeddingRequest, target: str) -> list[str]:
-    """Raises `EncodeError` for tokens, which no other model understands."""
+    """The texts. Raises `EncodeError` for tokens, which are specific to a model."""
     texts = [one for one in request.inputs if isinstance(one, str)]
     if len(texts) != len(request.inputs):
         raise EncodeError(path="$.input", reason="takes texts only, and this input is tokens", target=target)
@@ -107,15 +107,15 @@ def extras_of(body: bytes, kind: type[Struct], source: str) -> dict[str, Any]:
 
 
 def write_wire(value: object, target: str) -> bytes:
-    """Raises `EncodeError` for a text that is no Unicode, as half a surrogate pair."""
+    """Raises `EncodeError` for invalid Unicode, such as a lone surrogate."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        raise EncodeError(path="$", reason="a text has half a surrogate pair", target=target) from None
+        raise EncodeError(path="$", reason="a text has a lone surrogate", target=target) from None
 
 
 def floats_of(text: str, source: str) -> Vector:
-    """Numbers of base64. Raises `DecodeError`."""
+    """Decodes base64 to numbers. Raises `DecodeError`."""
     try:
         data = b64decode(text, validate=True)
     except ValueError:

@@ -80,7 +80,7 @@ class ResponseWire(Struct, rename="camel", omit_defaults=True):
 
 
 def batch_limit(model: str) -> int:
-    """Gemini's models take one text at a time there."""
+    """Gemini models accept one text per request on Vertex."""
     return 250 if _PREDICTED.match(model) and not model.startswith("gemini") else 1
 
 
@@ -125,7 +125,7 @@ def decode_request(body: bytes, model: str) -> EmbeddingRequest:
 def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encoding:
     texts, losses = texts_of(request, NAME), report_losses(request, TAKEN, paths, NAME)
     path = f"/v1/publishers/google/models/{request.model}"
-    # Texts are cut at their end there, unless that is switched off.
+    # Vertex cuts long texts by default.
     cut: dict[str, Any] = {} if request.truncation is None else {"autoTruncate": request.truncation != "none"}
     settings = settings_of(request)
     if not _PREDICTED.match(request.model):
@@ -156,7 +156,7 @@ def encode_response(answer: EmbeddingResponse, request: EmbeddingRequest) -> byt
     if request.shape == CONTENT:
         usage = None if answer.input_tokens is None else UsageWire(answer.input_tokens)
         return write_wire(ResponseWire(embedding=VectorWire(list(answer.vectors[0])), usage_metadata=usage), NAME)
-    # Other APIs count all texts together: the first one gets the whole number.
+    # Other APIs report one count for all texts: the first text gets it.
     counts = [answer.input_tokens or 0, *(0 for _ in answer.vectors)]
     predictions = [
         PredictionWire(PredictedWire(list(vector), StatisticsWire(count)))

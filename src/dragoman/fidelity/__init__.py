@@ -1,1 +1,1 @@
-"""How faithful every crossing is, feature by feature: a catalogue, a judge, and tables and pictures of the verdicts."""
+"""Fidelity of all conversions, feature by feature: a catalogue, a judge, and tables and pictures of verdicts."""

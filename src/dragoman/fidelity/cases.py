@@ -1,7 +1,7 @@
-"""What the catalogue is made of: a feature, and for requests, answers and streams an example that has it.
+"""Building blocks of the catalogue: features, and examples of them in requests, answers and streams.
 
-An example is a value of the intermediate format. What is looked for is a fact: what of the feature there is to say,
-read from the value with one short function. A feature has arrived when the fact is the same on the other side.
+An example is a value of the intermediate format. A fact is what a short function reads from the value about the
+feature. A feature has arrived if the fact is the same after the conversion.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ KINDS: tuple[Kind, ...] = ("request", "response", "stream")
 Example: TypeAlias = Request | Completion | tuple[AnyEvent, ...]
 
 
-class Heard(Struct, frozen=True):
-    """A stream that was listened to: the answer as far as it came, and how it failed if it did."""
+class DecodedStream(Struct, frozen=True):
+    """A decoded stream: the answer so far, and its failure, if any."""
 
     completion: Completion
     failure: Failure | None = None
@@ -43,13 +43,13 @@ class Heard(Struct, frozen=True):
 
 
 Fact: TypeAlias = Callable[[Any], object]
-"""Reads from a Request, a Completion or a Heard."""
+"""Reads from a Request, a Completion or a DecodedStream."""
 
 
 class Slots(Struct, frozen=True):
-    """Where each format itself says the feature: a key, `key=value`, or a value that is a word of the format.
+    """The place of a feature in each format: a key, `key=value`, or a value of the format.
 
-    "" stands for: there is a place, and no one key tells it. None: the format has no words of its own for it.
+    "" means that there is a place without one certain key; None, that the format does not have the feature.
     """
 
     chat: str | None = None
@@ -82,7 +82,7 @@ EVERYWHERE = Slots("", "", "", "", "", "", "", "", "")
 
 
 def slots(**named: str) -> Slots:
-    """Slots by format; Vertex is as Gemini unless it has its own."""
+    """Slots by format; Vertex has those of Gemini unless given."""
     return Slots(**{"vertex": named.get("gemini"), **named})
 
 
@@ -97,7 +97,7 @@ MODELS: Mapping[str, str] = {
     "cohere-chat": "command-a-03-2025",
     "gemini-interactions": "gemini-3-flash-preview",
 }
-"""An ordinary, current model of each vendor: what may be said depends on the model too."""
+"""A current model of each vendor, because features depend on the model too."""
 
 THINKING_MODELS: Mapping[str, str] = {
     **MODELS,
@@ -106,10 +106,10 @@ THINKING_MODELS: Mapping[str, str] = {
     "ollama-chat": "gpt-oss:20b",
     "cohere-chat": "command-a-reasoning-08-2025",
 }
-"""Models whose thinking can be steered."""
+"""Models with adjustable thinking."""
 
 LISTENING_MODELS: Mapping[str, str] = {**MODELS, "openai-chat": "gpt-4o-audio-preview"}
-"""Models that take sound."""
+"""Models that accept audio."""
 
 
 class Case(Struct, frozen=True):
@@ -118,20 +118,20 @@ class Case(Struct, frozen=True):
     feature: str
     kind: Kind
     example: Example | Mapping[str, Example]
-    """The same for every format, or one of its own for each family that has the feature."""
+    """One example for all formats, or one for each family that has the feature."""
     fact: Fact
     slots: Slots = EVERYWHERE
     owed: bool = False
-    """What comes back is asked of the client's next request, not of the answer: the client has to carry it."""
+    """The fact is read from the client's next request, not from the answer: the client must return it."""
     cut: int = 0
-    """How many events at the end of the stream are missing."""
+    """Number of events missing at the end of the stream."""
     models: Mapping[str, str] = field(default_factory=lambda: MODELS)
     request: Request | None = None
-    """What the client had asked, where the answer can only be understood with it."""
+    """The client's request, if the answer depends on it."""
     private: bool = False
-    """Only the family that minted it has words for it: a place elsewhere that it fits into is a hiding place."""
+    """Only the family that made it has a field for it; a field of another format that holds it counts as carried."""
     bare: bool = False
-    """About what every exchange has: its losses are those of all the others."""
+    """A property of every exchange, whose losses are not special."""
 
     def model(self, format: str) -> str:
         return self.models.get(format, "a-model")
@@ -141,7 +141,7 @@ class Case(Struct, frozen=True):
 
 
 class Feature(Struct, frozen=True):
-    """A name for machines, a title for people."""
+    """A feature: its name and its title."""
 
     name: str
     group: str

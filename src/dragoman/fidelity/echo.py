@@ -1,7 +1,7 @@
-"""A client that understands nothing and forgets nothing: its next request, with the answer in it as it came.
+"""A client that returns everything unchanged: its next request, with the answer in it.
 
-Vendors want their signatures back. A client of another format has no slot for them, yet it sends back what it was
-given, so the question is whether what it was given brings them home.
+Vendors want their signatures back. A client of another format has no field for them but returns what it was given, so
+the signatures must survive in that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What there is to say of each feature, read from a value of the intermediate format."""
+"""Facts about each feature, read from a value of the intermediate format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Raw
 
 from dragoman.codecs.shared_tools import hosted_text
-from dragoman.fidelity.cases import Heard
+from dragoman.fidelity.cases import DecodedStream
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -37,81 +37,81 @@ VALIDATED = "VALIDATED"
 P = TypeVar("P", bound=AnyPart)
 
 
-class Said(Protocol):
+class HasMessages(Protocol):
     """Requests, completions and streams alike."""
 
     @property
     def messages(self) -> tuple[Message, ...]: ...
 
 
-def parts(said: Said, kind: type[P]) -> Iterator[P]:
+def parts(said: HasMessages, kind: type[P]) -> Iterator[P]:
     return (part for message in said.messages for part in message.parts if isinstance(part, kind))
 
 
-def _of_the_assistant(said: Said) -> Iterator[AnyPart]:
+def _assistant_parts(said: HasMessages) -> Iterator[AnyPart]:
     return (part for message in said.messages if message.role == "assistant" for part in message.parts)
 
 
 # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def calls(said: Said) -> object:
+def calls(said: HasMessages) -> object:
     return [(call.name, call.arguments if call.parsed else call.arguments_text) for call in parts(said, ToolCall)]
 
 
-def calls_and_results(said: Said) -> object:
-    """Every call with the place of its answer among the answers."""
+def calls_and_results(said: HasMessages) -> object:
+    """Every call with the index of its result."""
     answered = [result.tool_call_id for result in parts(said, ToolResult)]
     places = [answered.index(call.id) if call.id in answered else None for call in parts(said, ToolCall)]
     return calls(said), places
 
 
-def call_ids(said: Said) -> object:
+def call_ids(said: HasMessages) -> object:
     invented = [call.id for call in parts(said, ToolCall) if call.invented_id]
     ids = [call.id for call in parts(said, ToolCall)] + [result.tool_call_id for result in parts(said, ToolResult)]
     return [None if id in invented else id for id in ids]
 
 
-def argument_text(said: Said) -> object:
-    """The arguments to the letter: order of keys, spelling of numbers and strings. Blanks between them say nothing."""
-    texts = (exact_json(_spelled(call)) for call in parts(said, ToolCall))
+def argument_text(said: HasMessages) -> object:
+    """The exact arguments: order of keys, spelling of numbers and strings. White space between tokens is ignored."""
+    texts = (exact_json(_exact_arguments(call)) for call in parts(said, ToolCall))
     return [compact_text(text) if text is not None else None for text in texts]
 
 
-def _spelled(call: ToolCall) -> str:
+def _exact_arguments(call: ToolCall) -> str:
     if call.arguments_text is not None:
         return call.arguments_text
     held = arguments_held(call)
     return bytes(held).decode() if type(held) is Raw else compact_text(held)
 
 
-def unparsed(said: Said) -> object:
+def unparsed(said: HasMessages) -> object:
     return [(call.parsed, call.arguments_text) for call in parts(said, ToolCall)]
 
 
-def custom_calls(said: Said) -> object:
+def custom_calls(said: HasMessages) -> object:
     return [(call.name, call.custom, call.arguments_text) for call in parts(said, ToolCall)]
 
 
-def server_calls(said: Said) -> object:
-    """What was run, and what came of it: the first page, or the first text."""
-    return [_of_server_part(part) for part in _server_parts(said)]
+def server_calls(said: HasMessages) -> object:
+    """What was run, and its result: the first page, or the first text."""
+    return [_server_part_fact(part) for part in _server_parts(said)]
 
 
-def _of_server_part(part: ServerToolCall | ServerToolResult) -> object:
+def _server_part_fact(part: ServerToolCall | ServerToolResult) -> object:
     if isinstance(part, ServerToolCall):
         return part.kind, (part.input or {}).get("query") or (part.input or {}).get("code")
     return part.kind, [source.url for source in part.sources], _texts(part.parts)
 
 
-def hosted_words(said: Said) -> object:
-    """Whether a model can read what was run and what came of it."""
+def hosted_words(said: HasMessages) -> object:
+    """Whether a model can read what was run and its result."""
     hosted = [hosted_text(part) or "" for part in _server_parts(said)]
     told = "\n".join([message.text for message in said.messages] + hosted)
     return [word in told for word in ("rain", "https://example.org", "print(6*7)", "42")]
 
 
-def _server_parts(said: Said) -> Iterator[ServerToolCall | ServerToolResult]:
+def _server_parts(said: HasMessages) -> Iterator[ServerToolCall | ServerToolResult]:
     both = (ServerToolCall, ServerToolResult)
     return (part for message in said.messages for part in message.parts if isinstance(part, both))
 
@@ -119,8 +119,8 @@ def _server_parts(said: Said) -> Iterator[ServerToolCall | ServerToolResult]:
 # ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def result_texts(said: Said) -> object:
-    """Where a result must be an object, any one key may hold the text."""
+def result_texts(said: HasMessages) -> object:
+    """Texts of results; in a result that must be an object, any single key may hold the text."""
     return [(result.is_error, _only(result.value)) for result in parts(said, ToolResult)]
 
 
@@ -128,21 +128,21 @@ def _only(value: Any) -> Any:
     return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
 
 
-def result_values(said: Said) -> object:
+def result_values(said: HasMessages) -> object:
     return [_value(result) for result in parts(said, ToolResult)]
 
 
 def _value(result: ToolResult) -> object:
-    """The value, also where it travels as JSON text."""
+    """The value, also if it is sent as JSON text."""
     exact = exact_json(result.value) if isinstance(result.value, str) else None
     return result.value if exact is None else parse_json(exact)
 
 
-def result_errors(said: Said) -> object:
+def result_errors(said: HasMessages) -> object:
     return [(result.is_error, result.value or _texts(result.parts)) for result in parts(said, ToolResult)]
 
 
-def result_parts(said: Said) -> object:
+def result_parts(said: HasMessages) -> object:
     return [[_shown(part) for part in result.parts] for result in parts(said, ToolResult)]
 
 
@@ -161,33 +161,33 @@ def medium(part: Media) -> object:
     return type(part).__name__, part.media_type, part.data, part.url, getattr(part, "text", None)
 
 
-def media(said: Said) -> object:
+def media(said: HasMessages) -> object:
     return [medium(part) for message in said.messages for part in message.parts if isinstance(part, Media)]
 
 
-def image_urls(said: Said) -> object:
-    """A type beside an address is a courtesy."""
+def image_urls(said: HasMessages) -> object:
+    """URLs of images, without the optional media type."""
     return [part.url for message in said.messages for part in message.parts if isinstance(part, Media)]
 
 
-def attribute(kind: type[Any], name: str) -> Callable[[Said], object]:
+def attribute(kind: type[Any], name: str) -> Callable[[HasMessages], object]:
     """The fact that is one field of the parts of a kind."""
 
-    def read(said: Said) -> object:
+    def read(said: HasMessages) -> object:
         found = (part for message in said.messages for part in message.parts if isinstance(part, kind))
         return [getattr(part, name) for part in found]
 
     return read
 
 
-def conversation(said: Said) -> object:
-    """Who said what, in order."""
+def conversation(said: HasMessages) -> object:
+    """Roles and texts, in order."""
     return [(message.role, message.text) for message in said.messages]
 
 
-def story(said: Said) -> object:
+def story(said: HasMessages) -> object:
     """What the assistant said and did, in order; neighbouring texts are one."""
-    return _story(_of_the_assistant(said))
+    return _story(_assistant_parts(said))
 
 
 def story_with_results(asked: Request) -> object:
@@ -203,7 +203,7 @@ def story_with_results(asked: Request) -> object:
 def _story(parts: Iterable[AnyPart]) -> list[tuple[str, object]]:
     told: list[tuple[str, object]] = []
     for part in parts:
-        kind, content = _told(part)
+        kind, content = _part_fact(part)
         if kind == "ToolResult" and told and told[-1][0] == kind:
             continue
         if kind in {"Text", "Reasoning"} and told and told[-1][0] == kind:
@@ -213,7 +213,7 @@ def _story(parts: Iterable[AnyPart]) -> list[tuple[str, object]]:
     return told
 
 
-def _told(part: AnyPart) -> tuple[str, object]:
+def _part_fact(part: AnyPart) -> tuple[str, object]:
     match part:
         case Text() | Reasoning() | Refusal():
             return type(part).__name__, part.text
@@ -222,33 +222,33 @@ def _told(part: AnyPart) -> tuple[str, object]:
     return type(part).__name__, None
 
 
-def names(said: Said) -> object:
+def names(said: HasMessages) -> object:
     return [message.name for message in said.messages]
 
 
-def reasoning(said: Said) -> object:
+def reasoning(said: HasMessages) -> object:
     return [part.text for part in parts(said, Reasoning)]
 
 
-def signatures(said: Said) -> object:
-    """What is owed back, each with the part it stands on."""
-    signed = ((part, getattr(part, "signature", None)) for part in _of_the_assistant(said))
-    return [(_told(part)[0], signature.data) for part, signature in signed if signature is not None]
+def signatures(said: HasMessages) -> object:
+    """Signatures that must be returned, each with its part."""
+    signed = ((part, getattr(part, "signature", None)) for part in _assistant_parts(said))
+    return [(_part_fact(part)[0], signature.data) for part, signature in signed if signature is not None]
 
 
-def redacted(said: Said) -> object:
+def redacted(said: HasMessages) -> object:
     return [(part.redacted, part.signature and part.signature.data) for part in parts(said, Reasoning)]
 
 
-def refusals(said: Said) -> object:
+def refusals(said: HasMessages) -> object:
     return [part.text for part in parts(said, Refusal)]
 
 
-def cited(said: Said) -> object:
+def cited(said: HasMessages) -> object:
     return [[(cited.url, cited.title) for cited in part.citations] for part in parts(said, Text)]
 
 
-def cache_marks(said: Said) -> object:
+def cache_marks(said: HasMessages) -> object:
     return [
         (index, getattr(part, "cache", None))
         for index, message in enumerate(said.messages)
@@ -260,13 +260,13 @@ def cache_marks(said: Said) -> object:
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def search_results(said: Said) -> object:
+def search_results(said: HasMessages) -> object:
     """Source, title and texts of every search result."""
     return [(one.source, one.title, one.texts) for one in parts(said, SearchResult)]
 
 
 def end_user(asked: Request) -> object:
-    """Whose request it is: some APIs have one field for both uses."""
+    """The end user: some APIs have one field for both uses."""
     return asked.safety_identifier or asked.user
 
 
@@ -280,7 +280,7 @@ def tool_names(request: Request) -> object:
 
 
 def strictness(request: Request) -> object:
-    """Of each tool; or of all of them, where the choice is held to the schemas."""
+    """Strictness of each tool; of all tools if the choice enforces the schemas."""
     held = VALIDATED in compact_text((request.tool_choice and request.tool_choice.metadata) or {})
     return [tool.strict or held for tool in request.tools if isinstance(tool, ToolDefinition)]
 
@@ -290,18 +290,18 @@ def parameters(request: Request) -> object:
 
 
 def resolved_parameters(request: Request) -> object:
-    """With what a reference refers to in its place: said once or twice, it is the same."""
-    return [_resolved(tool.parameters, tool.parameters) for tool in request.tools if isinstance(tool, ToolDefinition)]
+    """Parameters with references resolved, because inlining does not change the meaning."""
+    return [_resolve(tool.parameters, tool.parameters) for tool in request.tools if isinstance(tool, ToolDefinition)]
 
 
-def _resolved(schema: Any, root: Any) -> Any:
+def _resolve(schema: Any, root: Any) -> Any:
     if isinstance(schema, list):
-        return [_resolved(inner, root) for inner in schema]
+        return [_resolve(inner, root) for inner in schema]
     if not isinstance(schema, dict):
         return schema
     if isinstance(schema.get("$ref"), str):
-        return _resolved(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
-    return {key: _resolved(inner, root) for key, inner in schema.items() if key != "$defs"}
+        return _resolve(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+    return {key: _resolve(inner, root) for key, inner in schema.items() if key != "$defs"}
 
 
 def tools(request: Request) -> object:
@@ -330,7 +330,7 @@ def hosted_tools(request: Request) -> object:
 
 
 def hosted_uses(request: Request) -> object:
-    """How often the one hosted tool of a request may run, wherever the API says it."""
+    """How often the one hosted tool of a request may run, in any field."""
     uses = [tool.max_uses for tool in request.tools if isinstance(tool, ProviderTool)]
     return [request.max_tool_calls if one is None else one for one in uses]
 
@@ -374,15 +374,15 @@ def private(*keys: str) -> Callable[[Request | Completion], object]:
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def finish(answer: Completion | Heard) -> object:
+def finish(answer: Completion | DecodedStream) -> object:
     return answer.finish.reason if answer.finish is not None else None
 
 
-def stop_sequence(answer: Completion | Heard) -> object:
+def stop_sequence(answer: Completion | DecodedStream) -> object:
     return answer.finish.stop_sequence if answer.finish is not None else None
 
 
-def usage(*counted: str) -> Callable[[Completion | Heard], object]:
+def usage(*counted: str) -> Callable[[Completion | DecodedStream], object]:
     """The fact that is some of the counts; none and zero are the same, and a total that is missing is the sum."""
     return lambda answer: [_count(answer.usage, name) for name in counted] if answer.usage is not None else None
 
@@ -392,7 +392,7 @@ def _count(counts: Usage, name: str) -> int:
     return counts.input + counts.output if name == "total" and counted is None else counted or 0
 
 
-def logprobs(answer: Completion | Heard) -> object:
+def logprobs(answer: Completion | DecodedStream) -> object:
     """Of every token: its text, how likely it was, and which others were likely."""
     return [
         (one.candidate, token.token, token.logprob, [(top.token, top.logprob) for top in token.top_logprobs])
@@ -401,20 +401,20 @@ def logprobs(answer: Completion | Heard) -> object:
     ]
 
 
-def candidates(answer: Completion | Heard) -> object:
+def candidates(answer: Completion | DecodedStream) -> object:
     return [message.text for message in answer.messages]
 
 
 def identity(answer: Completion) -> object:
-    """An id may get a prefix where the API demands one; it is the same behind it."""
+    """Id and model; a prefix that the API requires is ignored."""
     return (answer.id or "").removeprefix("msg_"), answer.model
 
 
-def failure(heard: Heard) -> object:
+def failure(heard: DecodedStream) -> object:
     return (heard.failure.kind, heard.failure.message) if heard.failure is not None else None
 
 
-def failed(heard: Heard) -> object:
-    """That it failed, and which calls a client could mistake for complete."""
+def failed(heard: DecodedStream) -> object:
+    """Whether it failed, and which calls a client could mistake for complete."""
     whole = [call.id for call in parts(heard, ToolCall) if not call.incomplete]
     return heard.failure is not None, whole

@@ -1,4 +1,4 @@
-"""Who translates. dragoman is one; benchmarks/fidelity_peers.py puts others in its place, and the judge is the same."""
+"""Libraries under test. dragoman is one; benchmarks/fidelity_peers.py adds others, with the same judge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Translation(Struct, frozen=True):
 
 
 class Crossing(Struct, frozen=True):
-    """From where to where. `request` is what a client of the target had asked, in an answer that needs it."""
+    """Source and target. `request` is the request of the target's client, for answers that depend on it."""
 
     kind: Kind
     source: str
@@ -35,7 +35,7 @@ class Crossing(Struct, frozen=True):
 
 
 class Interpreter(Protocol):
-    """One that can be judged."""
+    """A library that can be judged."""
 
     @property
     def name(self) -> str: ...
@@ -48,12 +48,12 @@ class Interpreter(Protocol):
     def offers(self, kind: Kind, source: str, target: str) -> bool: ...
 
     def translate(self, content: bytes, crossing: Crossing) -> Translation:
-        """Raises `Refused` where it will not."""
+        """Raises `Refused` if it refuses."""
         ...
 
 
 class Dragoman:
-    """The front door, as everybody uses it."""
+    """dragoman, through its public API."""
 
     name = "dragoman"
     version = dragoman.__version__

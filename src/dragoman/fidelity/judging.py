@@ -1,11 +1,11 @@
-"""How faithful one crossing is.
+"""Judges the fidelity of one conversion.
 
-- exact: the target says it in words of its own, and nothing was lost.
-- carried: the target has no words for it, or other ones; translated back, it is intact.
-- degraded: it does not come back, and a loss reports it.
-- refused: the translation was refused with a reason, or its result is a body that the target's API refuses.
-- silent: it does not come back, and no loss reports it. Must never happen.
-- None: the source has no words of its own for it, so there is nothing to cross.
+- exact: the target has its own field for it, and nothing was lost.
+- carried: the target has no equal field; converted back, it is intact.
+- degraded: it does not come back, and a loss is reported.
+- refused: the conversion was refused with a reason, or the target's API refuses the result.
+- silent: it does not come back, and no loss is reported. Must never happen.
+- None: the source format does not have the feature.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ VERDICTS: tuple[Verdict, ...] = ("exact", "carried", "degraded", "refused", "sil
 
 
 class Judgement(Struct, frozen=True):
-    """A verdict, and what was told or raised on the way."""
+    """A verdict, with the reported losses or errors."""
 
     verdict: Verdict
     reason: str = ""
 
 
 class Original(Struct, frozen=True):
-    """An example in the words of a format, and the fact it states there."""
+    """An example in a format, and its fact there."""
 
     content: bytes
     fact: object
 
 
-def original(case: Case, source: str) -> Original | None:
-    """None where the format has no words of its own for the feature."""
+def write_original(case: Case, source: str) -> Original | None:
+    """None if the format does not have the feature."""
     example = case.example_for(codec(source).profile.family)
     slot = case.slots.of(source)
     if example is None or slot is None:
@@ -54,22 +54,22 @@ def original(case: Case, source: str) -> Original | None:
         content, losses = wire.write(example, case, source)
     except DragomanError:
         return None
-    native = not slot or slot in wire.words(content, case.kind, source)
-    if not native or _news(case, losses, _usually_written(case.kind, source)):
+    native = not slot or slot in wire.wire_words(content, case.kind, source)
+    if not native or _special_losses(case, losses, _usually_written(case.kind, source)):
         return None
-    stated, wanted = wire.fact_of(case, content, source), case.fact(_as_read(case, example))
+    stated, wanted = wire.fact_of(case, content, source), case.fact(_read_fact(case, example))
     return Original(content, stated) if stated == wanted else None
 
 
-def _as_read(case: Case, example: object) -> object:
+def _read_fact(case: Case, example: object) -> object:
     if not isinstance(example, tuple):
         return example
     cut_off = StreamFailed(Failure("truncated", "the stream breaks off"))
-    return wire.heard((*example[: -case.cut], cut_off) if case.cut else example)
+    return wire.decode_events((*example[: -case.cut], cut_off) if case.cut else example)
 
 
-def _news(case: Case, losses: tuple[Loss, ...], usual: frozenset[str]) -> list[Loss]:
-    """Without what was only added because the target demands it, and without what any exchange loses."""
+def _special_losses(case: Case, losses: tuple[Loss, ...], usual: frozenset[str]) -> list[Loss]:
+    """Losses without those of any exchange, and without additions that the target requires."""
     ignored = frozenset() if case.bare else usual
     return [loss for loss in losses if loss.severity != "invented" and loss.what not in ignored]
 
@@ -91,10 +91,10 @@ def _usually_crossed(kind: Kind, source: str, target: str) -> frozenset[str]:
 
 
 def judge(case: Case, source: str, target: str, interpreter: Interpreter) -> Judgement | None:
-    """What became of one example on its way from one format to another."""
+    """The verdict on one example, converted from one format to another."""
     if not interpreter.offers(case.kind, source, target):
         return None
-    spoken = original(case, source)
+    spoken = write_original(case, source)
     if spoken is None:
         return None
     way = Crossing(case.kind, source, target, case.model(target))
@@ -102,26 +102,26 @@ def judge(case: Case, source: str, target: str, interpreter: Interpreter) -> Jud
         crossed = interpreter.translate(spoken.content, way)
     except Refused as refusal:
         return Judgement("refused", str(refusal))
-    news = _news(case, crossed.losses, _usually_crossed(case.kind, source, target)) if crossed.losses else []
+    news = _special_losses(case, crossed.losses, _usually_crossed(case.kind, source, target)) if crossed.losses else []
     told = "; ".join(f"{loss.what}: {loss.why}" for loss in news)
     arrived = wire.fact_of(case, crossed.content, target)
     unspoilt = not any(loss.refusable for loss in news)
     if unspoilt and arrived == spoken.fact and _is_native(case, crossed, source, target):
         judgement = Judgement("exact")
-    elif _returned(case, crossed.content, way, interpreter, arrived) == spoken.fact:
+    elif _fact_after_return(case, crossed.content, way, interpreter, arrived) == spoken.fact:
         judgement = Judgement("carried", told)
     else:
         return Judgement("degraded", told) if told else Judgement("silent")
-    refused = _refused(case, crossed.content, way, interpreter)
+    refused = _refusal(case, crossed.content, way, interpreter)
     return judgement if refused is None else Judgement("refused", refused)
 
 
-def _refused(case: Case, content: bytes, way: Crossing, interpreter: Interpreter) -> str | None:
-    """Why the target's API does not take the body. What it says of any body of this interpreter is not counted."""
-    minter = _minter(way.source)
-    if case.private and case.kind == "request" and minter != _minter(way.target):
+def _refusal(case: Case, content: bytes, way: Crossing, interpreter: Interpreter) -> str | None:
+    """Why the target's API refuses the body. Complaints about every body of this interpreter do not count."""
+    minter = _owner(way.source)
+    if case.private and case.kind == "request" and minter != _owner(way.target):
         slot = case.slots.of(way.target)
-        if slot and slot in wire.words(content, case.kind, way.target):
+        if slot and slot in wire.wire_words(content, case.kind, way.target):
             return f"{slot}: the API verifies it, and {minter} minted it"
     found = legality.complaints(content, case.kind, way.target, way.model)
     if found:
@@ -143,21 +143,21 @@ def _usual_complaints(interpreter: Interpreter, kind: Kind, source: str, target:
     return frozenset(usual)
 
 
-def _minter(format: str) -> str:
-    """Whose opaque data it is. What Claude signs is Anthropic's, on Bedrock too (decision 0008)."""
+def _owner(format: str) -> str:
+    """The owner of opaque data. Claude's signatures are Anthropic's, on Bedrock too (decision 0008)."""
     family = codec(format).profile.signs_as
     return {"bedrock": "anthropic"}.get(family, family)
 
 
 def _is_native(case: Case, crossed: Translation, source: str, target: str) -> bool:
-    if case.private and _minter(source) != _minter(target):
+    if case.private and _owner(source) != _owner(target):
         return False
     slot = case.slots.of(target)
-    return slot is not None and (not slot or slot in wire.words(crossed.content, case.kind, target))
+    return slot is not None and (not slot or slot in wire.wire_words(crossed.content, case.kind, target))
 
 
-def _returned(case: Case, content: bytes, way: Crossing, interpreter: Interpreter, arrived: object) -> object:
-    """The fact after the way back: with the same library, or with dragoman where that has none."""
+def _fact_after_return(case: Case, content: bytes, way: Crossing, interpreter: Interpreter, arrived: object) -> object:
+    """The fact after converting back, with the same library, or with dragoman if it offers none."""
     kind: Kind = "request" if case.owed else case.kind
     if not interpreter.offers(kind, way.target, way.source):
         if case.owed:

@@ -1,4 +1,4 @@
-"""Whether the API of a format takes a body: what its server answers with an error has not crossed.
+"""Whether the API of a format accepts a body; a body that its server refuses has not arrived.
 
 The judge is `dragoman.sim.rules`, written from the vendors' documents and recorded refusals, without the codecs.
 """
@@ -26,13 +26,13 @@ _RULES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 
 def complaints(content: bytes, kind: Kind, format: str, model: str) -> frozenset[str]:
-    """What the server refuses in a request, and what a strict client cannot read in an answer. Streams pass."""
+    """What the server refuses in a request, and a strict client in an answer. Streams are not checked."""
     if kind == "stream" or format not in _RULES:
         return frozenset()
     exact = exact_json(content)
     body: Any = None if exact is None else parse_json(exact)
     if not isinstance(body, dict):
-        return frozenset({"the body is no JSON object"})
+        return frozenset({"the body is not a JSON object"})
     name, options = _RULES[format]
     rules = import_module(f"dragoman.sim.rules.{name}")
     found = rules.check_request(body, model=model, **options) if kind == "request" else rules.check_response(body)

@@ -1,4 +1,4 @@
-"""All verdicts: for each kind of exchange and each feature, from every format to every other."""
+"""The matrix of verdicts: by kind of exchange, feature, source and target format."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dragoman.fidelity.judging import VERDICTS, Judgement, Verdict, judge
 
 Targets: TypeAlias = dict[str, Verdict]
 Rows: TypeAlias = dict[Kind, dict[str, dict[str, Targets]]]
-"""Kind of exchange -> feature -> source -> target -> verdict. What does not apply is not there."""
+"""Kind of exchange -> feature -> source -> target -> verdict. Entries that do not apply are absent."""
 
 
 class Cell(Struct, frozen=True):
-    """One case on one way."""
+    """The verdict on one case for one pair of formats."""
 
     case: Case
     source: str
@@ -74,7 +74,7 @@ def matrix_of(interpreter: Interpreter, judged: Iterable[Cell], names: Iterable[
 
 
 def to_json(matrix: Matrix) -> bytes:
-    """Readable, one line per source: a change of one cell is a change of one line."""
+    """Indented JSON with one line per source, so that a changed cell is one changed line."""
     text = msgspec.json.format(msgspec.json.encode(matrix), indent=1).decode()
     lines: list[str] = []
     for line in text.splitlines():
@@ -101,14 +101,14 @@ def changes(old: Matrix, new: Matrix) -> tuple[list[str], list[str]]:
     """(worse, better): cells whose verdict changed; one that is gone is worse, one that is new is better."""
     worse: list[str] = []
     better: list[str] = []
-    for place, before, after in _compared(old, new):
+    for place, before, after in _compare(old, new):
         if before != after:
             gone_or_worse = after is None or (before is not None and VERDICTS.index(after) > VERDICTS.index(before))
             (worse if gone_or_worse else better).append(f"{place}: {before or '-'} -> {after or '-'}")
     return worse, better
 
 
-def _compared(old: Matrix, new: Matrix) -> Iterator[tuple[str, Verdict | None, Verdict | None]]:
+def _compare(old: Matrix, new: Matrix) -> Iterator[tuple[str, Verdict | None, Verdict | None]]:
     names = tuple(dict.fromkeys((*old.formats, *new.formats)))
     for kind in KINDS:
         for feature in dict.fromkeys((*old.features(kind), *new.features(kind))):

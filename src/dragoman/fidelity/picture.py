@@ -1,6 +1,6 @@
-"""The heat map: what is drawn where. How it becomes SVG or PNG stands in svg.py and png.py.
+"""Layout of the heat map. svg.py and png.py render it.
 
-Colours that people tell apart however they see them, and a letter in every cell for those who see none.
+Colours are distinguishable with colour blindness, and every cell has a letter.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def draw(matrix: Matrix) -> Picture:
     shapes += list(_key(matrix, y))
     width = int(_column(matrix, len(matrix.formats) - 1, len(matrix.formats))) + MARGIN
     title = f"How faithful every crossing is ({matrix.name} {matrix.version})"
-    return Picture(width, y + 2 * CELL, title, _described(matrix), tuple(shapes))
+    return Picture(width, y + 2 * CELL, title, _describe(matrix), tuple(shapes))
 
 
 def _column(matrix: Matrix, source: int, target: int) -> float:
@@ -125,7 +125,7 @@ def _key(matrix: Matrix, y: int) -> Iterator[Label]:
     yield Label(MARGIN, y + 12, f"Columns are targets, grouped by source: {names}.", 11, fill=FAINT)
 
 
-def _described(matrix: Matrix) -> str:
+def _describe(matrix: Matrix) -> str:
     total = dict.fromkeys(VERDICTS, 0)
     for source in matrix.formats:
         for target in matrix.formats:

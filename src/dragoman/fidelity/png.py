@@ -1,4 +1,4 @@
-"""The picture as PNG. Needs Pillow, which the extra `docs` brings; the font is the one Pillow has with it."""
+"""Renders the picture as PNG, with Pillow (extra `docs`) and its built-in font."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
 def render(picture: Picture) -> bytes:
-    from PIL import Image, ImageDraw, ImageFont  # noqa: PLC0415  # only who wants a PNG needs it
+    from PIL import Image, ImageDraw, ImageFont  # noqa: PLC0415 - needs an extra
 
     image = Image.new("RGB", (picture.width * SCALE, picture.height * SCALE), PAPER)
     canvas = ImageDraw.Draw(image)

@@ -1,4 +1,4 @@
-"""The picture as SVG, written by hand: one symbol per verdict, used five thousand times."""
+"""Renders the picture as SVG, with one symbol per verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdicts for people: as text and as Markdown."""
+"""Verdicts as text and Markdown tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LETTERS: dict[Verdict | None, str] = {
     None: "·",
 }
 MEANINGS: dict[Verdict | None, str] = {
-    "exact": "the target says it in its own words, nothing is lost",
-    "carried": "the target has other words or none for it; translated back, it is intact",
-    "degraded": "it does not come back, and a loss reports it",
-    "refused": "the translation is refused, with a reason",
-    "silent": "it does not come back, and no loss reports it",
-    None: "the source has no words for it",
+    "exact": "the target has its own field for it, nothing is lost",
+    "carried": "the target has no equal field; converted back, it is intact",
+    "degraded": "it does not come back, and a loss is reported",
+    "refused": "the conversion is refused, with a reason",
+    "silent": "it does not come back, and no loss is reported",
+    None: "the source does not have it",
 }
 
 
@@ -39,7 +39,7 @@ def overview_rows(matrix: Matrix) -> list[tuple[str, ...]]:
 
 
 def detail_rows(judged: Iterable[Cell]) -> list[tuple[str, ...]]:
-    """One row per case and pair, with what was told."""
+    """One row per case and pair, with the reported losses."""
     heading = ("kind", "feature", "from", "to", "verdict", "because")
     return [
         heading,
@@ -56,7 +56,7 @@ def markdown(matrix: Matrix) -> str:
 
 
 def overview_markdown(matrix: Matrix) -> str:
-    rows = ([f"**{f}**", *(counted(matrix, f, target) for target in matrix.formats)] for f in matrix.formats)
+    rows = ([f"**{f}**", *(count_verdicts(matrix, f, target) for target in matrix.formats)] for f in matrix.formats)
     return "\n".join([*table(["from \\ to", *matrix.formats], rows), "", *_legend()])
 
 
@@ -64,8 +64,8 @@ def details_markdown(matrix: Matrix) -> str:
     return "\n".join(line for source in matrix.formats for line in _details(matrix, source))
 
 
-def counted(matrix: Matrix, source: str, target: str) -> str:
-    """How many of each verdict a pair has, in letters."""
+def count_verdicts(matrix: Matrix, source: str, target: str) -> str:
+    """Counts of the verdicts of a pair, as letters."""
     counts = matrix.counts(source, target)
     return " ".join(f"{counts[verdict]}{LETTERS[verdict]}" for verdict in VERDICTS if counts[verdict]) or "-"
 

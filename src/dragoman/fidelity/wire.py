@@ -1,4 +1,4 @@
-"""Examples as bytes of a format, bytes as what they say, and which words of its own the format uses for it."""
+"""Encodes examples in a format, decodes bytes, and lists the keys and values in them."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ import dragoman
 from dragoman.codecs.registry import folder_of
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, DragomanError, StreamError
-from dragoman.fidelity.cases import Case, Example, Heard, Kind
+from dragoman.fidelity.cases import Case, DecodedStream, Example, Kind
 from dragoman.ir import AnyEvent, Completion, Request
 from dragoman.ir.values import exact_json, parse_json
 from dragoman.loss import Loss
 
 
 def write(example: Example | None, case: Case, format: str) -> tuple[bytes, tuple[Loss, ...]]:
-    """The example in a format, and what the format could not say of it."""
+    """The example in a format, with its losses."""
     if isinstance(example, Request):
         encoded = dragoman.encode_request(structs.replace(example, model=case.model(format)), format)
         return encoded.json(), encoded.losses
     if isinstance(example, Completion):
         encoded = dragoman.encode_response(example, format)
         return encoded.json(), encoded.losses
-    assert example is not None  # noqa: S101  # the callers have looked
+    assert example is not None  # noqa: S101 - checked by the callers
     encoder = dragoman.StreamEncoder(format)
     if case.cut:
         return encoder.encode(example[: -case.cut]), encoder.losses
     return encoder.encode(example) + encoder.close(), encoder.losses
 
 
-def read(content: bytes, kind: Kind, format: str) -> Request | Completion | Heard:
-    """What the bytes say."""
+def read(content: bytes, kind: Kind, format: str) -> Request | Completion | DecodedStream:
+    """Decodes the bytes."""
     if kind == "request":
         return dragoman.decode_request(content, format)
     if kind == "response":
         return dragoman.decode_response(content, format)
     decoder = dragoman.StreamDecoder(format)
-    return heard([*decoder.feed(content), *decoder.close()])
+    return decode_events([*decoder.feed(content), *decoder.close()])
 
 
-def heard(events: Iterable[AnyEvent]) -> Heard:
+def decode_events(events: Iterable[AnyEvent]) -> DecodedStream:
     try:
-        return Heard(dragoman.accumulate(events))
+        return DecodedStream(dragoman.accumulate(events))
     except StreamError as error:
-        return Heard(error.partial, error.failure)
+        return DecodedStream(error.partial, error.failure)
 
 
-def words(content: bytes, kind: Kind, format: str) -> frozenset[str]:
-    """All keys, `key=value` of all plain values, and all values that are short texts."""
+def wire_words(content: bytes, kind: Kind, format: str) -> frozenset[str]:
+    """All keys, `key=value` of all scalar values, and all short strings."""
     return frozenset(word for document in _documents(content, kind, format) for word in _words(document))
 
 
@@ -84,7 +84,7 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def _camel(key: str) -> str:
-    """Google takes its keys in either spelling."""
+    """Google accepts keys in either spelling."""
     first, *rest = key.split("_")
     return first + "".join(map(str.capitalize, rest))
 
@@ -94,7 +94,7 @@ def _plain(value: str | float | bool) -> str:  # noqa: FBT001
 
 
 def fact_of(case: Case, content: bytes, format: str) -> object:
-    """The fact as the bytes tell it, or the error that they are."""
+    """The fact in the bytes, or the error that they are."""
     try:
         return case.fact(read(content, case.kind, format))
     except DragomanError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dragoman.drivers.secret import HIDDEN, hidden_url
+from dragoman.drivers.secret import HIDDEN, hide_url
 from dragoman.streams import StreamTranslator
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ def _hidden_pair(name: str, equals: str, value: str) -> str:
 
 def _hidden_address(url: str) -> str:
     if "@" in url:
-        url = hidden_url(url)
+        url = hide_url(url)
     address, mark, query = url.partition("?")
     return f"{address}?{hidden_query(query)}" if mark else url
 

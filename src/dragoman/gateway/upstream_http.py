@@ -23,10 +23,10 @@ from dragoman.drivers.transport import (
     HttpResponse,
     Timeouts,
     Tls,
-    failed,
-    no_connection,
-    not_answered,
-    not_connected,
+    connection_error,
+    describe_connection_error,
+    no_answer_error,
+    transport_error,
 )
 from dragoman.errors import ProviderError
 from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
@@ -255,7 +255,7 @@ class UpstreamConnection(BufferedReader):
         self.status, self.done, self.lost = 0, False, None
         self._decoder, self._unpacks, self._head_size = None, False, 0
         if self._transport is None or self._transport.is_closing():
-            raise not_connected("the connection was closed before anything was sent")
+            raise connection_error("the connection was closed before anything was sent")
         outbox.put(self._transport, data)
 
     async def more(self, until: float) -> None:
@@ -334,7 +334,7 @@ class UpstreamHttp:
             self.discard(connection)
             over = "the time for the whole call is over"
             waited = f"nothing came for {loop.time() - started:.1f} s before the answer began"
-            raise failed("timeout", over if loop.time() >= end else waited) from None
+            raise transport_error("timeout", over if loop.time() >= end else waited) from None
         except BaseException:
             self.discard(connection)
             raise
@@ -342,7 +342,7 @@ class UpstreamHttp:
             return UpstreamResponse(self, address, connection, timeouts, first, end)
         self.discard(connection)
         # Never sent again from here: the server may have read the request before it closed the connection.
-        raise not_answered(f"no answer: {_reason(connection.lost)}")
+        raise no_answer_error(f"no answer: {_reason(connection.lost)}")
 
     def _written(self, request: HttpRequest) -> tuple[Address, bytes]:
         address, opening = _opening(request.method, request.url, self._unix)
@@ -351,7 +351,7 @@ class UpstreamHttp:
         head = f"{opening}{lines}\r\n\r\n"
         breaks = len(headers) + _FIXED_LINES
         if head.count("\n") != breaks or head.count("\r") != breaks:
-            raise failed("invalid_request", "a header or an address holds a line break")
+            raise transport_error("invalid_request", "a header or an address holds a line break")
         return address, head.encode("latin-1") + body
 
     def _tick(self) -> None:
@@ -397,9 +397,9 @@ class UpstreamHttp:
                     _, connection = await loop.create_connection(made, address.host, address.port, ssl=context)
         except TimeoutError:
             waited = loop.time() - started
-            raise not_connected(f"no connection to {address.url} within {waited:.1f} s") from None
+            raise connection_error(f"no connection to {address.url} within {waited:.1f} s") from None
         except OSError as error:
-            raise not_connected(no_connection(error, address.url, _reason(error))) from None
+            raise connection_error(describe_connection_error(error, address.url, _reason(error))) from None
         return connection
 
     def give_back(self, address: Address, connection: UpstreamConnection, now: float) -> None:
@@ -484,7 +484,7 @@ class UpstreamResponse:
             return connection.take()
         if connection.lost is not None:
             self.close()
-            raise failed("truncated", f"the connection broke inside the answer: {_reason(connection.lost)}")
+            raise transport_error("truncated", f"the connection broke inside the answer: {_reason(connection.lost)}")
         self._connection = None
         self._pool.give_back(self._address, connection, self._now())
         return b""
@@ -529,7 +529,7 @@ class UpstreamResponse:
         words = (
             "the time for the whole call is over" if over else "nothing came for too long in the middle of the answer"
         )
-        return failed("timeout", words)
+        return transport_error("timeout", words)
 
 
 async def stream_to(response: HttpResponse, sink: Sink, drained: Callable[[], Awaitable[None]]) -> None:

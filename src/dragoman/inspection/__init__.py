@@ -1,1 +1,1 @@
-"""What a body or a recorded stream is, in words: for the command line and for the page."""
+"""Describes bodies and recorded streams, for the command line and the page."""

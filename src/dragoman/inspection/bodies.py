@@ -1,4 +1,4 @@
-"""Values of the intermediate format as trees."""
+"""Describes values of the intermediate format as trees."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from dragoman.terminal import Style
 _SETTINGS = tuple(
     name for name in SETTING_NAMES if name not in {"model", "tool_choice", "reasoning", "output", "cache"}
 )
-"""Those that are shown as they are; the others have lines of their own."""
+"""Settings shown as `name: value`; the others have lines of their own."""
 
 
 class Pairs:
@@ -70,7 +70,7 @@ class Pairs:
                     self._answered_in.setdefault(part.tool_call_id, index)
 
     def call_notes(self, call: ToolCall) -> tuple[str, str]:
-        """Remark and warning: an answer's calls wait for their results, those of a history should have them."""
+        """Remark and warning: calls of an answer have no results yet, calls of a history should have them."""
         if call.id in self._answered_in:
             return f"{call.id} → answered in [{self._answered_in[call.id]}]", ""
         return call.id, "" if self._answer else "no result"
@@ -90,11 +90,11 @@ def describe_request(request: Request, format_name: str) -> Node:
     calls = sum(len(message.tool_calls) for message in request.messages)
     root = Node(
         f"{format_name} request",
-        _joined(
+        _join(
             f"model {request.model}" if request.model is not None else "no model named",
-            _counted(len(request.messages), "message"),
-            _counted(calls, "call") if calls else "",
-            _counted(len(request.tools), "tool") if request.tools else "",
+            _count(len(request.messages), "message"),
+            _count(calls, "call") if calls else "",
+            _count(len(request.tools), "tool") if request.tools else "",
         ),
         style="bold",
     )
@@ -110,7 +110,7 @@ def describe_request(request: Request, format_name: str) -> Node:
 def describe_completion(completion: Completion, format_name: str) -> Node:
     root = Node(
         f"{format_name} response",
-        _joined(f"model {completion.model}" if completion.model is not None else "", completion.id or ""),
+        _join(f"model {completion.model}" if completion.model is not None else "", completion.id or ""),
         style="bold",
     )
     pairs = Pairs(completion.messages, answer=True)
@@ -166,7 +166,7 @@ def _choice(choice: ToolChoice) -> str:
 
 
 def _reasoning_settings(settings: ReasoningSettings) -> str:
-    return _joined(
+    return _join(
         settings.mode or "",
         f"effort {settings.effort}" if settings.effort is not None else "",
         f"at most {settings.budget_tokens} tokens" if settings.budget_tokens is not None else "",
@@ -177,26 +177,26 @@ def _reasoning_settings(settings: ReasoningSettings) -> str:
 def _output(output: StructuredOutput) -> str:
     if output.kind == "json":
         return "any JSON object"
-    return _joined(
+    return _join(
         f"JSON Schema {output.name or ''}".rstrip() + _parameters(output.schema), "strict" if output.strict else ""
     )
 
 
 def _tool(tool: AnyTool) -> Node:
     if isinstance(tool, ToolDefinition):
-        remark = _joined("strict" if tool.strict else "", _cached(tool.cache), _private(tool.metadata))
+        remark = _join("strict" if tool.strict else "", _cache_remark(tool.cache), _private(tool.metadata))
         return Node(tool.name + _parameters(tool.parameters), tool.description or "", remark)
     if isinstance(tool, CustomTool):
-        return Node(f"{tool.name}(free text)", tool.description or "", _joined("custom", _private(tool.metadata)))
+        return Node(f"{tool.name}(free text)", tool.description or "", _join("custom", _private(tool.metadata)))
     return _provider_tool(tool)
 
 
 def _provider_tool(tool: ProviderTool) -> Node:
-    return Node(tool.name, remark=_joined(f"run or defined by {tool.origin}", _cached(tool.cache)))
+    return Node(tool.name, remark=_join(f"run or defined by {tool.origin}", _cache_remark(tool.cache)))
 
 
 def _parameters(schema: Any) -> str:
-    """`(location, unit?)`: the names a JSON Schema knows, optional ones with a question mark."""
+    """`(location, unit?)`: the properties of a JSON Schema, optional ones with a question mark."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return "()"
@@ -217,7 +217,7 @@ _ROLES: Mapping[str, Style] = {"system": "yellow", "user": "cyan", "assistant": 
 
 
 def _message(index: int, message: Message, pairs: Pairs) -> Node:
-    remark = _joined(f"name {message.name}" if message.name is not None else "", _private(message.metadata))
+    remark = _join(f"name {message.name}" if message.name is not None else "", _private(message.metadata))
     node = Node(f"[{index}] {message.role}", remark=remark, style=_ROLES.get(message.role, "cyan"))
     node.children += (_part(part, pairs) for part in message.parts)
     if not node.children:
@@ -239,8 +239,8 @@ def _part(part: AnyPart, pairs: Pairs) -> Node:
 
 
 def _text(part: Text) -> Node:
-    remark = _joined(_signed(part.signature), _cached(part.cache), _private(part.metadata))
-    node = Node("text", _quoted(part.text), remark)
+    remark = _join(_signature_remark(part.signature), _cache_remark(part.cache), _private(part.metadata))
+    node = Node("text", _quote(part.text), remark)
     node.children += map(_citation, part.citations)
     return node
 
@@ -251,18 +251,18 @@ def _citation(citation: Citation) -> Node:
 
 
 def _reasoning(part: Reasoning) -> Node:
-    remark = _joined(_signed(part.signature), _private(part.metadata))
-    return Node("redacted reasoning" if part.redacted else "reasoning", _quoted(part.text), remark, style="magenta")
+    remark = _join(_signature_remark(part.signature), _private(part.metadata))
+    return Node("redacted reasoning" if part.redacted else "reasoning", _quote(part.text), remark, style="magenta")
 
 
 def _refusal(part: Refusal) -> Node:
-    return Node("refusal", _quoted(part.text), _private(part.metadata), style="yellow")
+    return Node("refusal", _quote(part.text), _private(part.metadata), style="yellow")
 
 
 def _media(part: Media) -> Node:
     name = {Image: "image", Document: "document", Audio: "audio"}.get(type(part), "media")
-    remark = _joined(_signed(part.signature), _cached(part.cache), _private(part.metadata))
-    return Node(name, _joined(part.media_type or "", _where(part), _media_details(part)), remark, style="blue")
+    remark = _join(_signature_remark(part.signature), _cache_remark(part.cache), _private(part.metadata))
+    return Node(name, _join(part.media_type or "", _where(part), _media_details(part)), remark, style="blue")
 
 
 def _where(part: Media) -> str:
@@ -281,35 +281,35 @@ def _media_details(part: Media) -> str:
     if isinstance(part, Image):
         return f"detail {part.detail}" if part.detail is not None else ""
     if isinstance(part, Document):
-        return _quoted(part.title) if part.title is not None else ""
-    return _quoted(part.transcript) if isinstance(part, Audio) and part.transcript is not None else ""
+        return _quote(part.title) if part.title is not None else ""
+    return _quote(part.transcript) if isinstance(part, Audio) and part.transcript is not None else ""
 
 
 def _call(call: ToolCall, pairs: Pairs) -> Node:
     paired, unpaired = pairs.call_notes(call)
-    remark = _joined(
+    remark = _join(
         paired,
         "id invented" if call.invented_id else "",
         "custom" if call.custom else "",
-        _signed(call.signature),
-        _cached(call.cache),
+        _signature_remark(call.signature),
+        _cache_remark(call.cache),
         _private(call.metadata),
     )
     broken = "" if call.parsed else "arguments are not a JSON object"
-    warning = _joined(unpaired, broken, "cut off" if call.incomplete else "")
+    warning = _join(unpaired, broken, "cut off" if call.incomplete else "")
     return Node(f"call {call.name}", _arguments(call), remark, warning, style="green")
 
 
 def _arguments(call: ToolCall) -> str:
     held = arguments_held(call)
     if call.custom or held is UNSET:
-        return _quoted(call.arguments_text or "")
+        return _quote(call.arguments_text or "")
     return _json(held)
 
 
 def _result(result: ToolResult, pairs: Pairs) -> Node:
     paired, unpaired = pairs.result_notes(result)
-    remark = _joined(paired, _cached(result.cache), _private(result.metadata))
+    remark = _join(paired, _cache_remark(result.cache), _private(result.metadata))
     if result.is_error:
         node = Node(f"error {result.name}", "", remark, unpaired, style="red")
     else:
@@ -318,27 +318,27 @@ def _result(result: ToolResult, pairs: Pairs) -> Node:
         node.children += (_DESCRIBED[type(part)](part) for part in result.parts)
         return node
     held = value_held(result)
-    node.text = _quoted(held) if isinstance(held, str) else _json(held)
+    node.text = _quote(held) if isinstance(held, str) else _json(held)
     return node
 
 
 def _server_call(part: ServerToolCall) -> Node:
-    remark = _joined(part.id, f"run by {part.origin}", _signed(part.signature), _private(part.metadata))
+    remark = _join(part.id, f"run by {part.origin}", _signature_remark(part.signature), _private(part.metadata))
     return Node(f"server call {part.name}", _json(part.block), remark, style="green")
 
 
 def _server_result(part: ServerToolResult) -> Node:
-    remark = _joined(part.tool_call_id, f"from {part.origin}", _signed(part.signature), _private(part.metadata))
+    remark = _join(part.tool_call_id, f"from {part.origin}", _signature_remark(part.signature), _private(part.metadata))
     return Node(f"server result {part.name}", _json(part.block), remark, style="green")
 
 
 def _search_result(part: SearchResult) -> Node:
-    remark = _joined(part.source, "to be cited" if part.cite else "")
+    remark = _join(part.source, "to be cited" if part.cite else "")
     return Node(f"search result {part.title}", "\n".join(part.texts), remark)
 
 
 def _opaque(part: Opaque) -> Node:
-    remark = _joined(f"only {part.origin} understands it", _signed(part.signature))
+    remark = _join(f"only {part.origin} understands it", _signature_remark(part.signature))
     return Node(f"block {part.kind}", _json(part.block), remark, style="yellow")
 
 
@@ -364,15 +364,15 @@ def describe_finish(finish: Finish | None) -> Iterable[Node]:
         return
     stopped = f"at {finish.stop_sequence!r}" if finish.stop_sequence is not None else ""
     raw = f"said as {finish.raw}" if finish.raw is not None and finish.raw != finish.reason else ""
-    yield Node("finish", finish.reason, _joined(raw, stopped, _private(finish.metadata)), style="cyan")
+    yield Node("finish", finish.reason, _join(raw, stopped, _private(finish.metadata)), style="cyan")
 
 
 def describe_usage(usage: Usage | None) -> Iterable[Node]:
     if usage is None:
         return
-    inside = _joined(*(_tokens(usage, name) for name in ("cached", "cache_written")))
-    written = _joined(*(_tokens(usage, name) for name in ("reasoning", "image")))
-    text = _joined(
+    inside = _join(*(_tokens(usage, name) for name in ("cached", "cache_written")))
+    written = _join(*(_tokens(usage, name) for name in ("reasoning", "image")))
+    text = _join(
         f"input {usage.input}" + (f" ({inside})" if inside else ""),
         f"output {usage.output}" + (f" ({written})" if written else ""),
         _tokens(usage, "total"),
@@ -385,7 +385,7 @@ def _tokens(usage: Usage, name: str) -> str:
     return "" if value is None else f"{name.replace('_', ' ')} {value}"
 
 
-# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _add_metadata(root: Node, metadata: Metadata | None) -> None:
@@ -398,7 +398,7 @@ def _add_metadata(root: Node, metadata: Metadata | None) -> None:
 
 
 def _private(metadata: Metadata | None) -> str:
-    """The keys only one family understands, spelling notes left out."""
+    """Keys that only one family understands, without spelling notes."""
     named = [
         f"{family} only: {', '.join(keys)}"
         for family, entries in (metadata or {}).items()
@@ -407,30 +407,30 @@ def _private(metadata: Metadata | None) -> str:
     return "; ".join(named)
 
 
-def _signed(signature: Signature | None) -> str:
+def _signature_remark(signature: Signature | None) -> str:
     return "" if signature is None else f"signed by {signature.family or 'unknown'}"
 
 
-def _cached(cache: Cache | None) -> str:
+def _cache_remark(cache: Cache | None) -> str:
     return "" if cache is None else f"cache mark {cache.ttl or ''}".rstrip()
 
 
 def _json(value: Any) -> str:
     try:
         return compact_text(value)
-    except RecursionError:  # it could be carried unread, and nothing more
+    except RecursionError:  # it was carried without being parsed
         return "(nested too deeply to show)"
 
 
-def _joined(*words: str) -> str:
+def _join(*words: str) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _counted(number: int, noun: str) -> str:
+def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text}"' if text else '""'
 
 

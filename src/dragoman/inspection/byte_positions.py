@@ -1,4 +1,4 @@
-"""Which byte of a text a JSON path, or an error, speaks of."""
+"""Byte positions of JSON paths and errors."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 _BYTE = re.compile(r"\(byte (\d+)\)|in position (\d+)")
 
 
-def place_of(content: bytes, error: Exception) -> int:
-    """The byte of a document that an error speaks of."""
+def error_offset(content: bytes, error: Exception) -> int:
+    """The byte of a document that an error refers to."""
     if isinstance(error, DecodeError):
         byte = _BYTE.search(error.got)
         if byte:
             return int(byte[1] or byte[2])
         if error.path == "$" and exact_json(content) is None:
-            return len(content)  # cut off: the place is the end
+            return len(content)  # cut off: the position is the end
     path = getattr(error, "path", "$")
     return offset_of(content, path)
 
 
 def offset_of(content: bytes, path: str) -> int:
-    """Where the value at a JSON path begins; as far as the path can be followed."""
+    """Start of the value at a JSON path, as far as the path exists."""
     tokens = _TOKEN.finditer(content)
     offset = 0
     token = next(tokens, None)
@@ -72,7 +72,7 @@ def _item(tokens: Tokens, opening: re.Match[bytes], index: int) -> re.Match[byte
 
 
 def _skip(tokens: Tokens, value: re.Match[bytes]) -> bytes:
-    """Past the value, and past the comma or bracket that follows it, which is the answer."""
+    """Skips the value; returns the comma or bracket after it."""
     depth = int(value[0] in {b"{", b"["})
     for token in tokens:
         if token[0] in {b"{", b"["}:

@@ -1,4 +1,4 @@
-"""Input that cannot be read: one line for a person."""
+"""Errors of input files, in one line."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _LONGEST = 600
 
 
 class InputProblem(Exception):
-    """What came in is not what it should be."""
+    """The input cannot be read or understood."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and control characters: it may quote unchecked input."""
+    """The text without line breaks and control characters, because it may quote untrusted input."""
     line = _BREAKS.sub(" ", text).strip()
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 

@@ -1,4 +1,4 @@
-"""A recorded stream from a file or stdin: server-sent events, JSON Lines, a JSON array or frames, found by looking."""
+"""Recorded streams from a file or stdin: server-sent events, JSON Lines, a JSON array or frames, detected."""
 
 from __future__ import annotations
 
@@ -32,47 +32,47 @@ from dragoman.ir.values import exact_json
 
 _READ_BYTES = 1 << 16
 _FIRST_EVENT_BYTES = 1 << 20
-"""How far to look for an event in what may be no stream; in what is said to be one, it may have its full size."""
+"""Bytes to search for the first event, unless the input is known to be a stream."""
 _FRAME_HEAD = 12
 _OUR_FAULTS = frozenset({"DecodeError", "IllegalEvent", "LimitExceeded"})
-"""How `StreamDecoder` names what it could not read; every other failure was reported by the stream itself."""
+"""Failure kind of `StreamDecoder` for unreadable events; other failures come from the stream itself."""
 
 
 class Piece(NamedTuple):
-    """Bytes of the stream, and the line of the file that they came from, or which frame of it they are."""
+    """Bytes of the stream, and the number of their line or frame in the file."""
 
     content: bytes
     line: int
 
 
 class Recording(NamedTuple):
-    """One stream. Its pieces are framed the way its format is on the wire."""
+    """One stream. Its pieces have the framing of the wire."""
 
     name: str
     format: str
     pieces: Iterator[Piece]
     unit: str = "line"
-    """What is counted: lines, or frames where the file is not text."""
+    """Unit of the numbers: lines, or frames of a binary file."""
 
     def place(self, line: int) -> str:
         return f"{self.name}:{line}" if self.unit == "line" else f"{self.name}: {self.unit} {line}"
 
 
-def looked_at(given: Input, *, stream: bool) -> tuple[bytes, Input]:
-    """What an input begins with, up to the first event if there is one; and the input, not yet read."""
+def peek(given: Input, *, stream: bool) -> tuple[bytes, Input]:
+    """The start of an input, up to the first event if there is one; and the input, rewound."""
     most = Limits().event_bytes if stream else _FIRST_EVENT_BYTES
     try:
-        start = _beginning(given.stream, most)
+        start = _read_start(given.stream, most)
     except OSError as error:
         raise InputProblem(f"cannot read {given.name}: {system_reason(error)}") from error
     return start, Input(Reread(start, given.stream), given.name)
 
 
-def _beginning(stream: ByLine, most: int) -> bytes:
+def _read_start(stream: ByLine, most: int) -> bytes:
     start, looked = bytearray(), 0
     while len(start) < most and (line := stream.readline(_READ_BYTES)):
         start += line
-        # Looking again only at twice the length keeps the whole search linear.
+        # Doubling the length between attempts keeps the search linear.
         if len(start) >= 2 * looked and (line.endswith(b"\n") or begins_with_frame(start)):
             looked = len(start)
             if first_event(bytes(start)) is not None:
@@ -81,29 +81,29 @@ def _beginning(stream: ByLine, most: int) -> bytes:
 
 
 def read_recording(given: Input, source: str | None) -> Recording:
-    """The recording in an input that is said to be one. `source` None: the format is looked for."""
-    start, given = looked_at(given, stream=True)
+    """Reads a recording. If `source` is None, the format is detected."""
+    start, given = peek(given, stream=True)
     if not start.strip():
         raise InputProblem(f"{given.name}: empty input, expected a recorded stream")
     is_binary = begins_with_frame(start)
     pieces = _frames(given) if is_binary else _pieces(given)
-    first = next(pieces)  # what is no UTF-8 says so before it is of no known format
+    first = next(pieces)  # report invalid UTF-8 before an unknown format
     found = source or detect_stream(start)
     if found is None:
         raise InputProblem(
-            f"{given.name}:1: cannot tell which format this stream has, say it with --from (see: dragoman formats)"
+            f"{given.name}:1: cannot detect the format of this stream; name it with --from (see: dragoman formats)"
         )
     read = chain((first,), pieces)
     if is_binary:
         return Recording(given.name, found, read, "frame")
-    cut = _unframed(start, found)
-    return Recording(given.name, found, read if cut is None else _framed(read, *cut, given.name))
+    cut = _saved_framing(start, found)
+    return Recording(given.name, found, read if cut is None else _reframe(read, *cut, given.name))
 
 
-def _unframed(start: bytes, format: str) -> tuple[Framing, Callable[[bytes], bytes]] | None:
-    """How to cut what is no stream on the wire, such as events saved one per line, and how the wire would say one.
+def _saved_framing(start: bytes, format: str) -> tuple[Framing, Callable[[bytes], bytes]] | None:
+    """Framing of a recording that is not in wire form, such as one event per line, and a writer of wire events.
 
-    None: the format reads it itself.
+    None if it is in wire form.
     """
     framing: Framing = import_module(f"dragoman.codecs.{folder_of(format)}.stream").PayloadDecoder.framing(Limits())
     write = _WIRES.get(type(framing))
@@ -117,7 +117,7 @@ def _unframed(start: bytes, format: str) -> tuple[Framing, Callable[[bytes], byt
 
 
 def _pieces(given: Input) -> Iterator[Piece]:
-    """An event ends at the blank line after it, and belongs to the line before."""
+    """Pieces of a text file; an event ends at a blank line and counts for the line before it."""
     filled = 1
     for number, line in input_lines(given.stream, given.name, longest=_READ_BYTES):
         if not line.isspace():
@@ -126,7 +126,7 @@ def _pieces(given: Input) -> Iterator[Piece]:
 
 
 def _frames(given: Input) -> Iterator[Piece]:
-    """Each frame, with its number. What is no frame comes as it is, for the decoder to name what is wrong with it."""
+    """Frames with their numbers. Invalid bytes are passed on unchanged, so that the decoder reports them."""
     number, needed, held = 1, _FRAME_HEAD, bytearray()
     try:
         while data := given.stream.readline(max(_READ_BYTES, needed - len(held))):
@@ -144,7 +144,7 @@ def _frames(given: Input) -> Iterator[Piece]:
         yield Piece(bytes(held), number)
 
 
-def _framed(pieces: Iterator[Piece], framing: Framing, write: Callable[[bytes], bytes], name: str) -> Iterator[Piece]:
+def _reframe(pieces: Iterator[Piece], framing: Framing, write: Callable[[bytes], bytes], name: str) -> Iterator[Piece]:
     line = 1
     try:
         for content, line in pieces:
@@ -155,7 +155,7 @@ def _framed(pieces: Iterator[Piece], framing: Framing, write: Callable[[bytes], 
 
 
 def _event(payload: bytes) -> bytes:
-    """As a server-sent event. A line break in JSON stands between tokens, where a blank does as well."""
+    """A server-sent event. Line breaks in JSON are between tokens and become spaces."""
     return b"data: " + b" ".join(payload.splitlines()) + b"\n\n"
 
 
@@ -164,7 +164,7 @@ def _line(payload: bytes) -> bytes:
 
 
 def _event_frames(payload: bytes) -> bytes:
-    """As a frame. The SDKs give each event as an object with one key, its type."""
+    """Binary frames. SDKs give each event as an object with one key, its type."""
     try:
         entries = _entries(payload)
     except msgspec.DecodeError as error:
@@ -188,9 +188,9 @@ _WIRES: dict[type[Framing], Callable[[bytes], bytes]] = {
 # ── how it ended ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def refuse_if_none(recording: Recording, failure: Failure, completion: Completion, line: int) -> None:
-    """What never became a stream of that format is bad input, and no stream that failed."""
-    if _says_anything(completion):
+def refuse_if_unreadable(recording: Recording, failure: Failure, completion: Completion, line: int) -> None:
+    """Raises `InputProblem` if nothing could be read: that is bad input, not a failed stream."""
+    if _has_content(completion):
         return
     if failure.raw_type in _OUR_FAULTS:
         raise InputProblem(f"{recording.place(line)}: {failure.message}")
@@ -198,13 +198,13 @@ def refuse_if_none(recording: Recording, failure: Failure, completion: Completio
         raise InputProblem(f"{recording.name}: expected the events of a stream in {recording.format}, got none")
 
 
-def _says_anything(completion: Completion) -> bool:
+def _has_content(completion: Completion) -> bool:
     known = (completion.id, completion.model, completion.created, completion.usage, completion.metadata)
     return any(message.parts for message in completion.messages) or any(value is not None for value in known)
 
 
-def told(failure: Failure) -> str:
-    """The end of a stream that has none, in one sentence."""
+def describe_end(failure: Failure) -> str:
+    """Describes how an incomplete stream ended."""
     if failure.kind == "truncated":
         return f"the stream ended early: {failure.message}"
     return f"the stream failed ({failure.kind}): {failure.message}"

@@ -1,4 +1,4 @@
-"""What is read line by line, and once more from the start after a look at it."""
+"""Input that is read line by line, and can be reread from the start after a first look."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 
 
 class ByLine(Protocol):
-    """All that is asked of an open file."""
+    """The part of an open file that we use."""
 
     def readline(self, size: int, /) -> bytes: ...
 
 
 class Input(NamedTuple):
-    """An open file and the name it has for people."""
+    """An open file and its name for messages."""
 
     stream: ByLine
     name: str
 
 
 def input_lines(stream: ByLine, name: str, *, longest: int) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers; one that is longer comes in pieces, all of the same number."""
+    """Numbered lines; a longer line is returned in pieces with the same number."""
     number, ended = 0, True
     try:
         while line := stream.readline(longest):
@@ -46,7 +46,7 @@ def _without_mark(line: bytes, name: str) -> bytes:
 
 
 class Reread:
-    """What was read to look at it, then the rest."""
+    """Lines read before, then the rest."""
 
     def __init__(self, seen: bytes, rest: ByLine) -> None:
         self._seen = BytesIO(seen)

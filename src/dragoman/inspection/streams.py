@@ -1,4 +1,4 @@
-"""A recorded stream as a tree: what happened in it, in order, and the answer that came of it."""
+"""Describes a recorded stream as a tree: its timeline, and the resulting answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import structs
 
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.inspection.bodies import describe_completion, describe_finish, describe_part, describe_usage
-from dragoman.inspection.recordings import Recording, refuse_if_none, told
+from dragoman.inspection.recordings import Recording, describe_end, refuse_if_unreadable
 from dragoman.inspection.tree import Node
 from dragoman.ir import AnyEvent, Finished, PartDelta, PartEnd, PartStart, StreamFailed, StreamStart, UsageUpdate
 from dragoman.streams import StreamDecoder
@@ -19,7 +19,7 @@ def describe_stream(recording: Recording) -> Node:
 
 
 class _Group:
-    """What belongs together: the events of one part, or one event of another kind."""
+    """The events of one part, or one other event."""
 
     def __init__(self, line: int, unit: str) -> None:
         self._unit = unit
@@ -31,7 +31,7 @@ class _Group:
     def add(self, event: AnyEvent, line: int) -> None:
         self.events.append(event)
         self.pieces += isinstance(event, PartDelta)
-        if not isinstance(event, PartEnd):  # on some wires parts end only with the answer
+        if not isinstance(event, PartEnd):  # in some formats, parts end only with the answer
             self.last = line
 
     @property
@@ -41,7 +41,7 @@ class _Group:
 
 
 class _Timeline:
-    """Hears every event, and keeps a line for each group, in the order in which the groups were complete."""
+    """Collects events into one line per group, in the order in which the groups were completed."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -56,8 +56,8 @@ class _Timeline:
         decoder = StreamDecoder(self._recording.format)
         for content, line in self._recording.pieces:
             self._line = line
-            self._hear(decoder.feed(content))
-        self._hear(decoder.close())
+            self._add_events(decoder.feed(content))
+        self._add_events(decoder.close())
 
     def tree(self) -> Node:
         name = self._recording.format
@@ -70,7 +70,7 @@ class _Timeline:
         answer.head = "the answer"
         return root
 
-    def _hear(self, events: list[AnyEvent]) -> None:
+    def _add_events(self, events: list[AnyEvent]) -> None:
         self._answer.add(events)
         for event in events:
             if isinstance(event, PartStart | PartDelta | PartEnd):
@@ -79,13 +79,13 @@ class _Timeline:
                 self._count(event)
             elif isinstance(event, StreamStart):
                 names = (f"model {event.model}" if event.model else "", event.id or "")
-                self._tell(Node("start", ", ".join(name for name in names if name), style="cyan"))
+                self._add_line(Node("start", ", ".join(name for name in names if name), style="cyan"))
             elif isinstance(event, Finished):
                 self._finish(event)
             elif isinstance(event, StreamFailed):
                 self._fail(event)
 
-    def _tell(self, node: Node, group: _Group | None = None) -> None:
+    def _add_line(self, node: Node, group: _Group | None = None) -> None:
         group = group or _Group(self._line, self._recording.unit)
         group.node = node
         self._groups.append(group)
@@ -94,10 +94,10 @@ class _Timeline:
         group = self._parts.setdefault(event.index, _Group(self._line, self._recording.unit))
         group.add(event, self._line)
         if isinstance(event, PartEnd):
-            self._tell(_described(self._parts.pop(event.index).events, group.pieces, cut=event.incomplete), group)
+            self._add_line(_describe(self._parts.pop(event.index).events, group.pieces, cut=event.incomplete), group)
 
     def _count(self, event: UsageUpdate) -> None:
-        """Some services repeat it with every chunk. Only the last one counts, so only that is shown."""
+        """Shows only the last usage update: some services send one with every chunk."""
         group = self._usage or _Group(self._line, self._recording.unit)
         group.add(event, self._line)
         if self._usage is not None:
@@ -106,23 +106,23 @@ class _Timeline:
         if len(group.events) > 1:
             node.remark = f"told {len(group.events)} times" + (f", {node.remark}" if node.remark else "")
         self._usage = group
-        self._tell(node, group)
+        self._add_line(node, group)
 
     def _finish(self, event: Finished) -> None:
         self._end = f"finished: {event.finish.reason}"
         for finish in (event.finish, *event.others):
             for node in describe_finish(finish):
-                self._tell(node)
+                self._add_line(node)
 
     def _fail(self, event: StreamFailed) -> None:
         failure = event.failure
-        refuse_if_none(self._recording, failure, self._answer.completion(), self._line)
+        refuse_if_unreadable(self._recording, failure, self._answer.completion(), self._line)
         self._end = "ended early" if failure.kind == "truncated" else f"failed: {failure.kind}"
-        self._tell(Node("end", warning=told(failure), style="red"))
+        self._add_line(Node("end", warning=describe_end(failure), style="red"))
 
 
-def _described(events: list[AnyEvent], pieces: int, *, cut: bool) -> Node:
-    """The part as it is when its end is there."""
+def _describe(events: list[AnyEvent], pieces: int, *, cut: bool) -> Node:
+    """The complete part."""
     answer = Accumulator()
     candidate = 0
     for event in events:

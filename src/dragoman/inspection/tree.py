@@ -1,20 +1,20 @@
-"""Trees for people: a head, a text that may be shortened, and remarks that may not."""
+"""Text trees: each line has a head, a text that may be shortened, and remarks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dragoman.terminal import Style, Terminal, columns, shortened, visible
+from dragoman.terminal import Style, Terminal, columns, shorten, visible
 
 _LEAST_TEXT = 16
 _PER_COLUMN = 4
-"""Characters looked at per column: enough for combining ones, and no need to read megabytes to show a line."""
+"""Characters examined per column: enough for combining ones, without scanning megabytes for one line."""
 
 
 @dataclass(slots=True)
 class Node:
-    """One line of a tree and what hangs below it."""
+    """One line of a tree and its children."""
 
     head: str
     text: str = ""
@@ -29,7 +29,7 @@ class Node:
 
 
 def render(node: Node, terminal: Terminal, *, full: bool = False) -> Iterator[str]:
-    """The lines of the tree. `full` shows every text whole, on one line."""
+    """The lines of the tree. `full` does not shorten texts."""
     return _lines(node, "", "", terminal, full=full)
 
 
@@ -49,7 +49,7 @@ def _line(node: Node, terminal: Terminal, width: int, *, full: bool) -> str:
     room = width - columns(head) - sum(columns(note) + 2 for note in (remark, warning) if note) - 1
     pieces = [terminal.paint(head, node.style)]
     if text:
-        pieces.append(" " + (text if full else shortened(text, max(room, _LEAST_TEXT))))
+        pieces.append(" " + (text if full else shorten(text, max(room, _LEAST_TEXT))))
     if remark:
         pieces.append("  " + terminal.paint(remark, "dim"))
     if warning:

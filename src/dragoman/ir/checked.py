@@ -48,7 +48,7 @@ NAMES: Final = (
     "Usage",
     "WithheldCall",
 )
-"""The exported classes. Their types for type checkers stand in dragoman/__init__.py."""
+"""The exported classes. Their types for type checkers are in dragoman/__init__.py."""
 
 
 class Checked(type):
@@ -78,9 +78,9 @@ class Checked(type):
         return hash(cls.__supertype__)
 
 
-def _checked(kind: type[Struct]) -> Checked:
+def _checked_class(kind: type[Struct]) -> Checked:
     described = {"__doc__": kind.__doc__, "__module__": "dragoman", "__slots__": (), "__supertype__": kind}
     return Checked(kind.__name__, (), described)
 
 
-globals().update({name: _checked(getattr(ir, name)) for name in NAMES})
+globals().update({name: _checked_class(getattr(ir, name)) for name in NAMES})

@@ -1,4 +1,4 @@
-"""Checks of values that people build: every field against its annotation, then the rules of its class.
+"""Checks of values built by users: every field against its annotation, then the rules of its class.
 
 Loaded by the first call of a `Checked` class, so decoding alone never loads it. Every problem is an `InvalidValue`
 with the path of the field, what was expected and what was found.
@@ -40,7 +40,7 @@ _SHOWN: Final = 60
 
 
 class Plan(NamedTuple):
-    """What is done to the arguments of one class."""
+    """How the arguments of one class are checked."""
 
     prepare: Callable[[Given], None] | None
     fields: Mapping[str, Check]
@@ -53,11 +53,11 @@ def plan_of(kind: type[Struct]) -> Plan:
     from dragoman.ir.rules import CONFIRM, FIELDS, PREPARE  # noqa: PLC0415 - the rules use the checks
 
     fields = {name: FIELDS.get((kind, name)) or check_of(hint) for name, hint in hints_of(kind).items()}
-    return Plan(PREPARE.get(kind), fields, _required(kind), CONFIRM.get(kind))
+    return Plan(PREPARE.get(kind), fields, _required_fields(kind), CONFIRM.get(kind))
 
 
 def construct(kind: type[S], args: tuple[Any, ...], kwargs: Given) -> S:
-    """Build a value from the arguments of a constructor, or say which of them is wrong."""
+    """Builds a value from constructor arguments; the error names the wrong one."""
     plan = plan_of(kind)
     given = _bind(kind, plan, args, kwargs)
     if plan.prepare is not None:
@@ -87,7 +87,7 @@ def _bind(kind: type[Struct], plan: Plan, args: tuple[Any, ...], kwargs: Given) 
     return given | kwargs
 
 
-def _required(kind: type[Struct]) -> tuple[str, ...]:
+def _required_fields(kind: type[Struct]) -> tuple[str, ...]:
     names, defaults = kind.__struct_fields__, kind.__struct_defaults__
     optional = {
         name
@@ -97,11 +97,11 @@ def _required(kind: type[Struct]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in optional)
 
 
-# ── what is said of a problem ─────────────────────────────────────────────────────────────────────────────────
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Found(str):
-    """What was found, in words that need no description."""
+    """A description of what was found, used verbatim in messages."""
 
     __slots__ = ()
 
@@ -118,7 +118,7 @@ def refuse(path: str, expected: str, found: Any, hint: str = "") -> NoReturn:
 
 
 def describe(value: Any) -> str:
-    """A short description of what was found: its type, and the value where it is small."""
+    """A short description of what was found: its type, and the value if it is short."""
     if type(value) is Found:
         return value
     if value is None or value is UNSET:
@@ -151,7 +151,7 @@ def listed(words: tuple[str, ...]) -> str:
 
 
 def within(path: str, build: Callable[[], S]) -> S:
-    """Build an inner value; a problem in it is reported at its path in the outer one."""
+    """Builds an inner value; errors are reported with its path in the outer one."""
     try:
         return build()
     except InvalidValue as problem:
@@ -168,7 +168,7 @@ def check_string(value: Any, path: str) -> str:
     if type(value) is not str:
         if not isinstance(value, str):
             refuse_type(path, "a string", value)
-        value = str.__str__(value)  # codecs tell strings by their exact type
+        value = str.__str__(value)  # codecs test for the exact type
     if not value.isascii():
         try:
             value.encode()
@@ -199,7 +199,7 @@ def _check_number(value: Any, path: str) -> float:
 
 
 def check_json(value: Any, path: str) -> Any:
-    """Any JSON: checked by writing it once, so that what cannot be sent is refused here and not at the next request."""
+    """Any JSON, checked by encoding it once, so that errors appear here and not at the next request."""
     if type(value) is Raw:
         return value if exact_json(bytes(value)) is not None else refuse(path, "JSON", bytes(value))
     if isinstance(value, Value | bytes | bytearray) or (
@@ -226,14 +226,14 @@ def check_object(value: Any, path: str) -> Any:
 
 
 def _check_metadata(value: Any, path: str) -> Any:
-    """Format family -> key -> JSON, which is kept as exact bytes, as decoders keep it."""
+    """Format family -> key -> JSON, kept as exact bytes, as by decoders."""
     if not isinstance(value, Mapping):
         refuse_type(path, "a mapping of format family to a mapping", value)
     kept = {family: _check_entries(family, entries, path) for family, entries in value.items()}
     is_exact = isinstance(value, dict) and all(
         type(entry) is Raw for entries in value.values() for entry in entries.values()
     )
-    return value if is_exact else kept  # what a decoder gave may be a dict of another class
+    return value if is_exact else kept  # decoded metadata may be a subclass of dict
 
 
 def _check_entries(family: Any, entries: Any, path: str) -> dict[str, Raw]:
@@ -262,7 +262,7 @@ _NOUNS: Final = {str: "a string", bool: "True or False", int: "an integer", floa
 
 
 def check_of(annotation: Any) -> Check:
-    """The check that an annotation stands for."""
+    """The check for an annotation."""
     scalar = _SCALARS.get(annotation)
     if scalar is not None:
         return scalar
@@ -308,7 +308,7 @@ def _check_union(arguments: tuple[Any, ...]) -> Check:
 
 
 def check_items(check: Check, noun: str) -> Check:
-    """A list or tuple of something; it is stored as a tuple."""
+    """Check of a list or tuple, which is stored as a tuple."""
 
     def check_all(value: Any, path: str) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
@@ -321,7 +321,7 @@ def check_items(check: Check, noun: str) -> Check:
 
 
 def check_values(kinds: tuple[type[Struct], ...]) -> Check:
-    """One of these classes, or a mapping of the fields of one of them."""
+    """Check of a value of these classes, or a mapping of the fields of one."""
     by_tag = {kind.__struct_config__.tag: kind for kind in kinds}
     expected = listed(tuple(kind.__name__ for kind in kinds))
 
@@ -336,13 +336,13 @@ def check_values(kinds: tuple[type[Struct], ...]) -> Check:
             if tag is not None and fields.pop("type", tag) != tag:
                 refuse(f"{path}.type", f'"{tag}"', value["type"])
         else:
-            kind = _tagged(fields, by_tag, path)
+            kind = _class_by_tag(fields, by_tag, path)
         return within(path, lambda: construct(kind, (), fields))
 
     return check
 
 
-def _tagged(fields: Given, by_tag: Mapping[Any, type[Struct]], path: str) -> type[Struct]:
+def _class_by_tag(fields: Given, by_tag: Mapping[Any, type[Struct]], path: str) -> type[Struct]:
     words = listed(tuple(f'"{tag}"' for tag in by_tag))
     if "type" not in fields:
         refuse_type(f"{path}.type", words, NOTHING, "a mapping needs a type that says which class it stands for")
@@ -353,7 +353,7 @@ def _tagged(fields: Given, by_tag: Mapping[Any, type[Struct]], path: str) -> typ
 
 
 def noun_of(annotation: Any) -> str:
-    """How an annotation is called in a message."""
+    """The name of an annotation in messages."""
     if annotation in _NOUNS:
         return _NOUNS[annotation]
     origin, arguments = get_origin(annotation), get_args(annotation)

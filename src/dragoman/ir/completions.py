@@ -1,4 +1,4 @@
-"""Completions: what came back. Usage: one algebra for all providers. Failures: errors as values."""
+"""Completions (answers), usage in one form for all providers, and failures (errors as values)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Usage(Value, frozen=True):
     total: int | None = None
     metadata: Metadata | None = None
     searches: int | None = None
-    """How often the provider searched the web: no tokens, but paid for apart."""
+    """Number of web searches, which are billed separately from tokens."""
     details: dict[str, int] | None = None
     """Further counts that some providers keep apart, by our names (`USAGE_DETAILS`); only those above zero."""
     service_tier: str | None = None
@@ -53,20 +53,20 @@ USAGE_DETAILS: Mapping[str, str] = {
 
 
 class Finish(Value, frozen=True):
-    """Why the answer ended: our word, the wire's own word, and its details."""
+    """Why the answer ended: our reason, the wire's own value, and its details."""
 
     reason: FinishReason
     raw: str | None = None
     stop_sequence: str | None = None
     metadata: Metadata | None = None
     explanation: str | None = None
-    """Of an answer that failed: what the provider says about it."""
+    """The provider's message about a failed answer."""
 
 
 WithheldReason: TypeAlias = Literal["blocked", "cut", "failed", "unknown"]
 
-# Law 7: no call of such an answer is run, however whole the call itself is. An unknown word may be a vendor's new word
-# for a blocked answer, so its calls are withheld until a codec knows the word. An answer that states no reason at all
+# Law 7: no call of such an answer is run, even if the call itself is complete. An unknown value may be a vendor's new
+# value for a blocked answer, so its calls are withheld until a codec knows it. An answer that states no reason at all
 # (some servers leave it out) was not said to be blocked or cut: its calls are offered.
 _WITHHELD_BY: Mapping[FinishReason, WithheldReason] = {
     "content_filter": "blocked",
@@ -83,7 +83,7 @@ _EXPLAINED: Mapping[WithheldReason, str] = {
 
 
 class WithheldCall(Value, frozen=True):
-    """A call of an answer that must not be run, and why. `word` is the wire's own finish reason, where it gave one."""
+    """A call that must not be run, and why. `word` is the wire's own finish reason, if any."""
 
     call: ToolCall
     reason: WithheldReason
@@ -91,13 +91,13 @@ class WithheldCall(Value, frozen=True):
 
     @property
     def explanation(self) -> str:
-        """One clause for people and models: "the provider blocked the answer (SAFETY)"."""
+        """The reason in a clause, for users and models: "the provider blocked the answer (SAFETY)"."""
         told = _EXPLAINED[self.reason]
         return told if self.word is None else f"{told} ({self.word})"
 
 
 def withholds_calls(finish: Finish | None) -> bool:
-    """Whether no call of an answer that ended this way may be run."""
+    """Whether calls of an answer with this finish must not be run."""
     return finish is not None and finish.reason in _WITHHELD_BY
 
 
@@ -123,7 +123,7 @@ def split_calls(message: Message, finish: Finish | None) -> tuple[tuple[ToolCall
 
 
 def _last_call(message: Message) -> ToolCall | None:
-    """The call that ends the message; Gemini ends its streams with an empty text, which proves nothing."""
+    """The call at the end of the message, ignoring the empty text with which Gemini ends its streams."""
     for part in reversed(message.parts):
         if not (isinstance(part, Text) and not part.text):
             return part if isinstance(part, ToolCall) else None
@@ -136,9 +136,9 @@ class TokenLogprob(Value, frozen=True):
     token: str
     logprob: float
     bytes: tuple[int, ...] | None = None
-    """Of its UTF-8, where the provider gives them: a character may be spread over several tokens."""
+    """Its UTF-8 bytes, if the provider gives them: a character may span several tokens."""
     top_logprobs: Nodes[TokenLogprob] = ()  # type: ignore[assignment]
-    """The likeliest tokens at this place."""
+    """The most likely tokens at this position."""
     id: int | None = None
 
 
@@ -210,7 +210,7 @@ FailureKind: TypeAlias = Literal[
 
 @holds_json("details")
 class Failure(Value, frozen=True):
-    """An error a provider answered with."""
+    """An error reported by a provider."""
 
     kind: FailureKind
     message: str

@@ -1,9 +1,9 @@
-"""Stream events: the same answer, told piece by piece.
+"""Stream events: an answer piece by piece.
 
 `StreamStart`, then for each part `PartStart`, its `PartDelta`s and `PartEnd` (sound also has `MediaDelta`s, its
 `PartDelta`s are the transcript); `LogprobsDelta` behind the text it is about; `UsageUpdate` whenever counts are known
 (the last one counts, nothing is summed); at the end exactly one of `Finished` and `StreamFailed`. Parts may overlap:
-the fragments of parallel calls interleave on some wires, and the index tells which is which.
+fragments of parallel calls are interleaved in some formats; the index identifies the part.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PartStart(Event, frozen=True, tag="part_start"):
 
 
 class PartDelta(Event, frozen=True, tag="part_delta"):
-    """More of a part: text, or argument text of a call, or a citation of the text, or the transcript of a sound."""
+    """More of a part: text, argument text of a call, a citation, or the transcript of audio."""
 
     index: int
     text: str = ""
@@ -45,7 +45,7 @@ class PartDelta(Event, frozen=True, tag="part_delta"):
 
 
 class MediaDelta(Event, frozen=True, tag="media_delta"):
-    """More of a sound: base64 that can be decoded by itself."""
+    """More audio: base64 that can be decoded on its own."""
 
     index: int
     data: str

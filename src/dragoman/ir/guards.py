@@ -1,4 +1,4 @@
-"""Questions about a message, whether it is a `Message` or a mapping of the shape that modular-prompt gave it."""
+"""Predicates on messages, given as a `Message` or as a mapping of modular-prompt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.ir.messages import Message
 
 
 def has_tool_calls(message: Message | Mapping[str, Any]) -> bool:
-    """Whether this is an answer that calls tools. An empty list of calls is none.
+    """Whether a message calls tools. An empty list of calls does not count.
 
     >>> has_tool_calls({"role": "assistant", "content": "", "toolCalls": []})
     False
@@ -20,7 +20,7 @@ def has_tool_calls(message: Message | Mapping[str, Any]) -> bool:
 
 
 def is_tool_result(message: Message | Mapping[str, Any]) -> bool:
-    """Whether this is the result of a tool.
+    """Whether a message is the result of a tool.
 
     >>> is_tool_result({"role": "tool", "content": "18", "toolCallId": "call_1"})
     True

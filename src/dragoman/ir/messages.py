@@ -38,27 +38,27 @@ class Message(Value, frozen=True):
     @classmethod
     def system(cls, *content: Content | Sequence[Content], name: str | None = None) -> Message:
         """Instructions for the model."""
-        return construct_checked(Message, "system", _joined(content), name)
+        return construct_checked(Message, "system", _join_content(content), name)
 
     @classmethod
     def user(cls, *content: Content | Sequence[Content], name: str | None = None) -> Message:
-        """What the user says: text, images, documents, sound, as several arguments or as one list."""
-        return construct_checked(Message, "user", _joined(content), name)
+        """A user message: text, images, documents and audio, as several arguments or as one list."""
+        return construct_checked(Message, "user", _join_content(content), name)
 
     @classmethod
     def assistant(
         cls, *content: Content | Sequence[Content] | None, tool_calls: Sequence[ToolCall] = (), name: str | None = None
     ) -> Message:
-        """What the model said, and the calls it made: as content in their order, or after the text as `tool_calls`."""
+        """The model's text and calls: as content in order, or the calls after the text as `tool_calls`."""
         pieces = [piece for piece in content if piece is not None]
-        if tool_calls:  # an empty text beside calls says nothing, and most APIs refuse it
+        if tool_calls:  # drop an empty text beside calls, which most APIs refuse
             pieces = [*(piece for piece in pieces if piece != ""), list(tool_calls)]
-        return construct_checked(Message, "assistant", _joined(pieces), name)
+        return construct_checked(Message, "assistant", _join_content(pieces), name)
 
     @classmethod
     def tool(cls, *results: ToolResult | Mapping[str, Any] | Sequence[ToolResult | Mapping[str, Any]]) -> Message:
         """The results of one turn's calls."""
-        return construct_checked(Message, "tool", _joined(results))
+        return construct_checked(Message, "tool", _join_content(results))
 
     @property
     def text(self) -> str:
@@ -88,7 +88,7 @@ class Message(Value, frozen=True):
         return () if isinstance(content, str) else tuple([part for part in content if type(part) is ToolResult])
 
 
-def _joined(content: Sequence[Any]) -> Any:
+def _join_content(content: Sequence[Any]) -> Any:
     """The pieces as one list; a single string stays a string."""
     if len(content) == 1 and isinstance(content[0], str):
         return content[0]

@@ -1,4 +1,4 @@
-"""Keys of metadata that are notes, not wire keys: how a body spelled what the intermediate format says.
+"""Notes in metadata, which are not wire keys: how a body spelled a value of the intermediate format.
 
 They start with `~` and never reach a wire under that name.
 """
@@ -31,7 +31,7 @@ CLIENT_ITEM = "~client_item"
 be written only when they are whole. A call of the function takes the notes of the function on."""
 
 FREE_TEXT = "~free_text"
-"""Note, of any family, on a function that stands for a custom tool: its one argument `input` is the text."""
+"""Note, of any family, on a function that represents a custom tool: its one argument `input` is the text."""
 
 ADDED = "~added"
 """Note, of any family, on a tool that was given in the middle of the conversation: where it stood in the body."""
@@ -44,12 +44,12 @@ Formats that take an object beside media send the value itself.
 
 
 SPELLINGS: set[str] = set()
-"""Keys that were found to tell only how something was spelled: a conversation has the same few on every message."""
+"""Cache of keys that are only spelling notes: a conversation has the same few on every message."""
 _MOST_SPELLINGS = 1024
 
 
 def is_spelling(key: str) -> bool:
-    """Whether a key of metadata only tells how something was spelled; if so, it is remembered in `SPELLINGS`."""
+    """Whether a key of metadata is only a spelling note; if so, it is cached in `SPELLINGS`."""
     if key[:1] != "~" or key.startswith(WITHIN):
         return False
     if len(SPELLINGS) < _MOST_SPELLINGS:
@@ -58,11 +58,11 @@ def is_spelling(key: str) -> bool:
 
 
 class Spelling(dict[str, Extra]):
-    """Metadata that only tells how something was spelled: there is nothing in it that another family could miss."""
+    """Metadata with only spelling notes, so nothing is lost for another family."""
 
 
 def has_note(metadata: Mapping[str, Mapping[str, Any]] | None, key: str) -> bool:
-    """Whether some family left this note."""
+    """Whether any family has this note."""
     return metadata is not None and any(key in notes for notes in metadata.values())
 
 
@@ -72,7 +72,7 @@ def is_data_text(metadata: Mapping[str, Mapping[str, Any]] | None) -> bool:
 
 
 def family_notes(family: str, metadata: Mapping[str, Extra] | None) -> Extra:
-    """What a family said about a node, and how."""
+    """Metadata and notes of a family about a node."""
     return {} if metadata is None else metadata.get(family, {})
 
 

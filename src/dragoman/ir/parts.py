@@ -1,4 +1,4 @@
-"""What a message is made of. The order of parts is meaning: text, reasoning and calls may interleave."""
+"""Parts of messages. Their order matters: text, reasoning and calls may be interleaved."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Signature(Value, frozen=True):
     family: str
     data: str
     id: str | None = None
-    """The vendor's own id of the signed item, where it has one."""
+    """The vendor's own id of the signed item, if any."""
 
 
 class Cache(Value, frozen=True):
@@ -80,7 +80,7 @@ class Reasoning(Part, tag="reasoning", frozen=True):
 
 
 class Refusal(Part, tag="refusal", frozen=True):
-    """The model declined, in its own words."""
+    """The model's refusal, in its own words."""
 
     text: str
     metadata: Metadata | None = None
@@ -104,7 +104,7 @@ class Media(Part, frozen=True):
 
 
 class Image(Media, tag="image", frozen=True):
-    """A picture. `detail` is the asked-for resolution: low, high, auto or original."""
+    """An image. `detail` is the requested resolution: low, high, auto or original."""
 
     detail: str | None = None
 
@@ -120,7 +120,7 @@ class Document(Media, tag="document", frozen=True):
 
 
 class Audio(Media, tag="audio", frozen=True):
-    """Sound, with its transcript where known."""
+    """Audio, with its transcript if known."""
 
     transcript: str | None = None
 
@@ -170,9 +170,9 @@ class ToolCall(Part, tag="tool_call", frozen=True):
         return arguments_held(self) is not UNSET
 
     def plain(self) -> PlainToolCall:
-        """The four fields of a call, without anything of the wire it came by. `from_plain` reads it again.
+        """The four fields of a call, independent of its wire format. `from_plain` reads it again.
 
-        Raises `UnparsedArguments` where the model wrote no JSON object.
+        Raises `UnparsedArguments` if the arguments are not a JSON object.
         """
         record: PlainToolCall = {"id": self.id, "name": self.name, "arguments": self.arguments}
         key = None if self.signature is None else PLAIN_SIGNATURES.get(self.signature.family)
@@ -203,7 +203,7 @@ ResultKind: TypeAlias = Literal["text", "data", "error", "multimodal"]
 
 @holds_json("value")
 class ToolResult(Part, tag="tool_result", frozen=True):
-    """What the tool gave back. The value is kept as it is; each codec serialises it its own way.
+    """The result of a tool. The value is kept unchanged; each codec serialises it in its own way.
 
     text: `value` is a string shown verbatim. data: any JSON. error: a string (or any JSON, or `parts`).
     multimodal: content blocks, given as `value` or as `parts` and kept in `parts`.
@@ -268,7 +268,7 @@ class ToolResult(Part, tag="tool_result", frozen=True):
     ) -> ToolResult: ...
     @classmethod
     def multimodal(cls, *args: Any, **kwargs: Any) -> ToolResult:
-        """Text, images, documents and sound, in order."""
+        """Text, images, documents and audio, in order."""
         return _result_of("multimodal", args, kwargs)
 
 
@@ -337,11 +337,11 @@ class ServerToolResult(Part, tag="server_tool_result", frozen=True):
     metadata: Metadata | None = None
     kind: HostedKind | None = None
     parts: Nodes[ContentBlock] = ()  # type: ignore[assignment]
-    """What the tool gave back, as far as the vendor shows it."""
+    """The output of the tool, as far as the vendor shows it."""
     sources: Nodes[Citation] = ()  # type: ignore[assignment]
     """Pages and files that a search found; `cited_text` is an excerpt."""
     error: str | None = None
-    """Why it failed: the vendor's own word."""
+    """Why it failed: the vendor's own value."""
 
 
 class SearchResult(Part, tag="search_result", frozen=True):

@@ -80,15 +80,15 @@ class ProviderTool(Tool, tag="provider", frozen=True):
     blocked_domains: Items[str] = ()  # type: ignore[assignment]
     location: Location | None = None
     context_size: str | None = None
-    """How much a search may put before the model: low, medium or high."""
+    """How much of the search results the model gets: low, medium or high."""
     stores: Items[str] = ()  # type: ignore[assignment]
-    """What a file search looks through. The names mean something to their own vendor only."""
+    """The stores that a file search uses. The names are specific to the vendor."""
     max_results: int | None = None
     container: str | None = None
-    """The sandbox in which code runs. The id means something to its own vendor only."""
+    """The sandbox in which code runs. The id is specific to the vendor."""
     file_ids: Items[str] = ()  # type: ignore[assignment]
     server_url: str | None = None
-    """The address of an MCP server; `name` is what the conversation calls it."""
+    """The URL of an MCP server; `name` is its label in the conversation."""
     authorization: str | None = None
     headers: MaybeJsonObject = None  # type: ignore[assignment]
     allowed_tools: Items[str] = ()  # type: ignore[assignment]
@@ -117,7 +117,7 @@ class ToolChoice(Value, frozen=True):
 
     @classmethod
     def of(cls, choice: Choice) -> ToolChoice:
-        """A choice as people write it: a mode, the name of the tool to force, {"name": …}, or a list of names.
+        """Reads a choice: a mode, the name of the tool to force, {"name": …}, or a list of names.
 
         >>> ToolChoice.of("auto"), ToolChoice.of({"name": "get_weather"})
         (ToolChoice(mode='auto'), ToolChoice(mode='required', names=('get_weather',)))
@@ -172,7 +172,7 @@ schema_held = getter(StructuredOutput, "schema")
 
 # dict, and for it gc: a decoder leaves a note beside the fields (ir/traits.py).
 class Request(Value, frozen=True, gc=True, dict=True):
-    """One request. None everywhere means: the client did not say."""
+    """One request. None means that the client did not set it."""
 
     model: str | None
     messages: Nodes[Message]
@@ -196,11 +196,11 @@ class Request(Value, frozen=True, gc=True, dict=True):
     verbosity: str | None = None
     """How long the answer shall be: low, medium, high."""
     labels: dict[str, str] | None = None
-    """The client's own names and values for the request, for its logs and bills."""
+    """The client's own labels of the request, for logs and billing."""
     safety_identifier: str | None = None
-    """The end user, as the provider's abuse detection knows them."""
+    """Id of the end user for the provider's abuse detection."""
     service_tier: str | None = None
-    """In OpenAI's words: auto, default, flex, priority, …"""
+    """OpenAI's values: auto, default, flex, priority, …"""
     store: bool | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
@@ -213,7 +213,7 @@ class Request(Value, frozen=True, gc=True, dict=True):
     obfuscation: bool | None = None
     """Whether chunks of the stream get padding of random length."""
     max_tool_calls: int | None = None
-    """How often the provider may run its own tools, all together."""
+    """Limit of all calls of hosted tools together."""
     metadata: Metadata | None = None
     origin: str | None = None
     """The format family this request was decoded from. What came from a family is legal there by definition."""

@@ -1,4 +1,4 @@
-"""Rules of the single classes, beyond the types of their fields.
+"""Rules of single classes, beyond the types of their fields.
 
 `PREPARE` brings the spellings people use into the form that decoders produce, before the fields are checked; `FIELDS`
 are checks of single fields that read more than their annotation says; `CONFIRM` looks at fields that must fit each
@@ -67,7 +67,7 @@ _SIGNED: Final = {name: family for family, name in PLAIN_SIGNATURES.items()} | {
 
 
 def _take_signature(given: Given, kind: str) -> None:
-    """`metadata={"thoughtSignature": …}` is how people hand on a signature of Gemini: it is the part's signature."""
+    """Moves a Gemini signature given as `metadata={"thoughtSignature": …}` to the part's signature."""
     metadata = given.get("metadata")
     if not isinstance(metadata, Mapping):
         return
@@ -110,12 +110,12 @@ def _confirm_call(given: Given) -> None:
     arguments, text = given["arguments"], given.get("arguments_text")
     if text is None or arguments is UNSET:
         return
-    meant = {"input": text} if given.get("custom") else _parsed(read_arguments(text))
-    if _parsed(arguments) != meant:
+    meant = {"input": text} if given.get("custom") else _parse_held(read_arguments(text))
+    if _parse_held(arguments) != meant:
         refuse("ToolCall.arguments_text", "the JSON text of arguments", text, "leave one of the two out")
 
 
-def _parsed(held: Any) -> Any:
+def _parse_held(held: Any) -> Any:
     return parse_json(held) if type(held) is Raw else held
 
 
@@ -135,7 +135,7 @@ _read_blocks = check_items(read_block, "a content block (Text, Image, Document, 
 
 
 def _prepare_result(given: Given) -> None:
-    """The value of a multimodal result is its content blocks; they are kept in `parts`, as decoders keep them."""
+    """Moves the content blocks of a multimodal result from `value` to `parts`, where decoders keep them."""
     kind, value = given.get("kind"), given.get("value")
     shows_blocks = isinstance(value, list | tuple) and any(isinstance(item, Part) for item in value)
     if kind == "multimodal" or (kind == "error" and shows_blocks):
@@ -156,7 +156,7 @@ def _confirm_result(given: Given) -> None:
 
 
 def _confirm_text(given: Given) -> None:
-    value = _parsed(given.get("value"))
+    value = _parse_held(given.get("value"))
     if not isinstance(value, str):
         found = value if "value" in given else NOTHING
         refuse_type("ToolResult.value", 'a string, because kind is "text"', found, 'other JSON is of kind "data"')
@@ -241,7 +241,7 @@ _read_parts = check_items(_read_part, "a part (Text, Image, ToolCall, …) or a 
 
 
 def _check_content(value: Any, path: str) -> Any:
-    """A bare string stays one: which of the two it was is kept."""
+    """Keeps a bare string as a string, because wires distinguish the two."""
     if isinstance(value, str):
         return check_string(value, path)
     return (value,) if isinstance(value, Part) else _read_parts(value, path)
@@ -318,13 +318,13 @@ _CHOICES: Final = '"auto", "none", "required", the name of a tool, {"name": …}
 
 
 def read_choice(choice: Choice, path: str = "ToolChoice") -> ToolChoice:
-    """Every way the earlier systems wrote a choice; a tool that is called like a mode cannot be forced."""
+    """Reads a choice in all forms of the earlier systems; a tool named like a mode cannot be forced."""
     if isinstance(choice, ToolChoice):
         return choice
     if isinstance(choice, str):
-        return within(path, lambda: construct(ToolChoice, (choice,), {}) if choice in _MODES else _forced((choice,)))
+        return within(path, lambda: construct(ToolChoice, (choice,), {}) if choice in _MODES else _force((choice,)))
     if isinstance(choice, list | tuple):
-        return within(path, lambda: _forced(tuple(choice)))
+        return within(path, lambda: _force(tuple(choice)))
     if not isinstance(choice, Mapping):
         refuse_type(path, _CHOICES, choice)
     if "mode" in choice:
@@ -334,10 +334,10 @@ def read_choice(choice: Choice, path: str = "ToolChoice") -> ToolChoice:
         named = choice["function"]
     if set(named) - {"type"} != {"name"} or named.get("type", "function") != "function":
         refuse(path, _CHOICES, choice)
-    return within(path, lambda: _forced((named["name"],)))
+    return within(path, lambda: _force((named["name"],)))
 
 
-def _forced(names: tuple[Any, ...]) -> ToolChoice:
+def _force(names: tuple[Any, ...]) -> ToolChoice:
     if not names:
         refuse("ToolChoice.names", "at least one name", names)
     return construct(ToolChoice, ("required", names), {})

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.ir import VERSION, AnyEvent, Completion, Failure, Message, Request
 
 ROOTS: tuple[type[msgspec.Struct], ...] = (Request, Completion, Failure, Message, *get_args(AnyEvent))
-"""What is stored or sent on its own."""
+"""Types that are stored or sent on their own."""
 
 
 def json_schema() -> dict[str, Any]:
@@ -29,5 +29,5 @@ def json_schema() -> dict[str, Any]:
 
 
 def schema_text() -> bytes:
-    """The schema as it stands in docs/intermediate-format.schema.json."""
+    """The schema as in docs/intermediate-format.schema.json."""
     return msgspec.json.format(msgspec.json.encode(json_schema()), indent=2) + b"\n"

@@ -1,4 +1,4 @@
-"""What a conversation contains that some target cannot take as it is: one bit per trait.
+"""Traits: features of a conversation that some targets cannot accept unchanged, one bit each.
 
 Decoders look at every part anyway, so they note the traits while they read and leave them on the request they build.
 The passes of a target then run only where one of their traits is there (passes/legalise.py). The note is a hint beside
@@ -27,8 +27,8 @@ PRIVATE_SETTING = 1 << 2
 PRIVATE_CONTENT = 1 << 3
 """The same for metadata of a message, a part, a citation or a piece of a result."""
 UNPAIRED = 1 << 4
-"""Some result does not stand right behind its call, in call order; or an id is used twice, or a call has no result
-although the conversation goes on."""
+"""Some result does not directly follow its call, in call order; or an id is used twice; or a call has no result
+although the conversation continues."""
 BLANK_TEXT = 1 << 5
 """Text that is empty or only white space."""
 EMPTY_MESSAGE = 1 << 6
@@ -59,7 +59,7 @@ Traits: TypeAlias = tuple[int, Mapping[str, str], AbstractSet[str]]
 
 
 def traits_of(request: Request) -> Traits | None:
-    """What the decoder noted, or None for a request that was built or changed by hand."""
+    """The traits noted by the decoder; None for a request that was built or changed by hand."""
     try:
         return request._traits  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001
     except AttributeError:
@@ -69,7 +69,7 @@ def traits_of(request: Request) -> Traits | None:
 class TraitNotes:
     """Notes the traits of a conversation, message by message, in the order in which it is read.
 
-    `turn` when a message begins that is no tool message, `call` and `result` for each of these; `text` and `metadata`
+    `turn` when a message other than a tool message begins, `call` and `result` for each of these; `text` and `metadata`
     where a part has some. `noted_on` at the end.
     """
 
@@ -108,7 +108,7 @@ class TraitNotes:
             self.bits |= BLANK_TEXT
 
     def end_results(self) -> None:
-        """No further result of the calls before can come."""
+        """Ends the results of the previous calls."""
         if self._answered != len(self._waiting):
             self.bits |= UNPAIRED
         self._waiting = ()
@@ -139,7 +139,7 @@ class TraitNotes:
             self.bits |= PRIVATE_CONTENT
 
     def part(self, part: AnyPart) -> None:
-        """What any part but a call or a result may bring along."""
+        """Notes the traits of a part other than a call or a result."""
         metadata = getattr(part, "metadata", None)
         if metadata is not None:
             self.metadata(metadata)
@@ -150,7 +150,7 @@ class TraitNotes:
                     self.metadata(citation.metadata)
 
     def noted_on(self, request: Request, tool_names: AbstractSet[str], tool_bits: int) -> Request:
-        """The request that was read, which now holds its traits. Its tools were looked at apart (`tool_traits`)."""
+        """The request with its traits attached. Tools are examined separately (`tool_traits`)."""
         if self._answered:
             self.end_results()
         bits, previous = self.bits | tool_bits, self._previous

@@ -1,4 +1,4 @@
-"""The ground the intermediate format stands on: frozen values, and JSON kept exactly as it was written.
+"""Base of the intermediate format: frozen values, and JSON kept exactly as it was written.
 
 A JSON-valued field (arguments of a call, value of a result, a schema, metadata) holds either a Python value that
 was built in code, or the exact bytes a wire gave us. Reading the field always gives the Python value; encoding always
@@ -67,7 +67,7 @@ else:
 Metadata: TypeAlias = dict[str, dict[str, JsonEntry]]
 """Format family -> key -> exact JSON. Keys that start with ``~`` are spelling notes of a codec, never wire keys."""
 
-# A number too large for a double is read as a Decimal, and must be written as the number it was.
+# A number too large for a double is read as a Decimal, and must be written unchanged.
 encode_json = msgspec.json.Encoder(decimal_format="number").encode
 _decode_json = msgspec.json.Decoder().decode
 
@@ -77,13 +77,13 @@ def _number(text: str) -> float | Decimal | Raw:
     try:
         return Decimal(text) if isinf(number) else number
     except InvalidOperation:
-        return Raw(text.encode())  # an exponent of more than 18 digits: only its own spelling says it
+        return Raw(text.encode())  # an exponent of more than 18 digits: keep the exact text
 
 
 _decode_big_numbers = msgspec.json.Decoder(float_hook=_number).decode
 _decode_raw = msgspec.json.Decoder(Raw).decode
 _MOST_DIGITS = 4_300
-"""Of an integer: beyond them Python converts text no longer (sys.get_int_max_str_digits), and msgspec refuses it."""
+"""Most digits of an integer that Python converts (sys.get_int_max_str_digits) and msgspec accepts."""
 
 
 def parse_json(text: bytes | str | Raw) -> Any:
@@ -101,7 +101,7 @@ def _parse_wide(text: bytes | str | Raw) -> Any:
     try:
         return _decode_big_numbers(text)
     except msgspec.ValidationError:
-        _decode_raw(text)  # refuses half a surrogate pair, which the standard library takes
+        _decode_raw(text)  # refuses lone surrogates, which the standard library accepts
     import json  # noqa: PLC0415 - rarely needed
 
     data = text if isinstance(text, str) else bytes(text)
@@ -169,15 +169,15 @@ def read_arguments(text: str) -> Raw | UnsetType:
 
 
 def to_raw(value: Any) -> Raw:
-    """Exact bytes of a JSON value, whichever way it is held."""
+    """Exact bytes of a JSON value, whether it is held as bytes or as a Python value."""
     return value if type(value) is Raw else Raw(encode_finite(value))
 
 
 def encode_finite(value: Any) -> bytes:
-    """JSON has no NaN and no infinity: the encoder would write null, and a value would change in silence."""
+    """Encodes JSON, and refuses NaN and infinity, which the encoder would silently write as null."""
     data = encode_json(value)
     if b"null" in data and not _is_finite(value):
-        raise EncodeError(path="$", reason="NaN and infinity cannot be said in JSON", target="json")
+        raise EncodeError(path="$", reason="NaN and infinity do not exist in JSON", target="json")
     return data
 
 
@@ -196,7 +196,7 @@ def single_line(raw: Raw) -> Raw:
 
 
 def json_line(value: Any) -> bytes:
-    """The JSON of a value, whose exact pieces may hold line breaks between tokens, without any."""
+    """The JSON of a value without line breaks, which its exact pieces may have between tokens."""
     data = encode_json(value)
     return msgspec.json.format(data, indent=-1) if _LF in data or _CR in data else data
 
@@ -208,7 +208,7 @@ _format = msgspec.json.format
 
 
 def compact_text(value: Any) -> str:
-    """JSON text as the design asks for it: compact, non-ASCII unescaped, key order kept."""
+    """JSON text in the usual form: compact, non-ASCII unescaped, key order kept."""
     if type(value) is Raw:
         return _format(value, indent=-1).decode()
     return encode_finite(value).decode()
@@ -230,7 +230,7 @@ S = TypeVar("S", bound=Struct)
 
 
 def construct_checked(kind: type[S], /, *args: Any, **kwargs: Any) -> S:
-    """Build a value from what a person wrote: `InvalidValue` says which field is wrong.
+    """Builds a checked value: `InvalidValue` says which field is wrong.
 
     Calling the class itself checks nothing; codecs and passes do that.
     """
@@ -240,7 +240,7 @@ def construct_checked(kind: type[S], /, *args: Any, **kwargs: Any) -> S:
 
 
 def _reading(value: Value, name: str) -> Any:
-    """A field as it reads; UNSET where reading would raise (arguments that did not parse)."""
+    """The parsed field; UNSET if parsing would raise (arguments that are not JSON)."""
     slot = getattr(type(value), "__exact__", {}).get(name)
     if slot is None:
         return getattr(value, name)
@@ -249,7 +249,7 @@ def _reading(value: Value, name: str) -> Any:
 
 
 def _readable(value: Any) -> Any:
-    """Exact bytes shown as what they say, also within metadata."""
+    """Exact bytes as parsed values, also within metadata."""
     if type(value) is Raw:
         return parse_json(value)
     return {key: _readable(inner) for key, inner in value.items()} if type(value) is dict else value
@@ -299,7 +299,7 @@ def _same_reading(self: Value, other: object) -> bool:
 
 
 def held(value: Value, name: str) -> Any:
-    """What the field holds, unparsed: exact bytes (`Raw`) or the Python value it was built with."""
+    """The unparsed field: exact bytes (`Raw`) or the Python value it was built with."""
     return cast("Any", type(value)).__exact__[name].__get__(value)
 
 

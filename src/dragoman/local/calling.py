@@ -1,8 +1,8 @@
-"""Tool calls for models whose template has no place for tools: told in words, held to their schemas by a grammar.
+"""Tool calls for models whose template has no tools: described in the prompt, enforced by a grammar.
 
-The request gets a schema for the whole answer, from which llama.cpp makes the grammar: one call,
-`{"name": ..., "arguments": ...}`, or, unless a call was asked for, `{"answer": ...}`. The response is turned back into
-what Chat Completions say. Once a result is there, the model answers in plain words.
+The request gets a schema for the whole answer, from which llama.cpp makes the grammar: one call, `{"name": ...,
+"arguments": ...}`, or, unless a call was asked for, `{"answer": ...}`. The response is converted back to Chat
+Completions. After a result, the model answers in plain text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from dragoman.drivers.transport import HttpResponse, failed
+from dragoman.drivers.transport import HttpResponse, transport_error
 
 Json: TypeAlias = dict[str, Any]
 
@@ -26,32 +26,36 @@ _ANSWER = ' If no function helps: {"answer": TEXT}.'
 _AFTER_RESULTS = "Answer the question in plain words, with what the function returned."
 
 
-class Prepared(Struct, frozen=True):
+class PreparedRequest(Struct, frozen=True):
     body: Json
     calls: bool
-    """Whether the answer comes as the schema says."""
+    """Whether the answer follows the schema."""
 
 
-# ── out ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── request ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def prepared(body: Json) -> Prepared:
-    """The request without tools: what was said of them is text, and what may be said of them a schema."""
+def prepare_request(body: Json) -> PreparedRequest:
+    """The request without tools: their descriptions become text, and their calls a schema."""
     messages = list(_messages(body["messages"]))
     plain = {key: value for key, value in body.items() if key not in _FOR_TOOLS}
-    tools, forced = _offered(body)
+    tools, forced = _offered_functions(body)
     answered = body["messages"][-1]["role"] == "tool"
     if not tools or (answered and not forced):
-        return Prepared({**plain, "messages": _told(messages, _AFTER_RESULTS) if answered else messages}, calls=False)
+        return PreparedRequest(
+            {**plain, "messages": _with_system_text(messages, _AFTER_RESULTS) if answered else messages}, calls=False
+        )
     if not forced and "response_format" in body:
-        raise failed("invalid_request", "this model takes tools or a schema of the answer, not both at once")
-    words = _OPENING + "\n".join(map(_described, tools)) + _CALL + ("" if forced else _ANSWER)
+        raise transport_error("invalid_request", "this model accepts tools or a schema of the answer, not both")
+    words = _OPENING + "\n".join(map(_describe_function, tools)) + _CALL + ("" if forced else _ANSWER)
     schema = {"type": "json_schema", "json_schema": {"name": "reply", "schema": _schema(tools, forced=forced)}}
-    return Prepared({**plain, "messages": _told(messages, words), "response_format": schema}, calls=True)
+    return PreparedRequest(
+        {**plain, "messages": _with_system_text(messages, words), "response_format": schema}, calls=True
+    )
 
 
-def _offered(body: Json) -> tuple[list[Json], bool]:
-    """The functions that may be called, and whether one must be."""
+def _offered_functions(body: Json) -> tuple[list[Json], bool]:
+    """The functions that may be called, and whether a call is required."""
     functions = [tool["function"] for tool in body.get("tools", ())]
     choice = body.get("tool_choice", "auto")
     if isinstance(choice, dict):
@@ -68,7 +72,7 @@ def _messages(messages: list[Json]) -> Iterator[Json]:
         elif message.get("tool_calls"):
             functions = [call["function"] for call in message["tool_calls"]]
             names |= {call["id"]: call["function"]["name"] for call in message["tool_calls"]}
-            # In words: a model that sees calls as JSON goes on writing JSON, whatever it is told.
+            # As plain text: a model that sees JSON calls keeps writing JSON.
             calls = [f"I call {one['name']} with {one['arguments']}." for one in functions]
             said = _text(message.get("content"))
             yield {"role": "assistant", "content": "\n".join([said, *calls] if said else calls)}
@@ -82,34 +86,34 @@ def _text(content: str | list[Json] | None) -> str:
     return content or ""
 
 
-def _told(messages: list[Json], words: str) -> list[Json]:
-    """The words in the system message: many templates take one, at the beginning."""
+def _with_system_text(messages: list[Json], words: str) -> list[Json]:
+    """Adds text to the system message: many templates accept only one, at the beginning."""
     first = messages[0]
     if first["role"] != "system":
         return [{"role": "system", "content": words}, *messages]
     return [{**first, "content": f"{_text(first['content'])}\n\n{words}"}, *messages[1:]]
 
 
-def _described(function: Json) -> str:
+def _describe_function(function: Json) -> str:
     properties = function.get("parameters", {}).get("properties", {})
     return f"- {function['name']}: {function.get('description', '')} {json.dumps(properties)}"
 
 
 def _schema(functions: list[Json], *, forced: bool) -> Json:
     options = [
-        _closed(name={"const": one["name"]}, arguments={"$ref": f"#/$defs/{place}"})
+        _closed_object(name={"const": one["name"]}, arguments={"$ref": f"#/$defs/{place}"})
         for place, one in enumerate(functions)
     ]
     if not forced:
-        options.append(_closed(answer={"type": "string"}))
+        options.append(_closed_object(answer={"type": "string"}))
     definitions = {
-        str(place): _moved(one.get("parameters") or {"type": "object"}, f"#/$defs/{place}")
+        str(place): _move_references(one.get("parameters") or {"type": "object"}, f"#/$defs/{place}")
         for place, one in enumerate(functions)
     }
     return {"$defs": definitions, "anyOf": options}
 
 
-def _closed(**properties: Json) -> Json:
+def _closed_object(**properties: Json) -> Json:
     return {
         "type": "object",
         "properties": properties,
@@ -118,31 +122,31 @@ def _closed(**properties: Json) -> Json:
     }
 
 
-def _moved(schema: Any, place: str) -> Any:
-    """The schema with references that hold where it stands now."""
+def _move_references(schema: Any, place: str) -> Any:
+    """The schema with references adjusted to its new position."""
     if isinstance(schema, list):
-        return [_moved(one, place) for one in schema]
+        return [_move_references(one, place) for one in schema]
     if not isinstance(schema, dict):
         return schema
     reference = schema.get("$ref")
-    inner = {key: _moved(value, place) for key, value in schema.items()}
+    inner = {key: _move_references(value, place) for key, value in schema.items()}
     if isinstance(reference, str) and reference.startswith("#"):
         inner["$ref"] = place + reference[1:]
     return inner
 
 
-# ── in ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── response ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _CALL_BEGINS = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*(?=\S)')
 _ANSWER_BEGINS = re.compile(r'\s*\{\s*"answer"\s*:\s*"')
-# As far as it can be read without what follows: an escape, or a pair of them, may still be coming.
+# The prefix that can be decoded already: an escape, or a surrogate pair, may be incomplete.
 _STRING = re.compile(
     r'(?:[^"\\]|\\["\\/bfnrt]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*'
 )
 
 
 class ReplyReader:
-    """What the pieces of a reply mean, as `delta`s of Chat Completions."""
+    """Converts the pieces of a reply to `delta`s of Chat Completions."""
 
     def __init__(self) -> None:
         self.called = False
@@ -155,7 +159,7 @@ class ReplyReader:
         return list(self._read(id))
 
     def end(self) -> list[Json]:
-        """What was held back: the brace that closes the reply, unless the reply was cut before it."""
+        """The text that was held back, if the reply was cut before its closing brace."""
         if not self.called or not self._held or _is_json(self._arguments):
             return []
         return [_arguments(self._held)]
@@ -173,7 +177,7 @@ class ReplyReader:
             yield from self._in_answer(id)
 
     def _in_call(self, _id: str) -> Iterator[Json]:
-        """The last brace so far may be the one that closes the reply."""
+        """Holds back the last brace, which may close the reply."""
         brace = self._held.rfind("}")
         sure = self._held if brace < 0 else self._held[:brace]
         self._held = self._held[len(sure) :]
@@ -201,7 +205,7 @@ def _is_json(text: str) -> bool:
 
 
 class CallingResponse:
-    """A response whose content is a reply as the schema says."""
+    """A response whose content follows the schema."""
 
     def __init__(self, response: HttpResponse, *, stream: bool) -> None:
         self._response = response
@@ -219,7 +223,7 @@ class CallingResponse:
         return self._response.headers
 
     async def chunk(self) -> bytes:
-        """One that has ended is not read again: its connection serves another request by then."""
+        """Does not read after the end: the connection may already serve another request."""
         while not self._ended:
             data = await self._response.chunk()
             self._ended = not data
@@ -240,15 +244,15 @@ class CallingResponse:
         return b"".join(self._event(line) + b"\n" for line in lines)
 
     def _event(self, line: bytes) -> bytes:
-        """Only lines with a choice say something of the reply; they become as many events as they have meanings."""
+        """Converts a line with a choice to events; other lines pass unchanged."""
         if not line.startswith(b"data: {"):
             return line
         event: Json = msgspec.json.decode(line[len(b"data: ") :])
         if not event.get("choices"):
             return line
-        return b"\n\n".join(b"data: " + msgspec.json.encode(one) for one in self._meanings(event)) or b":"
+        return b"\n\n".join(b"data: " + msgspec.json.encode(one) for one in self._deltas_of(event)) or b":"
 
-    def _meanings(self, event: Json) -> Iterator[Json]:
+    def _deltas_of(self, event: Json) -> Iterator[Json]:
         choice: Json = event["choices"][0]
         delta: Json = choice["delta"]
         said = delta.pop("content", None) or ""

@@ -1,4 +1,4 @@
-"""Which models there are on this machine: those that come as a package, and any file that is named."""
+"""Models on this machine: installed packages, and any GGUF file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Packaged(Struct, frozen=True):
     package: str
     distribution: str
     longest_answer: int
-    """In tokens, where no limit is set: small models do not always find an end."""
+    """Default token limit: small models do not always stop."""
     template: str = ""
-    """Of a conversation, where another one than the file's own does better."""
+    """Chat template, if another one than the file's own works better."""
 
     def install_command(self) -> str:
         # Its dependencies are another way to run it, and need a compiler.
         return install_package_command(self.distribution, "--no-deps")
 
 
-# What was said, and nothing else: an introduction, as its own template has one, costs this model its knowledge.
+# Only the messages: the introduction of its own template makes this model's answers worse.
 _CHATML = (
     "{%- for message in messages %}"
     "{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
@@ -46,7 +46,7 @@ PACKAGED: Mapping[str, Packaged] = {
 
 
 class Plan(Struct, frozen=True):
-    """All that tells one server from another."""
+    """Everything that identifies a server."""
 
     name: str
     path: str
@@ -91,7 +91,9 @@ def _gguf_of(packaged: Packaged) -> Path | None:
 def _file(name: str) -> Path:
     if not name.endswith(SUFFIX):
         known = ", ".join(PACKAGED)
-        raise NotConfigured(f"no local model is called {name!r}: there is {known}, or local/PATH{SUFFIX}", missing=name)
+        raise NotConfigured(
+            f"there is no local model named {name!r}: there is {known}, or local/PATH{SUFFIX}", missing=name
+        )
     path = Path(name).expanduser().absolute()
     if not path.is_file():
         raise NotConfigured(f"there is no file {path}", missing=str(path))
@@ -99,7 +101,7 @@ def _file(name: str) -> Path:
 
 
 def _threads() -> int:
-    """Half of the processors: threads that wait for each other on a busy machine are slower than one alone."""
+    """Half of the processors: on a busy machine, more threads would wait for each other."""
     return max(1, (os.cpu_count() or 1) // 2)
 
 

@@ -1,4 +1,4 @@
-"""Servers of this process's models: each started once, shared by all who ask for it, stopped with the last of them."""
+"""Servers of local models: each is started once, shared, and stopped with its last user."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dragoman.local.models import Plan
 from dragoman.local.serving import Order, Ready
 
 _PATIENCE = 5.0
-"""Seconds for a server to end by itself."""
+"""Seconds to wait for a server to exit."""
 _SHOWN = 500
 
 
 class Server:
-    """One model in its process. Methods wait: call them in a thread."""
+    """One model in its process. Methods block: call them in a thread."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -33,7 +33,7 @@ class Server:
         self._ready: Ready | None = None
 
     def start(self) -> Ready:
-        """Where it is; started if it is not running, again if it has died."""
+        """Starts the server if it is not running, or again if it has died; returns its address."""
         with self._lock:
             if self._ready is None or self._process is None or self._process.poll() is not None:
                 self._ready = self._begin()
@@ -75,7 +75,7 @@ def _launch(log: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Closing its input asks it to end."""
+    """Stops the process: closing its stdin asks it to exit."""
     try:
         process.communicate(timeout=_PATIENCE)
     except subprocess.TimeoutExpired:
@@ -84,10 +84,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _not_loaded(plan: Plan, log: IO[bytes]) -> NotConfigured:
-    """No failure of a provider: those are tried again, and this would fail again."""
+    """Not a `ProviderError`: those are retried, and loading would fail again."""
     log.seek(0)
     said = " ".join(log.read().decode("utf-8", "replace").split())[-_SHOWN:]
-    return NotConfigured(f"llama.cpp could not load {plan.path}: {said or 'it said nothing'}", missing=plan.path)
+    return NotConfigured(f"llama.cpp could not load {plan.path}: {said or 'no output'}", missing=plan.path)
 
 
 class Servers:
@@ -96,7 +96,7 @@ class Servers:
         self._servers: dict[Plan, Server] = {}
 
     def join(self, plan: Plan) -> Server:
-        """The server of this plan, with one user more. Nothing is started yet."""
+        """The server of this plan, with one more user. Does not start it."""
         with self._lock:
             if not self._servers:
                 atexit.register(self.stop_all)

@@ -1,7 +1,7 @@
 """The process that holds the model: `python -m dragoman.local.serving`. Its parent is `dragoman.local.servers`.
 
-One line of JSON says what to serve, one where it is served. It ends when its standard input does, so it cannot outlive
-its parent.
+It reads one line of JSON with the model and writes one with its URL. It exits when its stdin is closed, so it cannot
+outlive its parent.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _ERRORS_ONLY = 1
 class Order(Struct, frozen=True):
     plan: Plan
     key: str
-    """Other programs and web pages of this machine can reach the port, and must not be answered."""
+    """Required in requests: other programs and web pages on this machine can reach the port."""
 
 
 class Ready(Struct, frozen=True):
     url: str
     knows_tools: bool
-    """Whether the model's own template has a place for tools."""
+    """Whether the model's own template supports tools."""
 
 
 def main() -> int:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent, who tells us in its own way
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us by closing stdin
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what llama.cpp prints is no answer
+    os.dup2(2, 1)  # keep output of llama.cpp out of stdout
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     try:
         server = import_module("xllamacpp").Server(_parameters(order))
@@ -71,7 +71,7 @@ def _parameters(order: Order) -> Any:
 
 
 def _knows_tools(url: str, key: str) -> bool:
-    asked = urllib.request.Request(f"{url}/props", headers={"authorization": f"Bearer {key}"})  # noqa: S310 - our own
+    asked = urllib.request.Request(f"{url}/props", headers={"authorization": f"Bearer {key}"})  # noqa: S310 - our own server
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with direct.open(asked) as answer:
         properties: dict[str, Any] = msgspec.json.decode(answer.read())

@@ -1,4 +1,4 @@
-"""The network of `local/...`: it starts the server that a request is for, and speaks to it on loopback."""
+"""Transport of `local/...`: starts the server of a model and sends requests to it on loopback."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from msgspec import structs
 
 from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.replay import Replayed, ReplayedResponse
-from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, failed
+from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, transport_error
 from dragoman.errors import NotConfigured
 from dragoman.installation import install_command
-from dragoman.local.calling import CallingResponse, prepared
+from dragoman.local.calling import CallingResponse, prepare_request
 from dragoman.local.models import Plan, installed_models, plan_for
 from dragoman.local.servers import SERVERS, Server
 from dragoman.local.serving import Ready
@@ -38,8 +38,8 @@ class LocalTransport:
             return ReplayedResponse(Replayed(chunks=[msgspec.json.encode(listed)]))
         body: dict[str, Any] = msgspec.json.decode(request.body)
         server = self._server_of(body["model"])
-        ready = await _started(server, timeouts)
-        adapted = None if ready.knows_tools else prepared(body)
+        ready = await _start(server, timeouts)
+        adapted = None if ready.knows_tools else prepare_request(body)
         sent = structs.replace(
             request,
             url=request.url.replace(self._base_url, f"{ready.url}/v1", 1),
@@ -64,10 +64,10 @@ class LocalTransport:
         return self._servers[plan]
 
 
-async def _started(server: Server, timeouts: Timeouts) -> Ready:
-    """Loading a model counts as waiting for the first byte."""
+async def _start(server: Server, timeouts: Timeouts) -> Ready:
+    """Starts the server; loading the model counts as waiting for the first byte."""
     waits = [seconds for seconds in (timeouts.first_byte, timeouts.total) if seconds is not None]
     try:
         return await asyncio.wait_for(asyncio.to_thread(server.start), min(waits, default=None))
     except TimeoutError as error:
-        raise failed("timeout", f"the model was not loaded within {min(waits):g} s") from error
+        raise transport_error("timeout", f"the model was not loaded within {min(waits):g} s") from error

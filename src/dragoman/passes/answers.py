@@ -1,4 +1,4 @@
-"""What makes an answer fit the client that asked: names and kinds of tools as that client declared them."""
+"""Adapts an answer to the client's request: names and kinds of tools as the client declared them."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
     declared = _Declared(request)
-    messages = tuple(_restored(message, declared, log) for message in completion.messages)
+    messages = tuple(_restore_message(message, declared, log) for message in completion.messages)
     return structs.replace(completion, messages=messages)
 
 
 def _without_speakers(completion: Completion, log: LossLog) -> Completion:
-    """An answer of an API does not say which model of a conversation gave it."""
+    """Removes speaker names: answers of an API do not have them."""
     messages = []
     for message in completion.messages:
         nameless = message if message.name is None else structs.replace(message, name=None)
@@ -82,7 +82,7 @@ def _is_owed(model: str | None) -> bool:
 
 
 def _without_unsigned_reasoning(completion: Completion, log: LossLog) -> Completion:
-    """Signed reasoning stays: the client has to return it."""
+    """Removes reasoning without a signature; signed reasoning stays, because the client must return it."""
     messages = []
     for message in completion.messages:
         hidden = [part for part in message.parts if isinstance(part, Reasoning) and part.signature is None]
@@ -98,7 +98,7 @@ def _without_unsigned_reasoning(completion: Completion, log: LossLog) -> Complet
 
 
 class HiddenReasoning:
-    """The same for the events of a stream: reasoning waits until its end says whether it is signed."""
+    """The same for streams: holds reasoning back until its end shows whether it is signed."""
 
     def __init__(self, log: LossLog) -> None:
         self._log = log
@@ -138,7 +138,7 @@ class _Declared:
         self.names = {tool.name for tool in request.tools}
         self.custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
         self.functions: dict[str, ToolDefinition] = {}
-        """What tools of the client's vendor became elsewhere."""
+        """Functions that the vendor's tools were sent as."""
         for tool in request.tools:
             if isinstance(tool, ProviderTool) and tool.functions:
                 self._add_functions(tool)
@@ -152,12 +152,12 @@ class _Declared:
                 self.custom.add(function.name)
 
     def returns_whole(self, name: str) -> bool:
-        """Whether its calls return in a form that only a whole call has."""
+        """Whether its calls can be written only when complete."""
         function = self.functions.get(name)
         return name in self.custom or (function is not None and has_note(function.metadata, CLIENT_ITEM))
 
     def noted(self, call: ToolCall) -> ToolCall:
-        """A call with the notes of its function, by which it returns as what the client declared."""
+        """The call with the notes of its function, so that it is written as the client declared it."""
         function = self.functions.get(call.name)
         if function is None or function.metadata is None:
             return call
@@ -167,7 +167,7 @@ class _Declared:
         return structs.replace(call, metadata=metadata)
 
     def original(self, name: str) -> str:
-        """The name that the client declared, of a tool that may have been sent under an alias."""
+        """The declared name of a tool that may have been sent under an alias."""
         if name in self.names:
             return name
         if self._originals is None:  # of two names with one alias the first counts
@@ -176,7 +176,7 @@ class _Declared:
         return self._originals.get(name, name)
 
 
-def _restored(message: Message, declared: _Declared, log: LossLog) -> Message:
+def _restore_message(message: Message, declared: _Declared, log: LossLog) -> Message:
     parts: list[AnyPart] = []
     for part in message.parts:
         if isinstance(part, ToolCall):
@@ -193,7 +193,7 @@ def _restored(message: Message, declared: _Declared, log: LossLog) -> Message:
 
 
 def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:
-    """A custom tool that crossed as a function with one text argument is a custom tool again."""
+    """Turns a function with one text argument back into the custom tool it was."""
     if custom and not call.custom and arguments_held(call) is not UNSET:
         text = call.arguments.get("input")
         if isinstance(text, str) and len(call.arguments) == 1:
@@ -202,10 +202,10 @@ def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:
 
 
 class RestoredEvents:
-    """The same for a stream. Names return at the start of a call.
+    """The same for a stream.
 
-    The call of a custom tool waits until it is whole: only then is it known that its arguments are one text. So do
-    calls that return as items of their own.
+    Names are restored at the start of a call. Calls of custom tools are held back until they are complete, because only
+    then are their arguments known to be one text; so are calls that become items of their own.
     """
 
     def __init__(self, request: Request) -> None:
@@ -216,19 +216,19 @@ class RestoredEvents:
         restored: list[AnyEvent] = []
         for event in events:
             if isinstance(event, PartStart):
-                restored += self._started(event)
+                restored += self._restore_start(event)
             elif isinstance(event, PartDelta) and event.index in self._waiting:
                 self._waiting[event.index][1].append(event.text)
             elif isinstance(event, PartEnd) and event.index in self._waiting:
-                restored += self._ended(event)
+                restored += self._restore_end(event)
             else:
                 if isinstance(event, Finished | StreamFailed):
                     for index in list(self._waiting):
-                        restored += self._ended(PartEnd(index, incomplete=True))
+                        restored += self._restore_end(PartEnd(index, incomplete=True))
                 restored.append(event)
         return restored
 
-    def _started(self, event: PartStart) -> list[AnyEvent]:
+    def _restore_start(self, event: PartStart) -> list[AnyEvent]:
         call = event.part
         if not isinstance(call, ToolCall):
             return [event]
@@ -242,7 +242,7 @@ class RestoredEvents:
         self._waiting[event.index] = (event, [])
         return []
 
-    def _ended(self, event: PartEnd) -> list[AnyEvent]:
+    def _restore_end(self, event: PartEnd) -> list[AnyEvent]:
         start, pieces = self._waiting.pop(event.index)
         call: ToolCall = start.part  # type: ignore[assignment]
         text = "".join(pieces)

@@ -1,4 +1,4 @@
-"""Makes any conversation legal for its target: a row of pure passes, of which only those run that it needs.
+"""Makes any conversation legal for its target: a sequence of pure passes, of which only the needed ones run.
 
 What a conversation contains is known as traits (ir/traits.py). Each pass names the traits that call for it, given the
 target's profile; most requests have none of them and are returned as they are.
@@ -105,7 +105,7 @@ STEPS: tuple[Step, ...] = (
 
 
 def legalise(request: Request, profile: Profile, log: LossLog) -> Request:
-    """The same request when it is legal already. What came from the target's own family is its own business."""
+    """Returns the same request if it is legal. Requests from the target's own family are not changed."""
     if request.origin == profile.family and not profile.legalises_own_family:
         return request
     bits, calls, names = getattr(request, "_traits", None) or survey(request)
@@ -122,7 +122,7 @@ def legalise(request: Request, profile: Profile, log: LossLog) -> Request:
 
 
 class _Target:
-    """The steps of one profile. Ids and names it accepts are remembered: an agent sends its history again and again."""
+    """The steps of one profile. Caches accepted ids and names, because agents resend their history."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -142,7 +142,7 @@ class _Target:
         return request
 
     def _plan(self, bits: int) -> tuple[Pass, ...]:
-        """The passes that these traits call for, in order; remembered, as most requests have the same few traits."""
+        """The passes for these traits, in order; cached, because most requests have the same few traits."""
         moved = False
         plan = []
         for run, needed_by, moves in self._steps:
@@ -194,7 +194,7 @@ _LONGEST_REMEMBERED = 128
 
 
 def _take(texts: Iterable[str], pattern: re.Pattern[str] | None, memory: set[str]) -> bool:
-    """Whether all of them match; short ones that do are remembered."""
+    """Whether all match the pattern; short matches are cached."""
     for text in texts:
         if pattern is not None and pattern.fullmatch(text) is None:
             return False

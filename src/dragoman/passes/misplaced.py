@@ -1,4 +1,4 @@
-"""Calls belong to the assistant, results to tool messages. Anything else is a mistake in how the history was built."""
+"""Refuses calls outside assistant messages, and results outside tool messages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def check_places(request: Request, profile: Profile, log: LossLog) -> Request:
     for index, message in enumerate(request.messages):
         for place, part in enumerate(message.parts):
             if isinstance(part, ToolResult) != (message.role == "tool"):
-                raise _misplaced(index, place, "results stand in tool messages, and nothing else does", profile)
+                raise _placement_error(index, place, "results stand in tool messages, and nothing else does", profile)
             if isinstance(part, ToolCall) and message.role != "assistant":
-                raise _misplaced(index, place, f"a message of role {message.role} makes no calls", profile)
+                raise _placement_error(index, place, f"a message of role {message.role} makes no calls", profile)
     return request
 
 
-def _misplaced(message_index: int, part_index: int, reason: str, profile: Profile) -> EncodeError:
+def _placement_error(message_index: int, part_index: int, reason: str, profile: Profile) -> EncodeError:
     return EncodeError(path=f"$.messages[{message_index}].parts[{part_index}]", reason=reason, target=profile.name)

@@ -54,7 +54,7 @@ def answer_last_calls(request: Request, profile: Profile, log: LossLog) -> Reque
 
 
 def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Message]:
-    """A step whose calls are spread over adjacent assistant messages is one turn for every API."""
+    """Merges adjacent assistant messages with calls, which are one turn for every API."""
     merged: list[Message] = []
     turn: list[Message] = []
     calling = False
@@ -73,7 +73,7 @@ def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Messa
 
 
 def joined_turn(turn: list[Message], log: LossLog) -> Message:
-    """The messages as one, with the parts of all; losses of the whole are told at the first."""
+    """Joins messages into one with all parts; losses refer to the first."""
     if len(turn) == 1:
         return turn[0]
     joined = structs.replace(turn[0], parts=tuple(part for message in turn for part in message.parts))
@@ -82,7 +82,7 @@ def joined_turn(turn: list[Message], log: LossLog) -> Message:
 
 
 class _Places:
-    """Where ids are called and answered, found in one walk: long histories have many of both."""
+    """Index of calls and results by id, built in one walk."""
 
     def __init__(self, messages: list[Message]) -> None:
         self._calls: dict[str, list[int]] = {}
@@ -149,7 +149,7 @@ def _report_orphans(message: Message, taken: set[int], log: LossLog) -> None:
 
 
 class _Ids:
-    """The ids of a conversation as the target takes them, each once."""
+    """Unique ids that the target accepts."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -157,7 +157,7 @@ class _Ids:
         self._repetitions: dict[str, int] = {}
 
     def unique(self, call_id: str) -> str:
-        """The id itself where the target takes it; else an alias that depends on the id (and its repetition) alone."""
+        """The id if the target accepts it; else an alias that depends only on the id (and its repetition)."""
         profile = self._profile
         base = call_id
         if profile.call_id is not None and profile.call_id.fullmatch(call_id) is None:

@@ -1,4 +1,4 @@
-"""What only one family understands stays behind, and is reported (law 2)."""
+"""Reports what only one family understands as losses (law 2)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
             "load_duration",
             "metrics",
             "performanceConfig",
-            "prompt",  # the request's own, told back
+            "prompt",  # repeated from the request
             "prompt_eval_duration",
             "provider",
             "serviceTier",
@@ -63,19 +63,19 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
             "x_groq",
         }
     ),
-    # What a candidate says of itself: how likely it was, and its finish reason once more in other words.
+    # Facts about a candidate: its probability, and its finish reason in other words.
     Message: frozenset({"avgLogprobs", "finishMessage", "native_finish_reason", "score"}),
     ToolCall: frozenset({"index"}),
     Audio: frozenset({"expires_at", "id"}),
 }
-"""Keys of an answer that tell how it was made, and nothing of what it says. One list for all: servers that speak
+"""Keys about how an answer was made, not about its content. One list for all: servers that use
 another's format copy its names, and no name here means two things."""
 
 _NONE: Mapping[type[Value], frozenset[str]] = {}
 _NO_KEYS: frozenset[str] = frozenset()
 
 _COUNTS = "usage."
-"""Whatever a provider says beside its token counts is bookkeeping."""
+"""Further keys of usage are bookkeeping."""
 
 
 def report_private_settings(request: Request, profile: Profile, log: LossLog) -> Request:
@@ -99,7 +99,7 @@ def report_private_content(request: Request, profile: Profile, log: LossLog) -> 
 
 
 def report_private_answer(completion: Completion, profile: Profile, log: LossLog) -> None:
-    """The same for an answer. Keys that tell how it was made, and nothing of what it says, are only noted."""
+    """The same for an answer. Keys about how it was made are only noted."""
     finish, usage = completion.finish, completion.usage
     if completion.metadata:
         _report_node(completion, completion.metadata, "", profile, log, BOOKKEEPING)
@@ -111,7 +111,7 @@ def report_private_answer(completion: Completion, profile: Profile, log: LossLog
 
 
 def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
-    """Counts that this API says differently or not at all. Its own family gets its usage back as it was (law 1)."""
+    """Reports counts that this API does not have. Its own family gets its usage unchanged (law 1)."""
     if usage.metadata is not None and profile.family in usage.metadata:
         return
     if usage.searches and not profile.counts_searches:
@@ -130,14 +130,14 @@ def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog
 
 Bookkeeping: TypeAlias = Mapping[type[Value], frozenset[str]]
 
-# In a stream, what a candidate says of itself comes with its finish reason.
+# In a stream, facts about a candidate arrive with its finish reason.
 _STREAMED: Bookkeeping = {**BOOKKEEPING, Completion: BOOKKEEPING[Completion] | BOOKKEEPING[Message]}
 _THE_ANSWER = Completion(())
 _MARKED = frozenset({Text, Image, Document, Audio, SearchResult, ToolCall})
 
 
 class PrivateEvents:
-    """The same for the events of a stream: of each part as it comes, of the answer when it ends.
+    """The same for streams: reports each part as it arrives, and the answer when it ends.
 
     Marks of a prompt cache belong to requests: a part that has one loses it here.
     """
@@ -155,7 +155,7 @@ class PrivateEvents:
         self._parts = {}
 
     def report(self, events: list[Any]) -> list[AnyEvent]:
-        """Reports what of these events stays behind, and returns them as they can be told."""
+        """Reports the losses of these events, and returns the events without them."""
         changed: dict[int, AnyEvent] | None = None
         for place, event in enumerate(events):
             kind = type(event)
@@ -190,7 +190,7 @@ class PrivateEvents:
         return True
 
     def _report_logprobs(self) -> None:
-        """Once: they come with every fragment of the text."""
+        """Reports only once: they arrive with every fragment."""
         if not self.profile.says_logprobs and not self._has_logprobs:
             self.log.drop(_THE_ANSWER, "logprobs", "log probabilities", "answers of this API have no such list")
         self._has_logprobs = True
@@ -240,7 +240,7 @@ def _report_part(part: Any, profile: Profile, log: LossLog, bookkeeping: Bookkee
 def _report_node(
     node: Value, metadata: Metadata, within: str, profile: Profile, log: LossLog, bookkeeping: Bookkeeping = _NONE
 ) -> None:
-    """Reports the keys of `metadata`, which stand at `within` below the node, that the target does not understand."""
+    """Reports keys of `metadata` (at path `within` of the node) that the target does not understand."""
     for family, entries in metadata.items():
         if family == profile.family:
             continue

@@ -1,7 +1,7 @@
 """Tools that a provider runs or defines, for another provider: as its own tool of that kind, as functions, or not.
 
-A tool never crosses with fewer restrictions than it had: where the target cannot say which sites, tools or approvals
-were asked for, the tool stays behind. A choice that names a tool which did not cross goes with it.
+A tool is never sent with fewer restrictions than it had: if the target cannot express its sites, tools or approvals,
+the tool is dropped, and so is a choice that names it.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ OPTIONS = (
     "allowed_tools",
     "approval",
 )
-"""Fields of a tool that say how it is to run."""
+"""Fields that configure a tool."""
 
 RESTRICTING = ("allowed_domains", "blocked_domains", "allowed_tools", "approval")
-"""Left out, these would let the model reach more than was asked for."""
+"""Without these fields, the model could access more than allowed."""
 
 SCOPED = frozenset({"stores", "container", "file_ids"})
-"""Ids that their own vendor alone knows."""
+"""Ids that only their own vendor knows."""
 
 
 _ABSENT = {one.name: one.default for one in structs.fields(ProviderTool)}
 
 
 class _Crossing(Struct, frozen=True):
-    """What a list of tools becomes for one target, by what names a choice may call those that changed, and losses."""
+    """A list of tools for one target, the names of changed tools for choices, and losses."""
 
     given: tuple[AnyTool, ...]
     profile: Profile
@@ -54,7 +54,7 @@ class _Crossing(Struct, frozen=True):
     names: dict[str, tuple[str, ...]]
     log: LossLog
     most_calls: int | None = None
-    """What the limits of the single tools are together, for a target that limits all calls of hosted tools at once."""
+    """The sum of the tools' limits, for a target with one limit for all hosted tools."""
 
 
 _crossings: dict[tuple[int, int, str | None], _Crossing] = {}
@@ -63,14 +63,14 @@ _MOST_TOOLS = 128
 
 
 def cross_provider_tools(request: Request, profile: Profile, log: LossLog) -> Request:
-    """The request with every tool of another provider as the target takes it, or without it."""
+    """Converts tools of other providers for the target, or drops them."""
     if not request.tools:
         return request
     key = (id(request.tools), id(profile), request.model)
     crossing = _crossings.get(key)
     if crossing is None or crossing.given is not request.tools or crossing.profile is not profile:
         crossing = _cross_all(request.tools, request.model, profile)
-        if len(request.tools) <= _MOST_TOOLS:  # an agent declares the same tools in every request
+        if len(request.tools) <= _MOST_TOOLS:  # agents declare the same tools in every request
             if len(_crossings) >= _MOST_CROSSINGS:
                 _crossings.clear()
             _crossings[key] = crossing
@@ -101,17 +101,17 @@ def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) 
         if not isinstance(tool, ProviderTool) or _is_known(tool, profile):
             tools.append(tool)
             continue
-        there = tuple(_crossed(tool, model, profile, log))
+        there = tuple(_convert_tool(tool, model, profile, log))
         tools += there
         names[tool.name] = tuple(_chosen_names(there, profile))
     most_calls = None
     if profile.limits_all_calls:
         tools, most_calls = _limit_all(tools, log)
-    return _Crossing(given, profile, tuple(_loaded(tools, profile, log)), names, log, most_calls)
+    return _Crossing(given, profile, tuple(_load_deferred(tools, profile, log)), names, log, most_calls)
 
 
 def _limit_all(tools: list[AnyTool], log: LossLog) -> tuple[list[AnyTool], int | None]:
-    """The tools without limits of their own, and one limit for all: their sum, if each of them has one."""
+    """Replaces the limits of single tools by one limit for all: their sum, if each has one."""
     limited = [tool for tool in tools if isinstance(tool, ProviderTool) and tool.max_uses is not None]
     if not limited:
         return tools, None
@@ -122,13 +122,13 @@ def _limit_all(tools: list[AnyTool], log: LossLog) -> tuple[list[AnyTool], int |
         for tool in limited:
             log.degrade(tool, "", f"max_uses of tool {tool.name!r}", why)
     is_limited = bool(limits) and len(limits) == len(hosted)
-    return [_unlimited(tool, log) for tool in tools], sum(limits) if is_limited else None
+    return [_drop_limit(tool, log) for tool in tools], sum(limits) if is_limited else None
 
 
 _UNCOUNTED = frozenset({None, "tool_search"})
 
 
-def _unlimited(tool: AnyTool, log: LossLog) -> AnyTool:
+def _drop_limit(tool: AnyTool, log: LossLog) -> AnyTool:
     if not isinstance(tool, ProviderTool) or tool.max_uses is None:
         return tool
     there = structs.replace(tool, max_uses=None)
@@ -137,14 +137,14 @@ def _unlimited(tool: AnyTool, log: LossLog) -> AnyTool:
 
 
 def _limit_each(request: Request, most: int, profile: Profile, log: LossLog) -> Request:
-    """One limit for all hosted tools, where the target limits each: exact for a single tool."""
+    """Applies one limit to each hosted tool, which is exact for a single tool."""
     hosted = [tool for tool in request.tools if _is_counted(tool)]
     if not hosted or not all(_has_limit(tool, profile) for tool in hosted):
         return request  # the setting is lost
     if len(hosted) > 1:
         what = f"limit of {most} calls of hosted tools"
         log.degrade(request, "max_tool_calls", what, "this API limits each tool, not all of them together")
-    tools = [_limited(tool, most, log) if _is_counted(tool) else tool for tool in request.tools]
+    tools = [_with_limit(tool, most, log) if _is_counted(tool) else tool for tool in request.tools]
     return structs.replace(request, tools=tuple(tools), max_tool_calls=None)
 
 
@@ -157,7 +157,7 @@ def _has_limit(tool: AnyTool, profile: Profile) -> bool:
     return rule is not None and "max_uses" in rule.options
 
 
-def _limited(tool: AnyTool, most: int, log: LossLog) -> AnyTool:
+def _with_limit(tool: AnyTool, most: int, log: LossLog) -> AnyTool:
     if not isinstance(tool, ProviderTool):
         return tool
     there = structs.replace(tool, max_uses=most if tool.max_uses is None else min(most, tool.max_uses))
@@ -165,15 +165,15 @@ def _limited(tool: AnyTool, most: int, log: LossLog) -> AnyTool:
     return there
 
 
-def _loaded(tools: list[AnyTool], profile: Profile, log: LossLog) -> list[AnyTool]:
-    """Tools that wait to be looked up wait only where the model can look them up."""
+def _load_deferred(tools: list[AnyTool], profile: Profile, log: LossLog) -> list[AnyTool]:
+    """Sends deferred tools at once if the model cannot look tools up."""
     is_searchable = any(isinstance(tool, ProviderTool) and tool.kind == "tool_search" for tool in tools)
     if is_searchable and "tool_search" in profile.hosted:
         return tools
-    return [_shown(tool, log) if type(tool) is ToolDefinition and tool.deferred else tool for tool in tools]
+    return [_load_tool(tool, log) if type(tool) is ToolDefinition and tool.deferred else tool for tool in tools]
 
 
-def _shown(tool: ToolDefinition, log: LossLog) -> ToolDefinition:
+def _load_tool(tool: ToolDefinition, log: LossLog) -> ToolDefinition:
     log.degrade(
         tool, "", f"deferred loading of tool {tool.name!r}", "the model cannot look tools up, and sees it at once"
     )
@@ -183,11 +183,11 @@ def _shown(tool: ToolDefinition, log: LossLog) -> ToolDefinition:
 
 
 def _is_known(tool: ProviderTool, profile: Profile) -> bool:
-    """Whether the codec of the target says this tool by itself: its own, or one of another API of its vendor."""
+    """Whether the target's codec encodes this tool itself: its own, or one of the same vendor."""
     return tool.definition is not None and (tool.origin == profile.family or tool.origin in profile.translates)
 
 
-def _crossed(tool: ProviderTool, model: str | None, profile: Profile, log: LossLog) -> Iterator[AnyTool]:
+def _convert_tool(tool: ProviderTool, model: str | None, profile: Profile, log: LossLog) -> Iterator[AnyTool]:
     if tool.functions:
         yield from _as_functions(tool, log)
         return
@@ -218,7 +218,7 @@ def _as_functions(tool: ProviderTool, log: LossLog) -> Iterator[ToolDefinition]:
 
 
 def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
-    """Why the tool must not cross although the target has its kind; empty where it may."""
+    """Why the tool must be dropped although the target has its kind; empty if it may be sent."""
     for option in RESTRICTING:
         held = None if option in rule.options else getattr(tool, option)
         if held and held != "never":
@@ -229,7 +229,7 @@ def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
 
 
 def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log: LossLog) -> dict[str, Any]:
-    """The fields without what the target cannot say."""
+    """The fields that the target has; others are reported."""
     left_out: dict[str, Any] = {}
     foreign = SCOPED if tool.origin is not None else frozenset()
     for option in OPTIONS:
@@ -253,7 +253,7 @@ def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log:
 
 
 def _chosen_names(tools: tuple[AnyTool, ...], profile: Profile) -> Iterator[str]:
-    """What a choice may call these tools; a tool that the target's choices cannot name has none."""
+    """Names of these tools in choices, if the target's choices can name them."""
     for tool in tools:
         if not isinstance(tool, ProviderTool) or (tool.kind is not None and profile.hosted[tool.kind].name is not None):
             yield tool.name

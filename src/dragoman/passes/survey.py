@@ -1,4 +1,4 @@
-"""The traits of a request that no decoder noted: one walk over everything it holds."""
+"""Collects the traits of a request that was not decoded, in one walk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def survey(request: Request) -> Traits:
     notes = TraitNotes()
     for message in request.messages:
         _note_message(message, notes)
-    copy = structs.replace(request)  # the caller's own request stays as it is
+    copy = structs.replace(request)  # do not change the caller's request
     names = {tool.name for tool in request.tools}
     return notes.noted_on(copy, names, tool_traits(request.tools))._traits  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001
 
@@ -58,7 +58,7 @@ def _note_part(part: AnyPart, role: str, notes: TraitNotes) -> None:
 
 
 def _note_piece(piece: AnyPart, notes: TraitNotes) -> None:
-    """Blank text inside a result is the encoder's business."""
+    """Blank text inside a result is not noted: the encoder handles it."""
     bits = notes.bits
     notes.part(piece)
     notes.bits = bits | (notes.bits & ~BLANK_TEXT)

@@ -1,4 +1,4 @@
-"""The shape of a conversation: where system text stands, which turns may be blank, first or last."""
+"""Turns of a conversation: position of system text, and which turns may be blank, first or last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTINUE = "Continue."
 
 
 def hoist_system(request: Request, profile: Profile, log: LossLog) -> Request:
-    """System text in the middle moves to the front where the API has one field for it."""
+    """Moves system text to the front if the API has one field for it."""
     if profile.system != "field":
         return request
     inline = profile.inline_system_models.search(request.model or "") is not None
@@ -48,7 +48,7 @@ def _may_stand_inline(messages: tuple[Message, ...], index: int) -> bool:
 
 
 def drop_blank_text(request: Request, profile: Profile, log: LossLog) -> Request:
-    """APIs that refuse blank text get none; a message left with nothing goes too. A signed blank part is data."""
+    """Drops blank text for APIs that refuse it, and messages left empty. Signed blank parts are kept."""
     messages = []
     for message in request.messages:
         kept = _without_blanks(message, profile, log)
@@ -85,7 +85,7 @@ def _is_owed(part: AnyPart, profile: Profile) -> bool:
 
 
 def merge_model_turns(request: Request, profile: Profile, log: LossLog) -> Request:
-    """Adjacent assistant messages become one turn where the API counts calls per turn."""
+    """Merges adjacent assistant messages if the API counts calls per turn."""
     if not profile.merge_model_turns:
         return request
     messages: list[Message] = []
@@ -98,7 +98,7 @@ def merge_model_turns(request: Request, profile: Profile, log: LossLog) -> Reque
 
 
 def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
-    """At least one turn beside the system text; a first and a last turn the API accepts."""
+    """Ensures one turn beside the system text, and a first and last turn that the API accepts."""
     given = request.messages
     if not given:
         raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
@@ -146,7 +146,7 @@ def _legal_ending(messages: list[Message], request: Request, profile: Profile, l
 
 
 def declare_called_tools(request: Request, profile: Profile, log: LossLog) -> Request:
-    """A history with calls, and no tools: some APIs refuse it, so the called tools are declared and switched off."""
+    """Declares called tools, and forbids calls, for APIs that refuse a history with calls but no tools."""
     called = dict.fromkeys(call.name for message in request.messages for call in message.tool_calls)
     if request.tools or not called or not profile.tools_with_calls:
         return request
@@ -156,7 +156,7 @@ def declare_called_tools(request: Request, profile: Profile, log: LossLog) -> Re
 
 
 def distinct_tools(request: Request, profile: Profile, log: LossLog) -> Request:  # noqa: ARG001
-    """Of several tools with one name the first counts: every API refuses the others."""
+    """Keeps the first of several tools with one name: every API refuses the others."""
     names: set[str] = set()
     tools = []
     for tool in request.tools:
@@ -169,7 +169,7 @@ def distinct_tools(request: Request, profile: Profile, log: LossLog) -> Request:
 
 
 def declared_choice(request: Request, log: LossLog) -> ToolChoice | None:
-    """The choice among tools that are there: the name of no tool is refused everywhere."""
+    """The choice without names of undeclared tools, which every API refuses."""
     choice = request.tool_choice
     if choice is None or not choice.names:
         return choice
@@ -183,7 +183,7 @@ def declared_choice(request: Request, log: LossLog) -> ToolChoice | None:
 
 
 def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
-    """Switches that need tools go when there are none; counts are counts; stop sequences obey the target's limit."""
+    """Drops settings that need tools if there are none, and adapts counts and stop sequences to the target."""
     choice, parallel = request.tool_choice, request.parallel_tool_calls
     if request.tools:
         choice = declared_choice(request, log)

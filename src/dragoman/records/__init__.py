@@ -1,6 +1,6 @@
 """The records of the earlier systems as types: what `translate` reads and writes for the formats of stored histories.
 
-TypedDicts only: nothing here runs, and importing it costs nothing. Each module is one format:
+Only TypedDicts, without code. Each module is one format:
 
 >>> from dragoman.records.agent_sdk import ToolMessage
 >>> answer: ToolMessage = {"role": "tool", "tool_call_id": "call_1", "tool_name": "ls", "content": "a.txt"}

@@ -53,7 +53,7 @@ class AssistantMessage(TypedDict):
 
 
 class ReasoningMessage(TypedDict):
-    """What the model thought before the assistant message that follows; `raw_item` is the provider's own item."""
+    """Reasoning before the next assistant message; `raw_item` is the provider's own item."""
 
     role: Literal["reasoning"]
     content: str | None
@@ -61,7 +61,7 @@ class ReasoningMessage(TypedDict):
 
 
 class ToolOutputRef(TypedDict):
-    """Where the whole output is kept. Sizes that are not known stay absent."""
+    """Reference to the whole output. Unknown sizes are absent."""
 
     id: str
     byte_size: NotRequired[int]

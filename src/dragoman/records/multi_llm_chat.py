@@ -1,4 +1,4 @@
-"""Entries of multi-llm-chat: who spoke, and typed parts."""
+"""Entries of multi-llm-chat: a role and typed parts."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""JSON Schema for each target: what the target's schema field cannot say is said otherwise, or reported.
+"""Adapts JSON Schemas to each target: unsupported keywords are rewritten, or reported.
 
-Pure functions on plain JSON values. A schema that the target takes as it is comes back as the very same object. The
+Pure functions on plain JSON values. A schema that the target accepts is returned as the same object. The
 rest is described by the dialect: references are inlined where the target has none (recursion is refused),
 allOf is merged, oneOf becomes anyOf, const an enum of one value, a list of types `nullable` or anyOf, an exclusive
-limit of an integer the next integer; a keyword that cannot be said at all is dropped. Alternatives at a root that must
-be one object are united: the properties of all are offered, and only those that all require are required.
+limit of an integer the next integer; other unsupported keywords are dropped. Alternatives at a root that must be one
+object are merged: the properties of all are declared, and only those that all
+require are required.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Adapted(Struct, frozen=True):
 
 
 def adapt_schema(schema: Json, dialect: SchemaDialect, path: str = "$") -> Adapted:
-    """The schema as the dialect can say it: the same object when nothing had to change."""
+    """Adapts the schema to the dialect; returns the same object if nothing had to change."""
     if dialect.verbatim or (dialect.root_only and _is_plain_object(schema)):
         return Adapted(schema, ())
     walk = Walk(schema, dialect, path)
@@ -60,9 +61,9 @@ def adapt_schema(schema: Json, dialect: SchemaDialect, path: str = "$") -> Adapt
 
 
 def violations(schema: Json, dialect: SchemaDialect, path: str = "$") -> tuple[SchemaNote, ...]:
-    """What the dialect refuses in this schema; empty when it is legal as it is.
+    """What the dialect refuses in this schema; empty if it is legal.
 
-    For switches such as `strict`: leaving the switch out keeps a schema whole that adapting would weaken.
+    For switches such as `strict`: omitting the switch may be better than weakening the schema.
     """
     try:
         return adapt_schema(schema, dialect, path).notes
@@ -81,7 +82,7 @@ _decode_root = msgspec.json.Decoder(_Root).decode
 
 
 def needs_adaptation(schema: bytes, dialect: SchemaDialect) -> bool:
-    """False only where `adapt_schema` would change nothing; told without building the schema's values."""
+    """False only if `adapt_schema` would change nothing; decided without parsing the schema."""
     if dialect.verbatim:
         return False
     if not dialect.root_only:

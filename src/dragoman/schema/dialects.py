@@ -1,4 +1,4 @@
-"""What each schema field of each target accepts, as data: the rest of this package knows no target by name."""
+"""What each target accepts in its schema fields, as data."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ROOT_COMBINATORS = ("allOf", "anyOf", "oneOf")
 
 
 class SchemaDialect(Struct, frozen=True, kw_only=True):
-    """The default of every field is the permissive one: a dialect of which only the name is given takes anything."""
+    """Rules of one schema field. All defaults are permissive."""
 
     name: str
     keywords: frozenset[str] | None = None
-    """The only keywords a schema may use; None: any but the `refused` ones."""
+    """The allowed keywords; None: all but the `refused` ones."""
     refused: frozenset[str] = frozenset()
     root_object: bool = False
     """The root says `type: "object"` itself: no reference in its place, and no allOf, anyOf or oneOf beside it."""
@@ -26,9 +26,9 @@ class SchemaDialect(Struct, frozen=True, kw_only=True):
     recursion: bool = True
     boolean_schemas: bool = True
     typed_nodes: bool = False
-    """Every schema says what it is: type, enum, const, a reference or a combination."""
+    """Every schema needs a type, enum, const, reference or combination."""
     single_type: bool = False
-    """`type` is one name in either case, null is said by `nullable`, and the type is never left out."""
+    """`type` is required and a single name, in either case; null is `nullable`."""
     any_of_alone: bool = False
     enum_beside: frozenset[str] | None = None
     """Types beside which `enum` may stand; None: all."""
@@ -51,7 +51,7 @@ class SchemaDialect(Struct, frozen=True, kw_only=True):
 
     @property
     def root_only(self) -> bool:
-        """Below its root every schema is legal."""
+        """Whether only the root has rules."""
         return self.keywords is None and not self.refused
 
     @property

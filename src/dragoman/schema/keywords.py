@@ -1,4 +1,4 @@
-"""One handler per keyword: may it stand as it is, which schemas does it hold, and what must an object or array have."""
+"""Handlers per keyword: checks of its value, visits of its subschemas, and rules of finished nodes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Handler: TypeAlias = Callable[["Walk", Node, str, Json], Json]
 Rule: TypeAlias = Callable[["Walk", Node, Node], None]
 
 INERT = frozenset({"$schema", "$id", "$anchor", "$defs", "definitions", "defs"})
-"""Dropped without a loss: they name and hold schemas, and by then every reference is inlined."""
+"""Dropped without a loss: definitions, once every reference is inlined."""
 NEUTRAL: dict[str, bool] = {
     "additionalProperties": True,
     **dict.fromkeys(("uniqueItems", "nullable", "deprecated", "readOnly", "writeOnly"), False),
 }
-"""Dropped without a loss if this is their value: it says what is so anyway."""
+"""Dropped without a loss if they have this value, which is the default."""
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _FANCY_PATTERN = re.compile(r"\(\?<?[=!]|(?<!\\)(?:\\\\)*\\(?:[1-9]|k<)")
 _LARGEST_INT64 = 2**63 - 1
 
 
-# Checks: the value as the target may have it, or UNSET after a note that it is dropped.
+# Checks: the value for the target, or UNSET after a note that it is dropped.
 
 
 def _type(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
@@ -106,7 +106,7 @@ def _required(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
 
 
 def _limit(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
-    """A limit of the proto is an int64: a whole number, or its text."""
+    """A limit is an int64 of the proto: an integer, or its text."""
     most = walk.dialect.max_min_items
     if keyword == "minItems" and most is not None and value not in range(most + 1):
         return walk.drop(node, keyword, f"at most {most} may be demanded")
@@ -154,7 +154,7 @@ def _visit_map(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
     walk.deepest_object = max(walk.deepest_object, walk.object_depth)
     adapted = {}
     for name, schema in value.items():
-        # A value that is not an object is reported with its place: as an error, or as a note.
+        # A value that is not an object is reported with its path: as an error, or as a note.
         adapted[name] = walk.adapt(schema, node, "" if isinstance(schema, dict) else step_into(keyword, name))
     walk.object_depth -= is_level
     return adapted
@@ -187,13 +187,13 @@ VISITS: dict[str, Handler] = {
 # Rules: what the finished node must have.
 
 
-def _closed(walk: Walk, node: Node, members: Node) -> None:
+def _require_closed(walk: Walk, node: Node, members: Node) -> None:
     if walk.dialect.closed_objects and is_object(members) and "additionalProperties" not in members:
         walk.note(node, "additionalProperties", "rewritten", "every object must be closed")
         members["additionalProperties"] = False
 
 
-def _complete(walk: Walk, node: Node, members: Node) -> None:
+def _require_all(walk: Walk, node: Node, members: Node) -> None:
     required = members.get("required", [])
     optional = [name for name in members.get("properties", ()) if name not in required]
     if walk.dialect.all_required and optional:
@@ -201,7 +201,7 @@ def _complete(walk: Walk, node: Node, members: Node) -> None:
         walk.note(node, "required", "kept", f"every property must be required, these are not: {names:.200}")
 
 
-def _itemised(walk: Walk, node: Node, members: Node) -> None:
+def _require_items(walk: Walk, node: Node, members: Node) -> None:
     wanted = walk.dialect.array_items
     if wanted == "optional" or main_type(members) != "array" or "items" in members or "prefixItems" in members:
         return
@@ -212,12 +212,12 @@ def _itemised(walk: Walk, node: Node, members: Node) -> None:
     members["items"] = {}
 
 
-def _typed(walk: Walk, node: Node, members: Node) -> None:
+def _require_type(walk: Walk, node: Node, members: Node) -> None:
     if walk.dialect.typed_nodes and members.keys().isdisjoint(("type", "enum", "const", "$ref", "anyOf", "allOf")):
         walk.note(node, "type", "kept", "every schema must say its type")
 
 
-def _named(walk: Walk, node: Node, members: Node) -> None:
+def _require_named_type(walk: Walk, node: Node, members: Node) -> None:
     kinds = {TYPE_OF_KEYWORD[keyword] for keyword in members if keyword in TYPE_OF_KEYWORD}
     if not walk.dialect.single_type or len(kinds) != 1 or not members.keys().isdisjoint(("type", "anyOf", "ref")):
         return
@@ -231,12 +231,12 @@ def _named(walk: Walk, node: Node, members: Node) -> None:
 
 
 def rules_of(dialect: SchemaDialect) -> tuple[Rule, ...]:
-    """Those that say anything in the dialect, in their order."""
+    """The rules that apply in the dialect, in order."""
     wanted = {
-        _named: dialect.single_type,
-        _closed: dialect.closed_objects,
-        _complete: dialect.all_required,
-        _itemised: dialect.array_items != "optional",
-        _typed: dialect.typed_nodes,
+        _require_named_type: dialect.single_type,
+        _require_closed: dialect.closed_objects,
+        _require_all: dialect.all_required,
+        _require_items: dialect.array_items != "optional",
+        _require_type: dialect.typed_nodes,
     }
     return () if dialect.root_only else tuple(rule for rule, applies in wanted.items() if applies)

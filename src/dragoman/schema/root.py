@@ -1,4 +1,4 @@
-"""A root that must be one plain object: references inlined, allOf merged, alternatives united."""
+"""Roots that must be one plain object: references are inlined, allOf and alternatives are merged."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def without_alternatives(walk: Walk, given: Node) -> Node:
     walk.root_united = walk.root_united or "allOf" in given
     while keyword := next((name for name in ("anyOf", "oneOf") if name in node), ""):
         walk.root_united = True
-        node = _united(walk, node, keyword)
+        node = _merge_alternatives(walk, node, keyword)
     return node
 
 
-def _united(walk: Walk, node: Node, keyword: str) -> Node:
+def _merge_alternatives(walk: Walk, node: Node, keyword: str) -> Node:
     rest = walk.source.without(node, keyword)
     branches = [
         walk.without_alternatives({} if branch is True else branch)

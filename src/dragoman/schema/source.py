@@ -1,7 +1,8 @@
-"""The schema as it was given: where each piece of it stands, what its references point at, and how two pieces join.
+"""The source schema: paths of its nodes, targets of references, and merging of nodes.
 
-Adapting a schema makes new nodes out of given ones. Each new node is *derived*: it remembers the nodes it was made of,
-so that a note can name the place in the source that a keyword came from, and a reference back into them is a cycle.
+Adapting a schema makes new nodes out of given ones. Each new node is *derived*: it remembers its source nodes, so that
+notes can name the path of a keyword in the source,
+and a reference back to them is detected as a cycle.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Node: TypeAlias = dict[str, Json]
 MAX_JSON_DEPTH = 200
 """OpenAI refuses more than ten levels of objects; recorded schemas stay below thirty levels of brackets."""
 MAX_INLINED_BYTES = 512 * 1024
-"""What references may add by being inlined. Thirty definitions, each naming the next one twice, would add gigabytes."""
+"""Limit of inlined bytes. Thirty definitions that each reference the next twice would add gigabytes."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 _ESCAPED_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -39,7 +40,7 @@ _CONTAINERS = (dict, list)
 
 
 class SchemaError(DragomanError, ValueError):
-    """A schema that the target cannot be given in any form."""
+    """A schema that cannot be adapted to the target."""
 
     def __init__(self, *, path: str, expected: str, got: str, keyword: str = "") -> None:
         self.path = path
@@ -50,7 +51,7 @@ class SchemaError(DragomanError, ValueError):
 
 
 class _Derived(Struct, frozen=True):
-    node: Node  # held, so that its id is not given to another object
+    node: Node  # kept alive, so that its id is not reused
     base: Node
     owners: Mapping[str, Node]
     identities: tuple[int, ...]
@@ -89,7 +90,7 @@ class SchemaSource:
                     pending.append((value, depth + 1))
 
     def path_of(self, node: Json, keyword: str = "") -> str:
-        """Where the keyword of this node, or the node it was derived from, stands in the source."""
+        """Path in the source of the node's keyword, or of the node it was derived from."""
         while (derived := self._derived.get(id(node))) is not None:
             node = derived.owners.get(keyword, derived.base)
         keys = []
@@ -102,7 +103,7 @@ class SchemaSource:
         return path
 
     def error(self, node: Json, place: str, expected: str, got: str) -> SchemaError:
-        """What is wrong with that place in the node: a keyword, or a way further in such as `anyOf[1]`."""
+        """An error at a place in the node: a keyword, or a path such as `anyOf[1]`."""
         path = self.path_of(node, place)
         return SchemaError(path=f"{path}.{place}" if place else path, expected=expected, got=got, keyword=place)
 
@@ -112,7 +113,7 @@ class SchemaSource:
         return values
 
     def identities(self, node: Node) -> tuple[int, ...]:
-        """The node and all that it was made of."""
+        """Ids of the node and of its source nodes."""
         derived = self._derived.get(id(node))
         return (id(node),) if derived is None else (id(node), *derived.identities)
 
@@ -159,7 +160,7 @@ class SchemaSource:
         return found
 
     def charge(self, node: Json, keyword: str, copied: Json) -> None:
-        """Count what is about to be copied to another place."""
+        """Counts bytes that are about to be inlined, against the limit."""
         if id(copied) not in self._sizes or id(copied) in self._derived:
             self._sizes[id(copied)] = _size(copied)
         self._inlined += self._sizes[id(copied)]
@@ -167,7 +168,7 @@ class SchemaSource:
             raise self.error(node, keyword, f"at most {MAX_INLINED_BYTES} bytes of inlined schemas", "more")
 
     def merge(self, nodes: Iterable[Node], report: Callable[[Node, str], None]) -> Node:
-        """One node that says what all of them say. `report` hears of each keyword that had to give way."""
+        """Merges nodes into one. Keywords that cannot be merged are passed to `report`."""
         first, *others = nodes
         merged, owners = dict(first), {}
         for other in others:
@@ -208,7 +209,7 @@ def _entries(container: Json) -> Iterable[tuple[str | int, Json]]:
 
 
 def _size(value: Json) -> int:
-    """About as many bytes as the value has as JSON, counted without recursion."""
+    """Approximate size of the value as JSON, without recursion."""
     total, pending = 0, [value]
     while pending:
         found = pending.pop()

@@ -1,4 +1,4 @@
-"""How the keywords of one node are put in the dialect's form. A step with nothing to do returns the node itself."""
+"""Steps that rewrite the keywords of one node for the dialect. A step without work returns the node itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LARGEST_LIMIT = 2**63
 
 
 def is_normal(node: Node) -> bool:
-    """Most nodes are: they use nothing that a step, or the inlining of references, would look at."""
+    """Whether no step and no inlining applies, as for most nodes."""
     plain = isinstance(node.get("type"), str) and not isinstance(node.get("items"), list)
     return plain and node.keys().isdisjoint(_STEPPED)
 
@@ -46,7 +46,7 @@ def merge_all_of(walk: Walk, node: Node) -> Node:
     if "allOf" not in node:
         return node
     members = [member for member in walk.schemas(node, "allOf") if isinstance(member, dict)]
-    # An object in allOf that has to be closed would forbid what the other members declare.
+    # Closing an object inside allOf would forbid properties of the other members.
     if walk.dialect.accepts("allOf") and not any("$ref" in x or is_object(x) for x in map(walk.normal, members)):
         return node
     rest = walk.source.without(node, "allOf")
@@ -74,7 +74,7 @@ def tuple_to_items(walk: Walk, node: Node) -> Node:
     keyword = "prefixItems" if "prefixItems" in node else "items"
     if not isinstance(node.get(keyword), list) or (keyword == "prefixItems" and walk.dialect.accepts(keyword)):
         return node
-    # Before 2020-12 the list stood under `items`, and what follows it under `additionalItems`.
+    # Before 2020-12, the list was under `items`, and the rest under `additionalItems`.
     positions = walk.schemas(node, keyword)
     following = node.get("items" if keyword == "prefixItems" else "additionalItems")
     rest = walk.source.without(node, "items", "prefixItems", "additionalItems")
@@ -93,7 +93,7 @@ def tuple_to_items(walk: Walk, node: Node) -> Node:
 
 
 def one_type(walk: Walk, node: Node) -> Node:
-    """One type, with null said by `nullable`; several types are said as anyOf."""
+    """Rewrites to one type, with `nullable` for null, or to anyOf for several types."""
     listed = node.get("enum")
     values = listed if isinstance(listed, list) else None
     names = type_names(node.get("type")) or list(dict.fromkeys(json_type(value) for value in values or ()))
@@ -113,7 +113,7 @@ def one_type(walk: Walk, node: Node) -> Node:
         del single["enum"]
     if single == node:
         return node
-    # An enum that its type forbids would be refused whatever the value; null beside anyOf depends on its schemas.
+    # Keep an enum that its type forbids, since no value fits; null beside anyOf depends on its schemas.
     meaning_kept = ("enum" in single or values is None or null) and not (null and "anyOf" in node)
     for keyword in ("type", "enum"):
         if single.get(keyword) != node.get(keyword):
@@ -156,7 +156,7 @@ def _is_a(value: Json, kind: str, kinds: set[str]) -> bool:
 
 
 def null_to_nullable(walk: Walk, node: Node) -> Node:
-    """The branches of anyOf in normal form; of X and null remains X, nullable."""
+    """Normalises the branches of anyOf; X or null becomes X with nullable."""
     if "anyOf" not in node or not walk.dialect.single_type:
         return node
     given = walk.schemas(node, "anyOf")
@@ -177,7 +177,7 @@ def null_to_nullable(walk: Walk, node: Node) -> Node:
                 if keyword in branch:
                     walk.drop(branch, keyword, "said of null alone")
         merged = walk.merge(rest, others[0])
-        # Beside a type that is not nullable, null never was among the alternatives.
+        # Beside a type that is not nullable, null was never allowed.
         nullable = {"nullable": True} if "type" not in rest or rest.get("nullable") is True else {}
         return walk.normal(walk.source.derive(merged | nullable, merged))
     if len(branches) < len(given):
@@ -197,7 +197,7 @@ def _is_null(schema: Json) -> bool:
 
 
 def any_of_alone(walk: Walk, node: Node) -> Node:
-    """What stands beside anyOf moves into each of its schemas: A and (B or C) is (A and B) or (A and C)."""
+    """Moves keywords beside anyOf into its schemas: A and (B or C) is (A and B) or (A and C)."""
     may_move = (walk.dialect.keywords or frozenset()) - {"anyOf", "defs"}
     beside = {keyword: value for keyword, value in node.items() if keyword in may_move}
     if "anyOf" not in node or not beside or not walk.dialect.any_of_alone:
@@ -217,7 +217,7 @@ def any_of_alone(walk: Walk, node: Node) -> Node:
         walk.source.charge(node, "anyOf", moved)
         if not _is_null(branch) or only_null:
             joined.append(walk.normal(walk.merge(moved, branch)))
-        elif nullable or "type" not in beside:  # beside a type, null never was among the alternatives
+        elif nullable or "type" not in beside:  # beside a type, null was never allowed
             joined.append(branch)
     walk.note(node, "anyOf", "rewritten", "it must stand alone: what is beside it moves into it", exact=bool(joined))
     rest = walk.source.without(node, "anyOf", *may_move)

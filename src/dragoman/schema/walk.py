@@ -1,4 +1,4 @@
-"""The way through a schema, from the root down: a node is put in the dialect's form, then its keywords are checked."""
+"""Walks a schema from the root: rewrites each node for the dialect, then checks its keywords."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dragoman.schema.source import Json, Node, SchemaError, SchemaSource, json_t
 from dragoman.schema.steps import STEPS, is_normal, is_object
 
 MAX_SCHEMA_DEPTH = 64
-"""Schemas within schemas, references followed. Leaves room on the interpreter's stack for the caller."""
+"""Most nested schemas, following references. Leaves stack space for the caller."""
 
 Action = Literal["dropped", "rewritten", "kept"]
 
 
 class SchemaNote(Struct, frozen=True, order=True):
-    """One thing about a schema that does not suit its target.
+    """One keyword of a schema that the target does not accept.
 
     `dropped`: the keyword is gone. `rewritten`: it is said in another way, or something was added. `kept`: it is still
     there although the target refuses it, because any other form would mean something else. `path` is the schema that
@@ -35,7 +35,7 @@ class SchemaNote(Struct, frozen=True, order=True):
 
 
 def _opening(method: Callable[[Walk, Node], Node]) -> Callable[[Walk, Node], Node]:
-    """While the method works on a node, the node is open: a reference to an open node is recursion."""
+    """Marks the node as open while the method runs: a reference to an open node is recursion."""
 
     def run(self: Walk, node: Node) -> Node:
         if self.depth == MAX_SCHEMA_DEPTH:
@@ -56,7 +56,7 @@ class Walk:
     def __init__(self, schema: Json, dialect: SchemaDialect, path: str) -> None:
         self.dialect = dialect
         self.source = SchemaSource(schema, path)
-        self.notes: dict[SchemaNote, None] = {}  # a set that keeps its order
+        self.notes: dict[SchemaNote, None] = {}  # ordered set
         self.depth = 0
         self.open: dict[int, None] = {}
         self.root_united = False
@@ -93,7 +93,7 @@ class Walk:
         for closed in nodes:
             others = (node for node in nodes if node is not closed)
             if closed.get("additionalProperties", True) is not True and any(map(is_object, others)):
-                # {a, closed} and {b, closed} have no common object; merged they have, and that is what is meant.
+                # Two closed objects have no common instance; the merged object is what was meant.
                 self.note(
                     closed, "additionalProperties", "rewritten", "it now spares the properties of all that is merged"
                 )
@@ -109,7 +109,7 @@ class Walk:
         return list(node[keyword])
 
     def adapt(self, schema: Json, holder: Node, place: str = "") -> Json:
-        """Whatever stands where a schema should; `place` says where in its holder that is."""
+        """Adapts a subschema, which may be any JSON; `place` is its path in the holder."""
         if isinstance(schema, dict):
             return self._members(schema if is_normal(schema) else self.normal(schema))
         if not isinstance(schema, bool):
@@ -124,7 +124,7 @@ class Walk:
 
     @_opening
     def normal(self, node: Node) -> Node:
-        """The node with its own keywords in the dialect's form; what it holds is still as it was."""
+        """Rewrites the node's own keywords for the dialect, but not its subschemas."""
         node = self.inline(node)
         for step in () if self.dialect.root_only else STEPS:
             node = step(self, node)
@@ -176,7 +176,7 @@ class Walk:
 
     def _reference_to_inline(self, node: Node, *, always: bool) -> str:
         for keyword in ("$ref", "ref"):
-            # `ref` is a keyword of Gemini's proto alone: in a schema from elsewhere it may be anything.
+            # `ref` is a keyword only in Gemini's proto; in other schemas it may be anything.
             known = keyword in node and (keyword == "$ref" or str(node[keyword]).startswith("#"))
             if known and keyword in self.dialect.inlined_references:
                 return keyword
@@ -188,7 +188,7 @@ class Walk:
         return "$ref" if crowded and id(self.source.target(node, "$ref")) not in self.open else ""
 
     def _target_moves(self, reference: Json) -> bool:
-        """A pointer through a keyword that we rewrite leads nowhere afterwards."""
+        """Whether the pointer leads through a keyword that is rewritten, and would break."""
         tokens = self.source.tokens(reference) if isinstance(reference, str) else None
         if not tokens:
             return False
@@ -210,7 +210,7 @@ class Walk:
         return target
 
     def _checked_reference(self, node: Node) -> Node:
-        """A reference that stays leads somewhere, not back if recursion is refused, and stands alone if it must."""
+        """Checks a kept reference: it resolves, is not recursive if that is refused, and is alone if required."""
         if self.dialect.recursion:
             if id(self.source.target(node, "$ref")) in self.source.identities(node):
                 raise self.error(node, "$ref", "a reference to another schema", f"{node['$ref']}, which is this one")

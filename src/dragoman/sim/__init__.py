@@ -20,7 +20,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Loaded when asked for: the rules alone need no server, and the server needs an extra."""
+    """Lazy imports: the rules need no server, and the server needs an extra."""
     from importlib import import_module  # noqa: PLC0415
 
     if name not in _HOMES:

@@ -1,6 +1,6 @@
-"""Files and batch jobs, as far as the vendors' APIs have them in common: what is stored, and how a job goes on.
+"""Files and batch jobs, shared by all vendors' APIs: storage, and the progress of jobs.
 
-There is no clock: a job goes on when it is looked at. `PUT /_sim/batches` says how the next jobs go on:
+There is no clock: a job advances when it is polled. `PUT /_sim/batches` scripts the next jobs:
 
     {"polls": 2, "ends": "expired", "finished": 3, "items": {"r-7": "error", "r-8": "missing"}}
 """
@@ -19,7 +19,7 @@ from dragoman.sim.exchange import Answered, Exchange, Problem, Refused, Reply
 from dragoman.sim.faults import NO_FAULT
 
 if TYPE_CHECKING:
-    from dragoman.sim.request_context import Visit
+    from dragoman.sim.request_context import RequestContext
 
 Ending: TypeAlias = Literal["completed", "failed", "expired", "canceled"]
 Outcome: TypeAlias = Literal["succeeded", "errored", "expired", "canceled", "missing"]
@@ -28,14 +28,14 @@ OK = 200
 
 
 class BatchScript(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    # How often a job is looked at before it has ended.
+    # Polls before a job has ended.
     polls: int = 1
     ends: Ending = "completed"
     # Requests that were answered before a job expired or was cancelled.
     finished: int = 0
-    # Of single requests, by their ids.
+    # Outcome of single requests, by id.
     items: dict[str, Literal["error", "expired", "canceled", "missing"]] = {}
-    # Words of the wire for the state at each look before the end, instead of the usual ones.
+    # Wire values of the state at each poll, instead of the usual ones.
     states: tuple[str, ...] = ()
 
 
@@ -51,9 +51,9 @@ class StoredFile:
     content: bytes
     purpose: str
     content_type: str = "application/octet-stream"
-    # Made by a job, not uploaded.
+    # Written by a job, not uploaded.
     generated: bool = False
-    # An upload that is not finished.
+    # Unfinished upload.
     expected: int | None = None
 
 
@@ -61,7 +61,7 @@ class StoredFile:
 class Item:
     id: str
     body: JsonObject
-    # Goes back with the result as it came.
+    # Returned with the result unchanged.
     metadata: object = None
 
 
@@ -78,7 +78,7 @@ class Batch:
     id: str
     script: BatchScript
     items: Sequence[Item]
-    # What was asked for at its creation.
+    # The request that created it.
     given: JsonObject
     polls: int = 0
     cancelled_at_poll: int | None = None
@@ -88,7 +88,7 @@ class Batch:
 
     @property
     def ending(self) -> Ending | None:
-        """How it has ended; None: not yet."""
+        """How it ended; None while it runs."""
         if self.problems:
             return "failed" if self.polls else None
         if self.cancelled_at_poll is not None:
@@ -97,14 +97,14 @@ class Batch:
 
     @property
     def scripted_state(self) -> str:
-        """The word that a script has for now."""
+        """The scripted state of this poll."""
         states = self.script.states
         return states[self.polls - 1] if 0 < self.polls <= len(states) and self.cancelled_at_poll is None else ""
 
 
 @dataclass(slots=True)
-class Shelf:
-    """What the file and batch APIs keep."""
+class BatchStore:
+    """Files and batch jobs by id."""
 
     files: OrderedDict[str, StoredFile] = field(default_factory=OrderedDict)
     batches: OrderedDict[str, Batch] = field(default_factory=OrderedDict)
@@ -146,16 +146,16 @@ class Inner:
 
     api: str
     path: str
-    operation: Callable[[Visit], Answered]
+    operation: Callable[[RequestContext], Answered]
     refusal: Callable[[Problem, Exchange], Reply]
     params: Mapping[str, str] = field(default_factory=dict)
 
 
-def look(batch: Batch, visit: Visit, inner: Inner) -> None:
-    """One look at a job: it goes on by a step, and with the last one its requests are answered."""
+def advance(batch: Batch, context: RequestContext, inner: Inner) -> None:
+    """Advances a job by one poll; the last poll answers its requests."""
     batch.polls += 1
     if batch.ending is not None and batch.results is None and not batch.problems:
-        batch.results = list(_conclude(batch, visit, inner))
+        batch.results = list(_conclude(batch, context, inner))
 
 
 def cancel(batch: Batch) -> None:
@@ -163,40 +163,40 @@ def cancel(batch: Batch) -> None:
         batch.cancelled_at_poll = batch.polls
 
 
-def _conclude(batch: Batch, visit: Visit, inner: Inner) -> Iterator[Result]:
+def _conclude(batch: Batch, context: RequestContext, inner: Inner) -> Iterator[Result]:
     ending = batch.ending
     for index, item in enumerate(batch.items):
         scripted = batch.script.items.get(item.id)
         if scripted == "error":
-            yield _failed(item, visit, inner, Problem("server"))
+            yield _failed_result(item, context, inner, Problem("server"))
         elif scripted is not None:
             yield Result(item, scripted)
         elif (ending == "expired" or ending == "canceled") and index >= batch.script.finished:  # noqa: PLR1714 - narrows
             yield Result(item, ending)
         elif ending != "failed":
-            yield _answer(item, visit, inner)
+            yield _answer(item, context, inner)
 
 
-def _exchange(item: Item, visit: Visit, inner: Inner) -> Exchange:
+def _exchange(item: Item, context: RequestContext, inner: Inner) -> Exchange:
     body = msgspec.json.encode(item.body)
-    return replace(visit.exchange, method="POST", path=inner.path, query={}, params=inner.params, body=body)
+    return replace(context.exchange, method="POST", path=inner.path, query={}, params=inner.params, body=body)
 
 
-def _answer(item: Item, visit: Visit, inner: Inner) -> Result:
-    inside = replace(visit, exchange=_exchange(item, visit, inner), api=inner.api, fault=NO_FAULT, turn=None)
+def _answer(item: Item, context: RequestContext, inner: Inner) -> Result:
+    inside = replace(context, exchange=_exchange(item, context, inner), api=inner.api, fault=NO_FAULT, turn=None)
     if item.body.get("stream"):
-        return _failed(item, visit, inner, Problem("invalid", "Batches have no streaming.", param="stream"))
+        return _failed_result(item, context, inner, Problem("invalid", "Batches have no streaming.", param="stream"))
     try:
         answered = inner.operation(inside)
     except Refused as refused:
-        return _failed(item, visit, inner, refused.problem)
+        return _failed_result(item, context, inner, refused.problem)
     if inside.fault.problem is not None or not isinstance(answered, Reply):
-        return _failed(item, visit, inner, inside.fault.problem or Problem("server"))
+        return _failed_result(item, context, inner, inside.fault.problem or Problem("server"))
     return Result(item, "succeeded", answered.status, answered.body)
 
 
-def _failed(item: Item, visit: Visit, inner: Inner, problem: Problem) -> Result:
-    reply = inner.refusal(problem, _exchange(item, visit, inner))
+def _failed_result(item: Item, context: RequestContext, inner: Inner, problem: Problem) -> Result:
+    reply = inner.refusal(problem, _exchange(item, context, inner))
     return Result(item, "errored", reply.status, reply.body)
 
 
@@ -207,11 +207,11 @@ def counts(batch: Batch) -> Mapping[Outcome, int]:
     return found
 
 
-def page(visit: Visit, ids: Sequence[str], *, limit: str, after: str, usual: int) -> tuple[list[str], bool]:
-    """The newest first; `after` is the last one of the page before."""
+def page(context: RequestContext, ids: Sequence[str], *, limit: str, after: str, usual: int) -> tuple[list[str], bool]:
+    """A page of ids, newest first; `after` is the last id of the previous page."""
     newest = list(reversed(ids))
-    asked = visit.exchange.query.get(limit, "")
+    asked = context.exchange.query.get(limit, "")
     size = int(asked) if asked.isdecimal() and int(asked) else usual
-    last = visit.exchange.query.get(after, "")
+    last = context.exchange.query.get(after, "")
     start = newest.index(last) + 1 if last in newest else 0
     return newest[start : start + size], start + size < len(newest)

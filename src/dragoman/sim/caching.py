@@ -1,4 +1,4 @@
-"""Prompt caches, as far as usage tells of them: what was sent before under a marker is read, the rest is written."""
+"""Prompt caches, as reported in usage: marked prefixes sent before are read, others are written."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dragoman.sim import tokens
-from dragoman.sim.conversation_view import Asked
+from dragoman.sim.conversation_view import Prompt
 from dragoman.sim.memory import Memory
 
-# Shorter prefixes are not worth caching to any vendor.
+# No vendor caches shorter prefixes.
 SHORTEST = 1024
-# OpenAI and Google cache by themselves, in whole blocks.
+# OpenAI and Google cache automatically, in whole blocks.
 BLOCK = 128
 
 
-def marked(memory: Memory, prefixes: Iterable[tuple[str, int]]) -> tuple[int, int]:
+def count_marked(memory: Memory, prefixes: Iterable[tuple[str, int]]) -> tuple[int, int]:
     """Tokens read and written, from (name of the prefix, its tokens) at each marker, shortest first."""
     worth = [(name, size) for name, size in prefixes if size >= SHORTEST]
     read = max((size for name, size in worth if name in memory.cached), default=0)
@@ -25,8 +25,8 @@ def marked(memory: Memory, prefixes: Iterable[tuple[str, int]]) -> tuple[int, in
     return read, max(written, 0)
 
 
-def automatic(memory: Memory, asked: Asked) -> int:
-    """Tokens read from the automatic cache: the longest known beginning, rounded down to blocks."""
+def count_automatic(memory: Memory, asked: Prompt) -> int:
+    """Tokens read from the automatic cache: the longest known prefix, rounded down to blocks."""
     digest = hashlib.sha256(f"{asked.model}\0{asked.tools}".encode())
     total = tokens.count_asked(replace(asked, turns=()))
     read = 0

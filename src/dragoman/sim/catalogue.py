@@ -1,4 +1,4 @@
-"""The models that exist here. Names follow the vendors' own: a family, then perhaps a date, a size, a preview."""
+"""Model names that the simulators accept: a family, optionally with a date, a size or a preview."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATTERNS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A model of Ollama's: `/api/show` lists what it can do and `/api/chat` enforces it."""
+    """An Ollama model: `/api/show` lists its capabilities and `/api/chat` enforces them."""
 
     name: str
     family: str

@@ -1,4 +1,4 @@
-"""What was asked and what is answered, told apart from any wire format.
+"""Prompts and answers, independent of any wire format.
 
 The simulated model knows only these values. Each API has its own reader into them and its own writer out of them, none
 of which is shared with the codecs that the simulators judge.
@@ -27,7 +27,7 @@ class Tool:
     name: str
     description: str = ""
     parameters: JsonObject = field(default_factory=dict)
-    # Takes a text instead of a JSON object: OpenAI's custom tools.
+    # Takes text instead of a JSON object: OpenAI's custom tools.
     free_text: bool = False
 
 
@@ -44,7 +44,7 @@ class Result:
     text: str
     failed: bool = False
     media: int = 0
-    # The call it answers, where the format says which.
+    # Id of the call it answers, if the format has it.
     call_id: str = ""
 
 
@@ -54,13 +54,13 @@ class Turn:
     text: str = ""
     calls: tuple[Call, ...] = ()
     results: tuple[Result, ...] = ()
-    # Kinds of what came beside the text: "image", "document", "audio", ...
+    # Kinds of media beside the text: "image", "document", "audio", ...
     media: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """May the model call, must it, and which tools (None: all of them)."""
+    """Whether the model may or must call, and which tools (None: all)."""
 
     may: bool = True
     must: bool = False
@@ -68,44 +68,44 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Prompt:
     model: str
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] = ()
     choice: Choice = Choice()
     parallel: bool = True
-    # Structured output: a schema, or only "some JSON object".
+    # Structured output: a schema, or any JSON object.
     schema: JsonObject | None = None
     any_json: bool = False
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
     seed: int = 0
     thinks: bool = False
-    # Says a sentence before it calls, as Claude does.
+    # Writes a sentence before calls, as Claude does.
     narrates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ThoughtPart:
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextPart:
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallPart:
     name: str
     arguments: JsonObject
-    # The arguments as the model wrote them. Cut off by the token limit, they no longer parse.
+    # Arguments as text; if cut off by the token limit, they do not parse.
     text: str
     complete: bool = True
     free_text: bool = False
 
 
-Part: TypeAlias = Thought | Said | Called
+Part: TypeAlias = ThoughtPart | TextPart | CallPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +125,22 @@ class Answer:
     finish: Finish
     counts: Counts
     stop_sequence: str | None = None
-    # The wire's own word for the end, where a script wants another than the usual.
+    # Wire value of the finish reason, if a script sets one.
     word: str | None = None
 
     @property
     def text(self) -> str:
-        return "".join(part.text for part in self.parts if isinstance(part, Said))
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property
-    def thoughts(self) -> tuple[Thought, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Thought))
+    def thoughts(self) -> tuple[ThoughtPart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ThoughtPart))
 
     @property
-    def calls(self) -> tuple[Called, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Called))
+    def calls(self) -> tuple[CallPart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, CallPart))
 
 
-def call_of(name: str, arguments: JsonObject, *, free_text: bool = False) -> Called:
+def call_of(name: str, arguments: JsonObject, *, free_text: bool = False) -> CallPart:
     text = str(arguments.get("input", "")) if free_text else compact(arguments)
-    return Called(name, arguments, text, free_text=free_text)
+    return CallPart(name, arguments, text, free_text=free_text)

@@ -1,4 +1,4 @@
-"""A request as it arrived, and what goes back: plain values, no sockets."""
+"""HTTP requests and replies as plain values, without sockets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.rules import Violation
 
 if TYPE_CHECKING:
-    from dragoman.sim.request_context import Visit
+    from dragoman.sim.request_context import RequestContext
 
 Kind: TypeAlias = Literal[
     "invalid",
@@ -60,7 +60,7 @@ def kind_of(status: int) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a request is refused. What is left out is filled with the usual words and status of the API."""
+    """Why a request is refused. Omitted fields get the API's usual message and status."""
 
     kind: Kind
     message: str = ""
@@ -69,7 +69,7 @@ class Problem:
     code: str | None = None
     retry_after: float | None = None
     violations: tuple[Violation, ...] = ()
-    # What the usual words leave open; a script that only names the kind gets the numbers of a large model.
+    # Values for the placeholders of the usual message; the defaults are those of a large model.
     numbers: Mapping[str, int] = field(default_factory=lambda: {"got": 200_001, "limit": 200_000})
 
 
@@ -80,7 +80,7 @@ class Refused(Exception):
 
 
 def refused_by(violations: Sequence[Violation]) -> Refused:
-    """The servers stop at the first thing they find wrong."""
+    """An error for the first violation, as servers report only one."""
     first = violations[0]
     path = first.path.removeprefix("$").removeprefix(".") or None
     problem = Problem("invalid", first.message, first.status, path, first.code, violations=tuple(violations))
@@ -95,9 +95,9 @@ class Exchange:
     # Names in lower case.
     headers: Mapping[str, str]
     body: bytes
-    # The body was larger than the limit and is not here.
+    # The body exceeded the limit and was discarded.
     oversized: bool = False
-    # What the pattern of the route found in the path.
+    # Named groups of the route's pattern.
     params: Mapping[str, str] = field(default_factory=dict)
 
     def json(self) -> JsonObject:
@@ -115,7 +115,7 @@ class Exchange:
         return token.strip() if scheme.lower() == "bearer" else ""
 
     def mark(self, *more: object) -> str:
-        """Hexadecimal digits that follow from the request alone: the same request gets the same ids."""
+        """Hexadecimal digits derived from the request: the same request gets the same ids."""
         digest = hashlib.sha256(self.path.encode() + b"\0" + self.body)
         for item in more:
             digest.update(f"\0{item}".encode())
@@ -137,9 +137,9 @@ class Streamed:
     events: Iterable[bytes]
     content_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    # What a broken event looks like in this framing.
+    # A broken event in this framing.
     garbage: bytes = b'data: {"unfinished": \n\n'
-    # How this API tells of an error after the status has gone out.
+    # How this API reports an error after the status was sent.
     failure: Callable[[Problem], bytes] | None = None
 
 
@@ -150,12 +150,14 @@ Answered: TypeAlias = Reply | Streamed
 class Route:
     method: str
     pattern: re.Pattern[str]
-    operation: Callable[[Visit], Answered]
-    # Where it is another than the API's.
+    operation: Callable[[RequestContext], Answered]
+    # If it differs from the API's.
     max_body: int | None = None
 
 
-def route(method: str, pattern: str, operation: Callable[[Visit], Answered], max_body: int | None = None) -> Route:
+def route(
+    method: str, pattern: str, operation: Callable[[RequestContext], Answered], max_body: int | None = None
+) -> Route:
     return Route(method, re.compile(pattern), operation, max_body)
 
 
@@ -166,7 +168,7 @@ class Api:
     authenticate: Callable[[Exchange, frozenset[str]], Problem | None]
     refusal: Callable[[Problem, Exchange], Reply]
     max_body: int
-    # Tokens that its models read at once; None: it forgets the oldest instead of refusing.
+    # Context window in tokens; None: it drops the oldest messages instead of refusing.
     context_window: int | None
 
 

@@ -1,4 +1,4 @@
-"""What may go wrong, on request: `x-sim-fault: status=529; retry_after=2`, or the same keys in a script's turn."""
+"""Faults on request: `x-sim-fault: status=529; retry_after=2`, or the same keys in a turn of a script."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ HEADER = "x-sim-fault"
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Counts are of events of a stream (or of pieces of a body): `cut: 0` hangs up before the first byte.
+    """Counts refer to events of a stream, or pieces of a body: `cut: 0` disconnects before the first byte.
 
-    A status or an error is answered instead of the real thing; with `fail: 2` it comes inside the stream, after two
-    events, as the API tells errors there.
+    A status or an error replaces the answer; with `fail: 2` it is sent inside the stream, after two events, in the
+    API's
+    own form.
     """
 
     status: int | None = None
@@ -37,7 +38,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def refusal(self) -> Problem | None:
-        """The problem that is answered at once."""
+        """The problem to answer with instead of the real answer."""
         return self.problem if self.fail is None else None
 
 
@@ -45,6 +46,6 @@ NO_FAULT = Fault()
 
 
 def parse_fault(header: str) -> Fault:
-    """Raises msgspec.ValidationError with words for the user."""
+    """Raises msgspec.ValidationError with a message for the user."""
     pairs = (pair.partition("=") for pair in header.split(";") if pair.strip())
     return msgspec.convert({name.strip(): value.strip() for name, _, value in pairs}, Fault, strict=False)

@@ -1,4 +1,4 @@
-"""Bodies of `multipart/form-data`, by the standard library's parser of mail."""
+"""Parses `multipart/form-data` with the standard library's email parser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from email.parser import BytesParser
 class Field:
     name: str
     content: bytes
-    # None: it is no file.
+    # None if it is not a file.
     filename: str | None
 
 
@@ -26,6 +26,6 @@ def read_form(body: bytes, content_type: str) -> list[Field]:
         name = part.get_param("name", header="content-disposition")
         content = part.get_payload(decode=True)
         if not isinstance(name, str) or not isinstance(content, bytes):
-            raise ValueError("a part without a name")  # noqa: TRY004 - of the form, not of a value
+            raise ValueError("a part without a name")  # noqa: TRY004 - the form is malformed
         fields.append(Field(name, content, part.get_filename()))
     return fields

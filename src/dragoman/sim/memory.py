@@ -1,14 +1,14 @@
-"""What outlives a request."""
+"""State that outlives a request."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from dragoman.sim.batches import Shelf
+from dragoman.sim.batches import BatchStore
 from dragoman.sim.conversation_view import JsonObject
 
-# A simulator that runs for weeks forgets what is old.
+# Bounds the memory of a simulator that runs for weeks.
 MOST = 10_000
 
 
@@ -19,7 +19,7 @@ class Memory:
     responses: OrderedDict[str, JsonObject] = field(default_factory=OrderedDict)
     cached: set[str] = field(default_factory=set)
     # Files and batch jobs.
-    shelf: Shelf = field(default_factory=Shelf)
+    shelf: BatchStore = field(default_factory=BatchStore)
 
     def store(self, identifier: str, stored: JsonObject) -> None:
         self.responses[identifier] = stored

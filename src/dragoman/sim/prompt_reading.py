@@ -1,11 +1,11 @@
-"""Reads a request of the user's as a person would skim it: who or what it is about, numbers, dates, what is quoted."""
+"""Extracts subjects, numbers, dates and quotations from a user's request."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-# Said in every request, and therefore saying nothing about which tool is meant.
+# Stop words: they say nothing about which tool is meant.
 _COMMON_WORDS = """
 a about all also an and any are as at be but by can could do does for from get give have how i if in is it its
 let me my need now of on or please should so some tell that the then there this to tool tools two use using want
@@ -22,7 +22,7 @@ _AFTER_PREPOSITION = re.compile(r"\b(?:in|at|for|of|about|to|from|on|near)\s+(?:
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
 _THEN = re.compile(r"\b(?:and then|then|after that|afterwards|next,)\b", re.IGNORECASE)
 _BETWEEN = re.compile(r",|;|\?|\n|\.(?=\s|$)|\band\b|\bas well as\b|\bplus\b", re.IGNORECASE)
-# Words that begin sentences in capitals without naming anything.
+# Words that start sentences with a capital letter but are not names.
 _OPENERS_WORDS = """
 ask call check compare compute convert create describe do explain fetch find first give how i i'm if is it let's
 list look lookup make ok please read run search second send set show tell thanks then there translate use using
@@ -43,7 +43,7 @@ FORMATS: dict[str, re.Pattern[str]] = {
 
 
 def stem(word: str) -> str:
-    """Weathers, weather; locating, locate: close enough."""
+    """A rough stem: weathers, weather; locating, locate."""
     word = word.lower()
     for ending in ("ing", "es", "s", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:  # noqa: PLR2004
@@ -51,19 +51,19 @@ def stem(word: str) -> str:
     return word
 
 
-def telling(text: str) -> list[str]:
-    """The stems of the words that say something, in their order."""
+def telling_stems(text: str) -> list[str]:
+    """The stems of significant words, in order."""
     spaced = _CAMEL.sub(" ", text).replace("_", " ")
     return [stem(word) for word in _WORD.findall(spaced) if word.lower() not in _COMMON]
 
 
 def steps_of(text: str) -> list[str]:
-    """What is to be done one after the other."""
+    """The steps of a request, to be done one after the other."""
     return [step for step in _THEN.split(text) if step.strip()] or [text]
 
 
 def fragments_of(text: str) -> list[str]:
-    """What is asked side by side. Quoted text stays whole."""
+    """Parallel parts of a request. Quoted text is not split."""
     kept: list[str] = []
 
     def hide(match: re.Match[str]) -> str:
@@ -80,7 +80,7 @@ def quoted(text: str) -> list[str]:
 
 
 def subjects(text: str) -> list[str]:
-    """What the text is about: quotations first, else names, else the nouns after a preposition."""
+    """Subjects of the text: quotations, else names, else nouns after a preposition."""
     found = quoted(text) or list(_names(text)) or [match[1] for match in _AFTER_PREPOSITION.finditer(text)]
     return list(dict.fromkeys(found))
 
@@ -98,12 +98,12 @@ def numbers(text: str) -> list[float]:
     return [float(match[0]) for match in _NUMBER.finditer(text)]
 
 
-def mentioned(value: str, text: str) -> bool:
+def is_mentioned(value: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
 
 
-def said_of(name: str, text: str) -> str | None:
-    """`limit: 5`, `limit=5`, `limit is 5`, `limit 5`: what the text says about a parameter by its name."""
+def stated_value(name: str, text: str) -> str | None:
+    """The value that the text gives for a parameter: `limit: 5`, `limit=5`, `limit is 5`, `limit 5`."""
     spoken = re.escape(name).replace("_", r"[_\s-]")
     given = re.search(rf"(?<!\w){spoken}(?:\s*[:=]\s*|\s+(?:is|of|to|should be)\s+)(.+)", text, re.IGNORECASE)
     if not given:

@@ -1,4 +1,4 @@
-"""Fixtures for tests that talk to a provider: `dragoman_sim` is one, offline.
+"""Pytest fixtures: `dragoman_sim` is an offline simulator of the providers.
 
     def test_my_agent(dragoman_sim):
         dragoman_sim.play({"text": "Hello"}, {"error": "overloaded"})
@@ -8,7 +8,7 @@
     @pytest.mark.dragoman_script([{"text": "Hello"}])
     def test_with_a_script(dragoman_sim): ...
 
-The server is started once and reset before each test. Nothing of it is imported before a test asks for it.
+The server is started once and reset before each test. It is imported when a test first uses it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def dragoman_simulator() -> Iterator[Simulator]:
-    """The running server, for fixtures of one's own; tests take `dragoman_sim`, which is fresh each time."""
+    """The running server, for your own fixtures; tests use `dragoman_sim`, which is reset each time."""
     from dragoman.sim.server import Simulator  # noqa: PLC0415 - aiohttp is an extra
 
     with Simulator() as simulator:

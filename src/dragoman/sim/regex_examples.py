@@ -1,4 +1,4 @@
-"""A text that matches a regular expression: the shortest that the common subset of the syntax leads to."""
+"""Generates a short text that matches a regular expression, for a common subset of the syntax."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 _CLASSES = {"d": "0", "w": "a", "s": " ", "D": "a", "W": "-", "S": "a", "b": "", "B": "", "A": "", "Z": "", "z": ""}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _QUANTIFIER = re.compile(r"\{(\d+)(?:,(\d*))?\}|[*+?]")
-# What a negated class is filled with: the first of these it does not exclude.
+# Candidates for negated classes: the first that is not excluded.
 _FILLERS = "a0 A-_.x1"
 
 
-def matching(pattern: str) -> str | None:
-    """None when the pattern is beyond the subset (look-around, back references) or no pattern at all."""
+def matching_text(pattern: str) -> str | None:
+    """None if the pattern is invalid or beyond the subset (look-around, back references)."""
     try:
         text = _Writer(pattern).alternatives()
         return text if re.search(pattern, text) else None
@@ -27,7 +27,7 @@ class _Writer:
     at: int = 0
 
     def alternatives(self) -> str:
-        """Up to the end or a closing bracket; the first alternative is as good as any."""
+        """Writes the first alternative, up to the end or a closing bracket."""
         first = self._sequence()
         while self._peek() == "|":
             self.at += 1
@@ -56,14 +56,14 @@ class _Writer:
             case ".":
                 return "a"
             case "\\":
-                return self._escaped()
+                return self._write_escape()
             case "[":
                 return self._class()
             case "(":
                 return self._group()
         return symbol
 
-    def _escaped(self) -> str:
+    def _write_escape(self) -> str:
         symbol = self._next()
         if symbol.isdigit():
             raise ValueError("back references are beyond the subset")
@@ -100,7 +100,7 @@ class _Writer:
         if not found:
             return 1
         self.at = found.end()
-        if self._peek() in ("?", "+"):  # lazy and possessive are the same to a writer
+        if self._peek() in ("?", "+"):  # lazy and possessive make no difference here
             self.at += 1
         if found[1] is not None:
             return int(found[1])

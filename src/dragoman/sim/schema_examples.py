@@ -1,4 +1,4 @@
-"""Instances of JSON Schemas: valid ones, filled with what the user's words offer."""
+"""Generates valid instances of JSON Schemas, filled from the user's text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 from dragoman.sim import prompt_reading
 from dragoman.sim.conversation_view import JsonObject
-from dragoman.sim.regex_examples import matching
+from dragoman.sim.regex_examples import matching_text
 
-# A recursive schema is followed this far; from there on only what is required is written.
+# Beyond this depth, only required properties are written.
 DEEPEST = 8
-# A schema that requires itself has no instance; here we give up.
+# A schema that requires itself has no instance: stop at this depth.
 BOTTOM = 64
 
-# Used when the text offers nothing of the kind.
+# Defaults if the text has no suitable value.
 _EXAMPLES: dict[str, str] = {
     "email": "user@example.com",
     "uri": "https://example.com/",
@@ -31,19 +31,19 @@ _EXAMPLES: dict[str, str] = {
     "hostname": "example.com",
     "byte": "AAAA",
 }
-# Parameters that want the whole request, not its subject.
+# Parameters that get the whole request, not its subject.
 _WHOLE_TEXT = re.compile(r"(?i)quer|question|prompt|text|message|content|input|body|instruction|expression|task")
-# Properties of an answer that want the prose.
+# Properties of an answer that get the prose.
 _PROSE = re.compile(r"(?i)answer|summary|result|reply|response|explanation|conclusion|reason|note|text|message")
 
 
 @dataclass(slots=True)
 class Hints:
-    """What the text offers, in the order it is used up."""
+    """Values found in the text, used up in order."""
 
     text: str
     subjects: tuple[str, ...] = ()
-    # The whole request and what tools brought: asked when the text itself is silent.
+    # The whole request and tool results, searched if the text has no value.
     context: str = ""
     # The answer in prose, for structured output; optional properties are then written too.
     prose: str | None = None
@@ -53,12 +53,16 @@ class Hints:
         self._numbers = iter(prompt_reading.numbers(self.text))
 
     def said_of(self, name: str) -> str | None:
-        return prompt_reading.said_of(name, self.text) or prompt_reading.said_of(name, self.context) if name else None
+        return (
+            prompt_reading.stated_value(name, self.text) or prompt_reading.stated_value(name, self.context)
+            if name
+            else None
+        )
 
     def mentions(self, value: object) -> bool:
         if not isinstance(value, str) or not value:
             return False
-        return prompt_reading.mentioned(value, self.text) or prompt_reading.mentioned(value, self.context)
+        return prompt_reading.is_mentioned(value, self.text) or prompt_reading.is_mentioned(value, self.context)
 
     def next_number(self) -> float | None:
         return next(self._numbers, None)
@@ -105,7 +109,7 @@ class _Builder:
     hints: Hints
 
     def value(self, schema: object, name: str, depth: int) -> object:
-        node = self._resolved(schema, depth)
+        node = self._resolve(schema, depth)
         if "const" in node:
             return node["const"]
         if values := _list_at(node, "enum"):
@@ -113,7 +117,7 @@ class _Builder:
         kinds = _types(node)
         if depth > BOTTOM:
             return None
-        if "null" in kinds and (depth > DEEPEST or not self._speaks_of(name, node)):
+        if "null" in kinds and (depth > DEEPEST or not self._is_mentioned(name, node)):
             return None
         kind = next((kind for kind in kinds if kind != "null"), "null")
         writers: dict[str, Callable[[], object]] = {
@@ -128,20 +132,20 @@ class _Builder:
 
     # --- which schema ---------------------------------------------------------------------------------------------
 
-    def _resolved(self, schema: object, depth: int) -> JsonObject:
-        """The schema without references and alternatives: one branch chosen, all conjunctions joined."""
+    def _resolve(self, schema: object, depth: int) -> JsonObject:
+        """Resolves references, chooses one alternative and merges conjunctions."""
         node: JsonObject = schema if isinstance(schema, Mapping) else {}
         for _ in range(DEEPEST * 4):
             reference = node.get("$ref", node.get("ref"))
             if isinstance(reference, str):
                 rest = {key: value for key, value in node.items() if key not in ("$ref", "ref")}
-                node = _joined([self._target(reference), rest])
+                node = _join_schemas([self._target(reference), rest])
             elif branches := _list_at(node, "anyOf") or _list_at(node, "oneOf"):
                 rest = {key: value for key, value in node.items() if key not in ("anyOf", "oneOf")}
-                node = _joined([rest, *self._branch(branches, depth)])
+                node = _join_schemas([rest, *self._branch(branches, depth)])
             elif every := _list_at(node, "allOf"):
                 rest = {key: value for key, value in node.items() if key != "allOf"}
-                node = _joined([rest, *(one for one in every if isinstance(one, Mapping))])
+                node = _join_schemas([rest, *(one for one in every if isinstance(one, Mapping))])
             else:
                 break
         return node
@@ -154,7 +158,7 @@ class _Builder:
         return node if isinstance(node, Mapping) else {}
 
     def _branch(self, branches: list[object], depth: int) -> list[JsonObject]:
-        """The first branch that says something; null is added as a type, so that saying nothing stays possible."""
+        """The first branch that is not null; null is added as a type, so that null stays possible."""
         known = [branch for branch in branches if isinstance(branch, Mapping)]
         nulls = [branch for branch in known if branch.get("type") in ("null", "NULL")]
         others = [branch for branch in known if branch not in nulls]
@@ -164,8 +168,8 @@ class _Builder:
         chosen = (flat if depth > DEEPEST and flat else others)[:1]
         return [*chosen, {"nullable": True}] if nulls else chosen
 
-    def _speaks_of(self, name: str, node: JsonObject) -> bool:
-        """Does the text say anything about this parameter? If not, null is the honest value where it is allowed."""
+    def _is_mentioned(self, name: str, node: JsonObject) -> bool:
+        """Whether the text mentions this parameter; if not, null is used where it is allowed."""
         if self.hints.prose is not None or not name:
             return True
         if self.hints.said_of(name) is not None:
@@ -192,12 +196,12 @@ class _Builder:
         return values[0]
 
     def properties(self, schema: JsonObject, depth: int) -> dict[str, object]:
-        node = self._resolved(schema, depth)
+        node = self._resolve(schema, depth)
         described = _object_at(node, "properties")
         required = [name for name in _list_at(node, "required") if isinstance(name, str)]
         built: dict[str, object] = {}
         for name, subschema in described.items():
-            if name in required or self._worth_saying(name, subschema, depth):
+            if name in required or self._is_worth_writing(name, subschema, depth):
                 built[name] = self.value(subschema, name, depth + 1)
         for name in required:
             if name not in built:
@@ -215,12 +219,12 @@ class _Builder:
                 built[name] = self.value(described.get(name, node.get("additionalProperties")), name, depth + 1)
         return built
 
-    def _worth_saying(self, name: str, subschema: object, depth: int) -> bool:
+    def _is_worth_writing(self, name: str, subschema: object, depth: int) -> bool:
         if depth > DEEPEST:
             return False
         if self.hints.prose is not None:
             return depth < DEEPEST // 2
-        return self._speaks_of(name, self._resolved(subschema, depth))
+        return self._is_mentioned(name, self._resolve(subschema, depth))
 
     def _array(self, node: JsonObject, name: str, depth: int) -> list[object]:
         least = int(_number_at(node, "minItems") or 0)
@@ -228,7 +232,7 @@ class _Builder:
         tuple_items = _list_at(node, "prefixItems")
         if tuple_items:
             return [self.value(item, name, depth + 1) for item in tuple_items]
-        item = self._resolved(node.get("items"), depth)
+        item = self._resolve(node.get("items"), depth)
         wanted = self._items(item, name, max(least, 0 if depth > DEEPEST else 1), depth)
         unique = node.get("uniqueItems") is True
         values = list(_without_repeats(wanted)) if unique else wanted
@@ -242,12 +246,12 @@ class _Builder:
         kind = "const" if "const" in item else _types(item)[0]
         if kind == "string" and "format" not in item:
             offered = list(self.hints.subjects) or prompt_reading.subjects(self.hints.text)
-            texts = [self._fitted(subject, item) for subject in offered]
-            return [*texts, *(self._fitted(f"item {number}", item) for number in range(len(texts) + 1, least + 1))]
+            texts = [self._fit_text(subject, item) for subject in offered]
+            return [*texts, *(self._fit_text(f"item {number}", item) for number in range(len(texts) + 1, least + 1))]
         if kind in ("integer", "number"):
             numbers = [*prompt_reading.numbers(self.hints.text)]
             numbers.extend(float(extra) for extra in range(len(numbers), least))
-            return [_fitted_number(number, item, whole=kind == "integer") for number in numbers]
+            return [_fit_number(number, item, whole=kind == "integer") for number in numbers]
         return [self.value(item, name, depth + 1) for _ in range(least)]
 
     def _number(self, node: JsonObject, name: str, *, whole: bool) -> float:
@@ -256,7 +260,7 @@ class _Builder:
         number = given[0] if given else self.hints.next_number()
         if number is None:
             number = _number_at(node, "default")
-        return _fitted_number(1.0 if number is None else number, node, whole=whole)
+        return _fit_number(1.0 if number is None else number, node, whole=whole)
 
     def _boolean(self, node: JsonObject, name: str) -> bool:
         said = (self.hints.said_of(name) or "").lower()
@@ -268,12 +272,12 @@ class _Builder:
         return (
             default
             if isinstance(default, bool)
-            else prompt_reading.overlap(prompt_reading.telling(name), self._spoken) > 0
+            else prompt_reading.overlap(prompt_reading.telling_stems(name), self._text_candidates) > 0
         )
 
     @property
-    def _spoken(self) -> list[str]:
-        return prompt_reading.telling(self.hints.text)
+    def _text_candidates(self) -> list[str]:
+        return prompt_reading.telling_stems(self.hints.text)
 
     def _text(self, node: JsonObject, name: str) -> str:
         declared = node.get("format")
@@ -282,17 +286,17 @@ class _Builder:
             kind = "uri" if declared == "url" else declared
             return (self._found(kind) if kind in prompt_reading.FORMATS else None) or _EXAMPLES[declared]
         if said:
-            return self._fitted(said, node)
+            return self._fit_text(said, node)
         if self.hints.prose is not None and _PROSE.search(name):
-            return self._fitted(self.hints.prose, node)
+            return self._fit_text(self.hints.prose, node)
         if _WHOLE_TEXT.search(name) and not prompt_reading.quoted(self.hints.text):
-            return self._fitted(self.hints.text.strip(), node)
+            return self._fit_text(self.hints.text.strip(), node)
         subjects = self.hints.subjects or tuple(prompt_reading.subjects(self.hints.text))
         default = node.get("default")
         fallback = default if isinstance(default, str) else self.hints.text.strip() or name or "text"
-        return self._fitted(subjects[0] if subjects else fallback, node)
+        return self._fit_text(subjects[0] if subjects else fallback, node)
 
-    def _fitted(self, text: str, node: JsonObject) -> str:
+    def _fit_text(self, text: str, node: JsonObject) -> str:
         least = int(_number_at(node, "minLength") or 0)
         most = _number_at(node, "maxLength")
         pattern = node.get("pattern")
@@ -301,7 +305,7 @@ class _Builder:
             fitted = fitted.ljust(least, "x")
         if isinstance(pattern, str) and not _matches(pattern, fitted):
             upper = [fitted.upper(), fitted.lower(), fitted.replace(" ", "_"), fitted.replace(" ", "-")]
-            return next((one for one in upper if _matches(pattern, one)), matching(pattern) or fitted)
+            return next((one for one in upper if _matches(pattern, one)), matching_text(pattern) or fitted)
         return fitted
 
 
@@ -312,7 +316,7 @@ def _matches(pattern: str, text: str) -> bool:
         return True
 
 
-def _fitted_number(number: float, node: JsonObject, *, whole: bool) -> float:
+def _fit_number(number: float, node: JsonObject, *, whole: bool) -> float:
     step = _number_at(node, "multipleOf") or (1.0 if whole else None)
     low, high = _bounds(node, step or 0.5)
     number = min(max(number, low), high)
@@ -333,8 +337,8 @@ def _bounds(node: JsonObject, step: float) -> tuple[float, float]:
     return max(lows, default=-math.inf), min(highs, default=math.inf)
 
 
-def _joined(schemas: list[JsonObject]) -> JsonObject:
-    """One schema that asks for what all of them ask."""
+def _join_schemas(schemas: list[JsonObject]) -> JsonObject:
+    """Merges schemas into one that requires what all of them require."""
     joined: dict[str, object] = {}
     for schema in schemas:
         for key, value in schema.items():

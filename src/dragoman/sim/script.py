@@ -1,4 +1,4 @@
-"""Scripts: what the model says next, instead of what it would have said.
+"""Scripts: prepared turns that replace the model's answers.
 
     turns:
       - when: {api: anthropic-messages, model: "claude-*", says: weather}
@@ -13,7 +13,7 @@
         cut: 3
     afterwards: model
 
-Each request takes the first turn that is left and fits. JSON, TOML, and YAML where PyYAML is installed.
+Each request takes the first remaining turn that matches. Scripts are JSON, TOML, or YAML if PyYAML is installed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.sim.conversation_view import Answer, Asked, Counts, Finish, Part, Said, Thought, call_of
+from dragoman.sim.conversation_view import Answer, Counts, Finish, Part, Prompt, TextPart, ThoughtPart, call_of
 from dragoman.sim.faults import Fault
-from dragoman.sim.model import limited
+from dragoman.sim.model import apply_limits
 from dragoman.sim.tokens import count_asked
 
 
@@ -37,23 +37,23 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     model: str = "*"
     # A part of the user's newest text, or of the results that came after it.
     says: str = ""
-    # Has the conversation come to this many rounds of calls?
+    # Matches after this many rounds of calls.
     rounds: int | None = None
-    # Is a tool of this name offered? Agents also ask without any, for a title or a summary.
+    # Matches if a tool of this name is offered. Agents also send requests without tools, for titles or summaries.
     tool: str = ""
 
-    def fits(self, api: str, asked: Asked) -> bool:
+    def fits(self, api: str, asked: Prompt) -> bool:
         rounds = sum(1 for turn in asked.turns if turn.calls)
         return (
             fnmatchcase(api, self.api)
             and fnmatchcase(asked.model, self.model)
-            and self.says.lower() in _newest(asked).lower()
+            and self.says.lower() in _newest_text(asked).lower()
             and self.rounds in (None, rounds)
             and (not self.tool or any(fnmatchcase(tool.name, self.tool) for tool in asked.tools))
         )
 
 
-def _newest(asked: Asked) -> str:
+def _newest_text(asked: Prompt) -> str:
     turns = [turn for turn in asked.turns if turn.role == "user"]
     newest = turns[-1] if turns else None
     return "\n".join([newest.text, *(result.text for result in newest.results)]) if newest else ""
@@ -62,7 +62,7 @@ def _newest(asked: Asked) -> str:
 class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     arguments: dict[str, object] = {}
-    # Arguments as text, also such that do not parse.
+    # Arguments as text, which may be invalid JSON.
     text: str | None = None
 
 
@@ -80,28 +80,28 @@ class ScriptedTurn(Fault, frozen=True, kw_only=True, forbid_unknown_fields=True)
     text: str | None = None
     calls: tuple[ScriptedCall, ...] = ()
     finish: Finish | None = None
-    # The word of the wire for it: `pause_turn`, `MALFORMED_FUNCTION_CALL`, or an unknown one.
+    # Wire value of the finish reason: `pause_turn`, `MALFORMED_FUNCTION_CALL`, or an unknown one.
     finish_word: str | None = None
     usage: ScriptedUsage | None = None
     # Characters of each piece of a stream.
     chunk: int | None = None
 
     @property
-    def speaks(self) -> bool:
+    def has_answer(self) -> bool:
         return self.text is not None or self.reasoning is not None or bool(self.calls)
 
-    def answer(self, asked: Asked) -> Answer:
-        answer = limited(asked, self._parts(asked), counts=Counts(input=count_asked(asked)), finish=self.finish)
+    def answer(self, asked: Prompt) -> Answer:
+        answer = apply_limits(asked, self._parts(asked), counts=Counts(input=count_asked(asked)), finish=self.finish)
         answer = replace(answer, word=self.finish_word)
         if self.usage is None:
             return answer
         given = {name: value for name, value in msgspec.structs.asdict(self.usage).items() if value is not None}
         return replace(answer, counts=replace(answer.counts, **given))
 
-    def _parts(self, asked: Asked) -> list[Part]:
-        parts: list[Part] = [Thought(self.reasoning)] if self.reasoning is not None else []
+    def _parts(self, asked: Prompt) -> list[Part]:
+        parts: list[Part] = [ThoughtPart(self.reasoning)] if self.reasoning is not None else []
         if self.text is not None:
-            parts.append(Said(self.text))
+            parts.append(TextPart(self.text))
         free = {tool.name for tool in asked.tools if tool.free_text}
         for call in self.calls:
             called = call_of(call.name, call.arguments, free_text=call.name in free)
@@ -111,7 +111,7 @@ class ScriptedTurn(Fault, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     turns: tuple[ScriptedTurn, ...] = ()
-    # When no turn is left that fits: the simulated model answers, or the request fails.
+    # If no remaining turn matches: the simulated model answers, or the request fails.
     afterwards: Literal["model", "error"] = "model"
 
 
@@ -146,14 +146,14 @@ def load_script(path: Path) -> Script:
         raise ValueError(f"{path}: {error}") from None
 
 
-class Prompter:
+class ScriptPlayer:
     """Hands out the turns of a script, each as often as it may be taken."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self._taken = [0] * len(script.turns)
 
-    def next(self, api: str, asked: Asked) -> ScriptedTurn | None:
+    def next(self, api: str, asked: Prompt) -> ScriptedTurn | None:
         for index, turn in enumerate(self.script.turns):
             if (turn.times == 0 or self._taken[index] < turn.times) and turn.when.fits(api, asked):
                 self._taken[index] += 1
@@ -162,5 +162,5 @@ class Prompter:
 
     @property
     def left(self) -> int:
-        """Turns that still wait to be taken."""
+        """Number of turns left."""
         return sum(1 for turn, taken in zip(self.script.turns, self._taken, strict=True) if taken < turn.times)

@@ -1,4 +1,4 @@
-"""The HTTP side: one asyncio server on aiohttp, and a thread to run it in for those who are not asynchronous."""
+"""The HTTP server, on aiohttp, and a thread to run it in for synchronous code."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from dragoman.sim.faults import Fault
 from dragoman.sim.service import CONTROL, Recorded, Served, Service, Settings, control
 
 LOOPBACK = "127.0.0.1"
-# A body that is sent with faults goes out in pieces of this size; drips are smaller.
+# Bytes per piece of a body sent with faults; drips are smaller.
 PIECE = 64
 DRIP = 8
-# Longer than any client waits; a stalled answer ends when the client goes away.
+# Longer than any client waits; a stalled answer ends when the client disconnects.
 STALL = 3600.0
 READ = 64 << 10
 
 
-class Door:
-    """Takes requests off the wire, hands them to the service, puts answers on the wire, broken where asked for."""
+class HttpHandler:
+    """Reads HTTP requests, passes them to the service and writes answers, with faults if requested."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -36,14 +36,14 @@ class Door:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         exchange = await self._read(request)
         if exchange.path.startswith(CONTROL + "/"):
-            return _plain(control(self.service, exchange))
+            return _whole_response(control(self.service, exchange))
         served = self.service.respond(exchange)
         await asyncio.sleep(served.fault.delay)
         if served.fault.cut == 0:
             return _hang_up(request, web.Response())
-        if isinstance(served.answered, Reply) and not _breaks(served.fault):
-            return _plain(served.answered)
-        return await _perform(request, served)
+        if isinstance(served.answered, Reply) and not _is_broken(served.fault):
+            return _whole_response(served.answered)
+        return await _stream_with_faults(request, served)
 
     async def _read(self, request: web.Request) -> Exchange:
         exchange = Exchange(
@@ -56,19 +56,19 @@ class Door:
         limit = self.service.max_body(exchange)
         body = bytearray()
         oversized = False
-        # A body over the limit is read to its end, and forgotten: a client that still writes would not read our answer.
+        # Read and discard a body over the limit: a client that still writes would not read our answer.
         async for chunk in request.content.iter_chunked(READ):
             oversized = oversized or len(body) + len(chunk) > limit
             body.extend(b"" if oversized else chunk)
         return replace(exchange, body=b"" if oversized else bytes(body), oversized=oversized)
 
 
-def _plain(reply: Reply) -> web.Response:
+def _whole_response(reply: Reply) -> web.Response:
     headers = {**reply.headers, "content-type": reply.content_type}
     return web.Response(status=reply.status, body=reply.body, headers=headers)
 
 
-def _breaks(fault: Fault) -> bool:
+def _is_broken(fault: Fault) -> bool:
     return bool(fault.drip) or any(count is not None for count in (fault.cut, fault.garbage, fault.stall))
 
 
@@ -78,7 +78,7 @@ def _hang_up(request: web.Request, response: web.StreamResponse) -> web.StreamRe
     return response
 
 
-async def _perform(request: web.Request, served: Served) -> web.StreamResponse:
+async def _stream_with_faults(request: web.Request, served: Served) -> web.StreamResponse:
     answered, fault = served.answered, served.fault
     response = web.StreamResponse(headers={**answered.headers, "content-type": answered.content_type})
     if isinstance(answered, Reply):
@@ -89,7 +89,7 @@ async def _perform(request: web.Request, served: Served) -> web.StreamResponse:
         events: Iterable[bytes] = (body[start : start + PIECE] for start in range(0, len(body), PIECE))
     else:
         response.headers["cache-control"] = "no-cache"
-        events = _with_surprises(answered, fault)
+        events = _inject_faults(answered, fault)
     await response.prepare(request)
     for index, event in enumerate(events):
         if index == fault.cut:
@@ -101,7 +101,7 @@ async def _perform(request: web.Request, served: Served) -> web.StreamResponse:
     return response
 
 
-def _with_surprises(streamed: Streamed, fault: Fault) -> Iterator[bytes]:
+def _inject_faults(streamed: Streamed, fault: Fault) -> Iterator[bytes]:
     for index, event in enumerate(streamed.events):
         if index == fault.garbage:
             yield streamed.garbage
@@ -127,9 +127,9 @@ async def _write(response: web.StreamResponse, event: bytes, drip: float) -> Non
 async def serving(
     service: Service, *, host: str = LOOPBACK, port: int = 0, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[str]:
-    """Serves until the block is left; gives the URL. Port 0 takes any that is free."""
+    """Serves until the block is left; yields the URL. Port 0 selects a free port."""
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", Door(service).handle)
+    app.router.add_route("*", "/{path:.*}", HttpHandler(service).handle)
     # Requests carry keys: nothing of them is logged.
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
     await runner.setup()
@@ -185,7 +185,7 @@ class Simulator:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the thread that waits for us has to hear it
+        except BaseException as error:  # noqa: BLE001 - passed on to the waiting thread
             self._failure = error
             self._ready.set()
 
@@ -196,18 +196,18 @@ class Simulator:
             self._ready.set()
             await self._stop.wait()
 
-    # what tests want
+    # for tests
 
     @property
     def requests(self) -> list[Recorded]:
         return list(self.service.requests)
 
     def play(self, *turns: Mapping[str, object]) -> None:
-        """A script of these turns, from now on."""
+        """Plays a script of these turns from now on."""
         self.service.play(turns)
 
     def play_batches(self, **script: object) -> None:
-        """How batch jobs go on that are created from now on: see `dragoman.sim.batches.BatchScript`."""
+        """Scripts batch jobs created from now on: see `dragoman.sim.batches.BatchScript`."""
         self.service.play_batches(script)
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""The simulators behind one door: finds the API and its operation, keeps the record, knows nothing of sockets."""
+"""All simulators as one service: finds the API and its operation, and records requests. Uses no sockets."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Api, Exchange, Problem, Refused, Reply, Route, json_reply
 from dragoman.sim.faults import HEADER, NO_FAULT, Fault, parse_fault
 from dragoman.sim.memory import Memory
-from dragoman.sim.request_context import Visit
-from dragoman.sim.script import Prompter, Script, read_script
+from dragoman.sim.request_context import RequestContext
+from dragoman.sim.script import Script, ScriptPlayer, read_script
 
 
-def _with(api: Api, routes: Sequence[Route]) -> Api:
+def _add_routes(api: Api, routes: Sequence[Route]) -> Api:
     return replace(api, routes=(*routes, *api.routes))
 
 
 APIS: tuple[Api, ...] = (
-    _with(openai_chat.API, (*openai_batches.ROUTES, *embeddings.OPENAI)),
+    _add_routes(openai_chat.API, (*openai_batches.ROUTES, *embeddings.OPENAI)),
     openai_responses.API,
     azure.API,
-    _with(anthropic_messages.API, anthropic_batches.ROUTES),
+    _add_routes(anthropic_messages.API, anthropic_batches.ROUTES),
     anthropic_messages.VERTEX,
-    _with(gemini.GEMINI, (*gemini_batches.ROUTES, *embeddings.GEMINI)),
+    _add_routes(gemini.GEMINI, (*gemini_batches.ROUTES, *embeddings.GEMINI)),
     gemini_interactions.API,
     gemini_interactions.VERTEX,
-    _with(gemini.VERTEX, embeddings.VERTEX),
-    _with(ollama_chat.API, embeddings.OLLAMA),
-    _with(bedrock_converse.API, embeddings.BEDROCK),
-    _with(cohere_chat.API, embeddings.COHERE),
+    _add_routes(gemini.VERTEX, embeddings.VERTEX),
+    _add_routes(ollama_chat.API, embeddings.OLLAMA),
+    _add_routes(bedrock_converse.API, embeddings.BEDROCK),
+    _add_routes(cohere_chat.API, embeddings.COHERE),
 )
 
-# Every API also stands under its own name, for paths that several of them share.
+# Every API is also mounted under its own name, for paths that several APIs share.
 MOUNTS: Mapping[str, tuple[str, ...]] = {
     "openai": ("openai-chat", "openai-responses"),
     "azure": ("azure-openai",),
@@ -85,33 +85,33 @@ _SECRET_HEADERS = frozenset(
 )
 _SECRET_QUERY = frozenset({"key", "access_token"})
 HIDDEN = "[hidden]"
-# The time of every answer: the same request gets the same bytes.
+# Fixed time of all answers, so that the same request gets the same bytes.
 EPOCH = 1_794_700_800
 MINUTE = 60.0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    # Keys that are good; without any, every key that is not empty is.
+    # Accepted keys; if empty, any non-empty key is accepted.
     keys: frozenset[str] = frozenset()
-    # Answer for models that do not exist.
+    # Accept unknown model names.
     any_model: bool = False
-    # Take signatures that were not minted here, as recorded conversations hold them.
+    # Accept signatures not made here, as in recorded conversations.
     any_seal: bool = False
     # Lower than the API's own limit on the size of a body, for tests.
     max_body: int | None = None
     requests_per_minute: int | None = None
     # Smaller than the API's own, for tests.
     context_window: int | None = None
-    # An account that is new, whose thinking blocks hold only in the conversation they were made in.
+    # Behave like a new account, whose thinking blocks are bound to their conversation.
     binds_thinking: bool = False
     script: Script = Script()
-    # How many requests are remembered.
+    # Number of requests that are recorded.
     remembered: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A request as it came, its keys hidden, and the status it was answered with."""
+    """A recorded request, without keys, and the status of its answer."""
 
     api: str
     method: str
@@ -139,19 +139,19 @@ class Service:
     clock: Callable[[], float] = time.monotonic
     memory: Memory = field(default_factory=Memory)
     requests: deque[Recorded] = field(init=False)
-    prompter: Prompter = field(init=False)
+    prompter: ScriptPlayer = field(init=False)
     _arrivals: deque[float] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         self.requests = deque(maxlen=self.settings.remembered)
-        self.prompter = Prompter(self.settings.script)
+        self.prompter = ScriptPlayer(self.settings.script)
 
     def play(self, script: object) -> None:
-        """Starts a script from its first turn; an empty one leaves the model to itself."""
-        self.prompter = Prompter(read_script(script))
+        """Starts a script from its first turn; with an empty script the model answers."""
+        self.prompter = ScriptPlayer(read_script(script))
 
     def play_batches(self, script: object) -> None:
-        """How batch jobs go on that are created from now on."""
+        """Scripts batch jobs created from now on."""
         self.memory.shelf.script = read_batch_script(script)
 
     def reset(self) -> None:
@@ -169,14 +169,14 @@ class Service:
 
     def respond(self, exchange: Exchange) -> Served:
         found = find(exchange)
-        served = self._served(found)
+        served = self._serve(found)
         status = served.answered.status if isinstance(served.answered, Reply) else 200
-        self.requests.append(_recorded(found, status))
+        self.requests.append(_record(found, status))
         return served
 
-    def _served(self, found: Found) -> Served:
+    def _serve(self, found: Found) -> Served:
         api, exchange = found.api, found.exchange
-        visit = Visit(
+        context = RequestContext(
             exchange,
             api.name,
             self.prompter,
@@ -188,21 +188,21 @@ class Service:
             context_window=self._context_window(api),
         )
         try:
-            answered = self._answered(found, visit)
+            answered = self._answer(found, context)
         except Refused as refused:
-            return Served(api.refusal(refused.problem, exchange), visit.fault)
+            return Served(api.refusal(refused.problem, exchange), context.fault)
         except RecursionError:
-            return Served(api.refusal(Problem("invalid", "The request is nested too deeply."), exchange), visit.fault)
-        # What would come inside a stream comes at once where there is none.
-        if isinstance(answered, Reply) and visit.fault.fail is not None and visit.fault.problem is not None:
-            return Served(api.refusal(visit.fault.problem, exchange), visit.fault)
-        return Served(answered, visit.fault)
+            return Served(api.refusal(Problem("invalid", "The request is nested too deeply."), exchange), context.fault)
+        # Without a stream, a failure inside the stream is answered at once.
+        if isinstance(answered, Reply) and context.fault.fail is not None and context.fault.problem is not None:
+            return Served(api.refusal(context.fault.problem, exchange), context.fault)
+        return Served(answered, context.fault)
 
     def _context_window(self, api: Api) -> int | None:
         smaller = self.settings.context_window
         return api.context_window if smaller is None or api.context_window is None else smaller
 
-    def _answered(self, found: Found, visit: Visit) -> Answered:
+    def _answer(self, found: Found, context: RequestContext) -> Answered:
         if found.operation is None:
             raise Refused(Problem("method" if found.other_method else "no_route"))
         if problem := found.api.authenticate(found.exchange, self.settings.keys):
@@ -210,10 +210,10 @@ class Service:
         if found.exchange.oversized:
             raise Refused(Problem("too_large"))
         self._admit()
-        visit.fault = _fault_of(found.exchange)
-        if visit.fault.refusal is not None:
-            raise Refused(visit.fault.refusal)
-        return found.operation.operation(visit)
+        context.fault = _fault_of(found.exchange)
+        if context.fault.refusal is not None:
+            raise Refused(context.fault.refusal)
+        return found.operation.operation(context)
 
     def _admit(self) -> None:
         limit = self.settings.requests_per_minute
@@ -242,32 +242,32 @@ class Found:
     api: Api
     exchange: Exchange
     operation: Route | None
-    # The path exists, under another method.
+    # The path exists with another method.
     other_method: bool = False
 
 
 def find(exchange: Exchange) -> Found:
-    """The operation for a request; without one, the API that has to say so."""
-    found = _among(exchange, APIS)
+    """The operation for a request; if there is none, the API that reports it."""
+    found = _find_among(exchange, APIS)
     if found is not None:
         return found
-    # `/openai/deployments/` is Azure's own, no mount of ours.
+    # `/openai/deployments/` is Azure's own path, not a mount.
     mounted = re.match(r"/([a-z]+)(/(?!deployments/).*)", exchange.path)
     if mounted and mounted[1] in MOUNTS:
         names = MOUNTS[mounted[1]]
         apis = [api for api in APIS if api.name in names]
         inner = replace(exchange, path=mounted[2])
-        return _among(inner, apis) or Found(_neighbour(inner, apis), inner, None)
-    return Found(_neighbour(exchange, APIS), exchange, None)
+        return _find_among(inner, apis) or Found(_closest_api(inner, apis), inner, None)
+    return Found(_closest_api(exchange, APIS), exchange, None)
 
 
-def _among(exchange: Exchange, apis: Sequence[Api]) -> Found | None:
+def _find_among(exchange: Exchange, apis: Sequence[Api]) -> Found | None:
     matches = [
         (api, one, match) for api in apis for one in api.routes if (match := one.pattern.fullmatch(exchange.path))
     ]
     if not matches:
         return None
-    preferred = _spoken(exchange)
+    preferred = _api_by_headers(exchange)
     known = [found for found in matches if found[0].name == preferred] or matches
     for api, one, match in known:
         if one.method == exchange.method:
@@ -276,8 +276,8 @@ def _among(exchange: Exchange, apis: Sequence[Api]) -> Found | None:
     return Found(known[0][0], exchange, None, other_method=True)
 
 
-def _spoken(exchange: Exchange) -> str:
-    """Paths that several APIs have are told apart by the headers that only one of them knows."""
+def _api_by_headers(exchange: Exchange) -> str:
+    """Distinguishes APIs with the same path by headers that only one of them has."""
     if "x-goog-api-key" in exchange.headers or "key" in exchange.query:
         return "gemini"
     if "anthropic-version" in exchange.headers or "x-api-key" in exchange.headers:
@@ -290,7 +290,7 @@ class _Named(msgspec.Struct):
 
 
 def _model_of(exchange: Exchange) -> str:
-    """Of the OpenAI-compatible servers, the one that has the model answers."""
+    """The model name, which selects one of the OpenAI-compatible servers."""
     if not exchange.path.endswith("/chat/completions"):
         return ""
     try:
@@ -299,10 +299,10 @@ def _model_of(exchange: Exchange) -> str:
         return ""
 
 
-def _neighbour(exchange: Exchange, apis: Iterable[Api]) -> Api:
+def _closest_api(exchange: Exchange, apis: Iterable[Api]) -> Api:
     named = {api.name: api for api in apis}
-    if _spoken(exchange) in named and _spoken(exchange) != "openai-chat":
-        return named[_spoken(exchange)]
+    if _api_by_headers(exchange) in named and _api_by_headers(exchange) != "openai-chat":
+        return named[_api_by_headers(exchange)]
     names = (name for pattern, name in _NEIGHBOURHOODS if re.match(pattern, exchange.path))
     return next((named[name] for name in names if name in named), next(iter(named.values())))
 
@@ -310,7 +310,7 @@ def _neighbour(exchange: Exchange, apis: Iterable[Api]) -> Api:
 # --- the record ---------------------------------------------------------------------------------------------------
 
 
-def _recorded(found: Found, status: int) -> Recorded:
+def _record(found: Found, status: int) -> Recorded:
     exchange = found.exchange
     headers = {name: HIDDEN if name in _SECRET_HEADERS else value for name, value in exchange.headers.items()}
     query = {name: HIDDEN if name in _SECRET_QUERY else value for name, value in exchange.query.items()}
@@ -326,19 +326,19 @@ def control(service: Service, exchange: Exchange) -> Reply:
     """`GET` and `DELETE /_sim/requests`, `PUT /_sim/script`, `PUT /_sim/batches`: for tests in other languages."""
     match exchange.method, exchange.path.removeprefix(CONTROL):
         case "GET", "/requests":
-            return json_reply([_told(recorded) for recorded in service.requests])
+            return json_reply([_request_fields(recorded) for recorded in service.requests])
         case "DELETE", "/requests":
             service.reset()
             return json_reply({})
         case "PUT", "/script":
-            return _played(service.play, exchange)
+            return _play(service.play, exchange)
         case "PUT", "/batches":
-            return _played(service.play_batches, exchange)
+            return _play(service.play_batches, exchange)
     ways = "GET /_sim/requests, DELETE /_sim/requests, PUT /_sim/script, PUT /_sim/batches"
     return json_reply({"error": f"see {ways}"}, status=404)
 
 
-def _played(play: Callable[[object], None], exchange: Exchange) -> Reply:
+def _play(play: Callable[[object], None], exchange: Exchange) -> Reply:
     try:
         play(msgspec.json.decode(exchange.body))
     except msgspec.DecodeError as error:
@@ -346,7 +346,7 @@ def _played(play: Callable[[object], None], exchange: Exchange) -> Reply:
     return json_reply({})
 
 
-def _told(recorded: Recorded) -> dict[str, object]:
+def _request_fields(recorded: Recorded) -> dict[str, object]:
     try:
         body: object = msgspec.json.decode(recorded.body)
     except msgspec.DecodeError:

@@ -1,16 +1,16 @@
-"""Tokens, plausibly: pieces of words, about four letters each. Their concatenation is the text, to the character."""
+"""Plausible tokens: pieces of words of about four letters, whose concatenation is the text."""
 
 from __future__ import annotations
 
 import re
 
-from dragoman.sim.conversation_view import Asked, Called, Part, Turn, compact
+from dragoman.sim.conversation_view import CallPart, Part, Prompt, Turn, compact
 
 _PIECE = re.compile(r" ?[^\W\d_]{1,5}|\d{1,3}|[ \t]+|.", re.DOTALL)
 
 PER_MESSAGE = 4
 PER_CALL = 6
-# A picture of moderate size; the real numbers depend on its pixels.
+# An image of moderate size; real counts depend on its pixels.
 PER_MEDIUM = 258
 
 
@@ -23,12 +23,12 @@ def count(text: str) -> int:
 
 
 def count_part(part: Part) -> int:
-    if isinstance(part, Called):
+    if isinstance(part, CallPart):
         return PER_CALL + count(part.name) + count(part.text)
     return count(part.text)
 
 
-def count_asked(asked: Asked) -> int:
+def count_asked(asked: Prompt) -> int:
     tools = sum(count(tool.name) + count(tool.description) + count(compact(tool.parameters)) for tool in asked.tools)
     schema = count(compact(asked.schema)) if asked.schema is not None else 0
     return sum(count_turn(turn) for turn in asked.turns) + tools + schema + PER_MESSAGE

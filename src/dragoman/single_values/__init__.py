@@ -1,7 +1,7 @@
 """One tool call, result, definition, choice or message at a time, between any format and the intermediate format.
 
-Every function wraps its value in a small request, lets the format's own codec read or write that request, and takes
-the piece out again: there is no second implementation of a format here.
+Every function wraps its value in a small request, uses the format's own codec, and extracts the value again, so there
+is no second implementation of a format.
 """
 
 from __future__ import annotations

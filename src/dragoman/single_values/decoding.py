@@ -1,4 +1,4 @@
-"""From the shapes of a format to values of the intermediate format."""
+"""Decodes single values of a format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def decode_tool_call(value: WireInput, source: str, *, position: int = 0) -> Too
     """One call of format `source`: a call object, its inner object, or an assistant message that makes one call.
 
     Where the wire gives no id (Gemini, Ollama, old records), the call gets one that depends on `position` alone: its
-    number in the conversation. Give each call of a conversation another position, or use `decode_tool_calls`.
+    number in the conversation. Use a different position for each call of a conversation, or `decode_tool_calls`.
 
     >>> call = decode_tool_call({"functionCall": {"name": "get_weather", "args": {"city": "Tokyo"}}}, "gemini")
     >>> call.name, call.arguments, call.invented_id
@@ -135,7 +135,7 @@ def decode_tool_definitions(value: WireInputs, source: str) -> tuple[AnyTool, ..
 
 
 def decode_tool_choice(value: WireInput, source: str) -> ToolChoice:
-    """The tool choice of format `source`. Text that is no JSON is the word itself: `"auto"`.
+    """The tool choice of format `source`. Text that is not JSON is taken literally: `"auto"`.
 
     >>> decode_tool_choice({"type": "any"}, "anthropic-messages")
     ToolChoice(mode='required')
@@ -154,7 +154,8 @@ def decode_tool_choice(value: WireInput, source: str) -> ToolChoice:
 def decode_message(value: WireInput, source: str) -> Message:
     """One message of format `source` that is one message of the intermediate format too.
 
-    Results stand in messages of their own there: a user message with results and text is two. Use `decode_messages`.
+    Results have messages of their own in the intermediate format: a user message with results and text is two. Use
+    `decode_messages`.
 
     >>> decode_message({"role": "model", "parts": [{"text": "hi"}]}, "gemini").role
     'assistant'
@@ -180,7 +181,7 @@ def _has_messages(items: Sequence[Item], signs: Sequence[str]) -> bool:
 
 
 def _refuse_others(request: Request, kind: type[ToolCall | ToolResult], expected: str, source: str) -> None:
-    """Raises when something beside the expected parts was given: it would be left out silently."""
+    """Raises if there are other parts, which would be dropped silently."""
     for message in request.messages:
         for part in message.parts:
             if not isinstance(part, kind):
@@ -189,10 +190,10 @@ def _refuse_others(request: Request, kind: type[ToolCall | ToolResult], expected
 
 
 def _ids_of_ours(data: bytes) -> set[str]:
-    """Strings in the input that may be ids we made earlier, and a client echoes back."""
+    """Strings in the input that may be ids we made earlier and a client returned."""
     return {found.decode() for found in _OURS.findall(data)}
 
 
 def _is_made_up(call_id: str, echoed: set[str]) -> bool:
-    """Whether the decoder made the id just now."""
+    """Whether the decoder has just made this id."""
     return not call_id or (is_invented(call_id) and call_id not in echoed)

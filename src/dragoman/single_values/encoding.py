@@ -1,4 +1,4 @@
-"""From values of the intermediate format to the shapes of a format, legal there, with what did not cross."""
+"""Encodes single values in a format, legal there, with losses."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _read_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_list = msgspec.json.Decoder(list[Raw]).decode
 
 _ASKED = Message("user", "…")
-"""Stands before and after what is encoded, so that the turns around it are legal; it is cut off again."""
+"""Placeholder turns around the encoded values, so that the request is legal; removed afterwards."""
 _FRAME = "$"
-"""Path of a loss that concerns the frame, and none of the values in it."""
+"""Path of losses of the frame, not of the values."""
 
 
 class _Frame(NamedTuple):
-    """A request around some values, and where they stand in it."""
+    """A request around some values, and their positions in it."""
 
     request: Request
     kind: Literal["messages", "parts", "tools", "choice"]
-    """What the values are: messages, parts of one message, tools, or the tool choice."""
+    """Kind of the values: messages, parts of one message, tools, or the tool choice."""
     messages: Mapping[int, int] = {}
     """Index of a message in the request -> index of the value it is (or, for parts, anything)."""
     tools: Mapping[int, int] | None = None
@@ -68,7 +68,7 @@ class _Body(NamedTuple):
         return _read_list(self.members[where.messages])
 
     def member(self, path: Sequence[str]) -> Raw | None:
-        """What stands at a path, or None."""
+        """The value at a path, or None."""
         members: Mapping[str, Raw] = self.members
         for key in path[:-1]:
             if key not in members:
@@ -127,7 +127,7 @@ def _encode_calls(calls: Sequence[ToolCall], target: str, model: str | None) -> 
         items = _read_list(message[where.calls]) if where.calls in message else []
     places = [place for place, item in enumerate(items) if _is_call(item, where)]
     found = [items[place] for place in places]
-    # Where calls stand in the list of messages itself, results follow them there.
+    # If calls are items of the message list, results follow them there.
     end = len(items) if where.calls is not None else places[-1] + 1 if places else 0
     if len(found) < end:
         why = "it stands in a block of its own beside the call: encode the whole message"
@@ -193,7 +193,7 @@ def _encode_results(
 
 
 def _calls_of(results: Sequence[ToolResult], where: Layout, calls: Sequence[ToolCall] = ()) -> tuple[ToolCall, ...]:
-    """The calls that these results answer, in call order; where no call is given, as far as the result tells."""
+    """The calls of these results, in call order; missing calls are derived from the results."""
     spare = "tool" if where.result_names == "unused" else ""
     names = {result.tool_call_id: result.name for result in results}
     given = {call.id: call for call in calls if call.id in names}
@@ -210,7 +210,7 @@ def _calls_of(results: Sequence[ToolResult], where: Layout, calls: Sequence[Tool
 
 
 def _items_of_calls(calls: Sequence[ToolCall], where: Layout) -> int:
-    """How many messages an assistant turn with these calls is."""
+    """Number of messages of an assistant turn with these calls."""
     return len(calls) if where.calls is None else 1
 
 
@@ -271,7 +271,7 @@ ChoiceInput: TypeAlias = ToolChoice | Literal["auto", "none", "required"] | Mapp
 def encode_tool_choice(
     choice: ChoiceInput, target: str, *, model: str | None = None, strict: bool = False
 ) -> EncodedValue:
-    """The tool choice as format `target` says it; `value` is None where the API has no word for it.
+    """The tool choice in format `target`; `value` is None if the API does not have it.
 
     >>> encode_tool_choice(ToolChoice("required", ("f",)), "gemini").value
     {'functionCallingConfig': {'mode': 'ANY', 'allowedFunctionNames': ['f']}}
@@ -297,7 +297,7 @@ def _read_choice(choice: ChoiceInput, target: str) -> ToolChoice:
 
 
 def _unsaid(choice: ToolChoice, held: Raw | None, where: Layout, target: str) -> list[Loss]:
-    """A whole request says some choices by what tools it declares; a choice alone cannot."""
+    """Losses of choices that an API expresses by the declared tools, which a single choice cannot."""
     again: ToolChoice | None = None
     if held is not None:
         member: Any = held
@@ -360,7 +360,7 @@ def _encode_messages(messages: Sequence[Message], target: str, model: str | None
 
 
 def _calls_before(messages: Sequence[Message], where: Layout, target: str) -> tuple[ToolCall, ...]:
-    """The calls that results at the start of a stretch answer."""
+    """The calls of results at the start of the list."""
     results: list[ToolResult] = []
     for message in messages:
         if message.role != "tool":
@@ -372,7 +372,7 @@ def _calls_before(messages: Sequence[Message], where: Layout, target: str) -> tu
 
 
 def _after(messages: Sequence[Message], where: Layout) -> tuple[tuple[Message, ...], int]:
-    """What must come after a stretch that ends with the assistant: open calls get a result, text a user turn."""
+    """Turns after a list that ends with the assistant: results for open calls, or a user turn."""
     if not messages or messages[-1].role != "assistant":
         return (), 0
     calls = messages[-1].tool_calls
@@ -383,7 +383,7 @@ def _after(messages: Sequence[Message], where: Layout) -> tuple[tuple[Message, .
 
 
 def _count(messages: tuple[Message, ...], where: Layout, target: str, model: str | None) -> int:
-    """How many messages of the list these system messages are."""
+    """Number of list items of these system messages."""
     body = _encode(_Frame(Request(model, (_ASKED, *messages)), "messages"), target)
     return len(body.messages(where)) - 1
 

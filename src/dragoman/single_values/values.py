@@ -1,4 +1,4 @@
-"""What one-value functions take and give back."""
+"""Types of the single-value functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of a format wrapped in a request body, with the way back from paths in that body to paths in the value."""
+"""Wraps values of a format in a request body, and maps paths in that body back to paths in the value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Item(NamedTuple):
 
 
 class Wrapped(NamedTuple):
-    """A request body around the input, and where each piece of the input stands in it."""
+    """A request body around the input, and the position of each piece in it."""
 
     body: bytes
     places: tuple[tuple[str, str], ...]
@@ -86,7 +86,7 @@ def wrap_messages(
     envelope: Envelope | None,
     before: Sequence[Raw] = (),
 ) -> Wrapped:
-    """A body whose messages are these. What is no message itself goes into one of `holder` (role, key)."""
+    """A body with these messages. Items that are not messages are put into a message of `holder` (role, key)."""
     messages: list[Raw] = list(before)
     held: list[Raw] = []
     places: list[tuple[str, str]] = []

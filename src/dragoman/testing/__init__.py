@@ -1,4 +1,4 @@
-"""What people need to test their own codecs. Nothing here needs pytest."""
+"""Checks for codecs of your own. They do not need pytest."""
 
 from dragoman.testing.codec_laws import check_codec
 from dragoman.testing.reports import CodecFailed, Finding, Report

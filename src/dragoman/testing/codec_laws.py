@@ -1,7 +1,7 @@
-"""The laws of the design, put to one codec, without pytest and without a network.
+"""Checks one codec against the laws of the design, without pytest and network.
 
-The examples are those of `dragoman fidelity`. A law that speaks of a vendor's own rules (legality) needs that vendor's
-simulator and is not judged here.
+The examples are those of `dragoman fidelity`. Legality depends on the vendor's rules: it needs that vendor's simulator
+and is not checked here.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from typing import Any, TypeAlias
 from dragoman.codecs.registry import Codec
 from dragoman.errors import DragomanError, UnsupportedFormat
 from dragoman.fidelity import facts
-from dragoman.fidelity.cases import Case, Example, Heard
+from dragoman.fidelity.cases import Case, DecodedStream, Example
 from dragoman.fidelity.catalogue import CASES, PLAIN
+from dragoman.fidelity.wire import decode_events
 from dragoman.ir import Completion, Request, StreamFailed, ToolCall, ToolResult
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.loss import Loss
 from dragoman.testing.reports import Finding, Report
-from dragoman.testing.subjects import Bodies, Subject, heard
+from dragoman.testing.subjects import Bodies, Subject
 
-Said: TypeAlias = Request | Completion | Heard
+Said: TypeAlias = Request | Completion | DecodedStream
 
 
 def check_codec(
     codec: str | Codec, *, requests: Bodies = (), responses: Bodies = (), stream: ModuleType | None = None
 ) -> Report:
-    """Judge a codec by the laws; `report.raise_if_failed()` makes it a test.
+    """Checks a codec against the laws; `report.raise_if_failed()` makes it a test.
 
     `codec` is the name of a registered format, or a `Codec` that is not registered yet (then `stream` is its stream
     module, if it has one). `requests` and `responses` are bodies that the format's owner accepts: the more, the better.
@@ -49,18 +50,18 @@ def check_codec(
 
 
 Trial: TypeAlias = tuple[str, str | None]
-"""What was tried, and what was wrong with it."""
+"""What was tried, and what was wrong, if anything."""
 
 
 def _attempt(what: str, trial: Callable[[], str | None]) -> Trial:
-    """A typed error of the codec is an answer; anything else it raises is a finding."""
+    """Runs a trial; typed errors of the codec are allowed, other exceptions are findings."""
     try:
         return what, trial()
     except UnsupportedFormat:
         return what, None
     except DragomanError as error:
-        return what, f"a body of its own is refused: {error}"
-    except Exception as error:  # noqa: BLE001  whatever it is, it is told
+        return what, f"it refuses its own body: {error}"
+    except Exception as error:  # noqa: BLE001 - any exception is a finding
         return what, f"crashed: {type(error).__name__}: {error}"
 
 
@@ -89,8 +90,8 @@ def _read(subject: Subject, case: Case, content: bytes) -> Said:
         return subject.codec.decode_request(content)
     if case.kind == "response":
         return subject.as_asked(subject.codec.decode_response(content), case.request)
-    told = heard(subject.read_stream(content))
-    return Heard(subject.as_asked(told.completion, case.request), told.failure)
+    told = decode_events(subject.read_stream(content))
+    return DecodedStream(subject.as_asked(told.completion, case.request), told.failure)
 
 
 def _kinds(subject: Subject) -> tuple[str, ...]:
@@ -98,13 +99,13 @@ def _kinds(subject: Subject) -> tuple[str, ...]:
 
 
 def _bodies(subject: Subject, kind: str) -> Iterator[tuple[str, bytes]]:
-    """Bodies known to be valid, and what the codec itself writes."""
+    """Bodies known to be valid, and bodies written by the codec."""
     given = subject.requests if kind == "request" else subject.responses
     yield from ((f"{kind} sample {number}", body) for number, body in enumerate(given))
     for case, what, example in _examples(kind):
         try:
             yield what, _write(subject, case, example)[0]
-        except Exception:  # noqa: BLE001, S112  another law tells it
+        except Exception:  # noqa: BLE001, S112 - another law reports it
             continue
 
 
@@ -115,76 +116,78 @@ def identity(subject: Subject) -> Iterator[Trial]:
     """Law 1: a body that is decoded and encoded is the same body."""
     for kind, again in (("request", subject.same_request), ("response", subject.same_response)):
         for what, body in _bodies(subject, kind):
-            yield _attempt(what, partial(_changed, body, again))
+            yield _attempt(what, partial(_describe_change, body, again))
 
 
-def _changed(body: bytes, again: Callable[[bytes], bytes]) -> str | None:
+def _describe_change(body: bytes, again: Callable[[bytes], bytes]) -> str | None:
     before, after = parse_json(body), parse_json(again(body))
-    return None if before == after else f"{_shown(before)} became {_shown(after)}"
+    return None if before == after else f"{_shorten(before)} became {_shorten(after)}"
 
 
 def nothing_vanishes(subject: Subject) -> Iterator[Trial]:
-    """Law 2: what an example says arrives, or a loss tells that it did not."""
+    """Law 2: everything in an example arrives, or a loss reports it."""
     for kind in _kinds(subject):
         for case, what, example in _examples(kind):
             if case.cut == 0:
-                yield _attempt(what, partial(_silent, subject, case, example))
+                yield _attempt(what, partial(_find_silent_loss, subject, case, example))
 
 
-def _silent(subject: Subject, case: Case, example: Example) -> str | None:
+def _find_silent_loss(subject: Subject, case: Case, example: Example) -> str | None:
     try:
         content, losses = _write(subject, case, example)
     except DragomanError:
         return None  # refused with a reason
     told = any(loss.severity != "invented" for loss in losses)
-    wanted = case.fact(heard(example) if isinstance(example, tuple) else example)
+    wanted = case.fact(decode_events(example) if isinstance(example, tuple) else example)
     found = case.fact(_read(subject, case, content))
-    return None if told or found == wanted else f"lost without a word: {_shown(wanted)} became {_shown(found)}"
+    return None if told or found == wanted else f"lost without a report: {_shorten(wanted)} became {_shorten(found)}"
 
 
 def determinism(subject: Subject) -> Iterator[Trial]:
     """Law 4: the same input gives the same bytes."""
     for kind in _kinds(subject):
         for case, what, example in _examples(kind):
-            yield _attempt(what, partial(_varies, subject, case, example))
+            yield _attempt(what, partial(_find_variation, subject, case, example))
 
 
-def _varies(subject: Subject, case: Case, example: Example) -> str | None:
+def _find_variation(subject: Subject, case: Case, example: Example) -> str | None:
     try:
         first, again = _write(subject, case, example)[0], _write(subject, case, example)[0]
     except DragomanError:
         return None
-    return None if first == again else "encoded twice, it is not the same"
+    return None if first == again else "encoding it twice gives different bytes"
 
 
 def streams_tell_the_same_story(subject: Subject) -> Iterator[Trial]:
-    """Law 5: for any cut the same events, and a stream that breaks off is an error."""
+    """Law 5: any cut gives the same events, and a stream that breaks off is an error."""
     if subject.stream is None:
         return
     for case, what, example in _examples("stream"):
-        yield _attempt(what, partial(_cut, subject, case, example))
+        yield _attempt(what, partial(_find_cut_dependence, subject, case, example))
 
 
-def _cut(subject: Subject, case: Case, example: Example) -> str | None:
+def _find_cut_dependence(subject: Subject, case: Case, example: Example) -> str | None:
     content, _ = _write(subject, case, example)
     whole = subject.read_stream(content)
     for size in (1, 7):
         if subject.read_stream(content, size) != whole:
-            return f"cut into pieces of {size} bytes it tells another story"
+            return f"cut into pieces of {size} bytes it gives other events"
     if case.cut and not (whole and isinstance(whole[-1], StreamFailed)):
-        return "the stream breaks off, and nothing tells it"
-    calls = [call.name for call in facts.parts(heard(whole), ToolCall) if not call.incomplete] if case.cut else []
-    return f"the stream breaks off within a call that seems whole: {calls}" if calls else None
+        return "the stream breaks off, and nothing reports it"
+    calls = (
+        [call.name for call in facts.parts(decode_events(whole), ToolCall) if not call.incomplete] if case.cut else []
+    )
+    return f"the stream breaks off within a call that looks complete: {calls}" if calls else None
 
 
 def pairs_hold(subject: Subject) -> Iterator[Trial]:
     """Law 8: every result still answers its call, in order."""
     for case, what, example in _examples("request"):
         if any(facts.parts(example, ToolResult)):  # type: ignore[arg-type]
-            yield _attempt(what, partial(_torn, subject, case, example))
+            yield _attempt(what, partial(_find_torn_pair, subject, case, example))
 
 
-def _torn(subject: Subject, case: Case, example: Any) -> str | None:
+def _find_torn_pair(subject: Subject, case: Case, example: Any) -> str | None:
     try:
         request = subject.codec.decode_request(_write(subject, case, example)[0])
     except DragomanError:
@@ -198,10 +201,10 @@ def usage_adds_up(subject: Subject) -> Iterator[Trial]:
     """Law 9: the parts of a count are within it, and the total is the sum."""
     for case, what, example in _examples("response"):
         if case.feature.startswith("usage"):
-            yield _attempt(what, partial(_sums, subject, case, example))
+            yield _attempt(what, partial(_find_wrong_sum, subject, case, example))
 
 
-def _sums(subject: Subject, case: Case, example: Any) -> str | None:
+def _find_wrong_sum(subject: Subject, case: Case, example: Any) -> str | None:
     content, losses = _write(subject, case, example)
     found, wanted = subject.codec.decode_response(content).usage, example.usage
     if found is None:
@@ -222,8 +225,8 @@ def bad_input_good_words(subject: Subject) -> Iterator[Trial]:
     }
     for kind, decode in decoders.items():
         bodies = [body for _, body in _bodies(subject, kind)][:_SPOILED] if kind != "error" else [b'{"error":{}}']
-        for bad in (*_NONSENSE, *(spoiled for body in bodies for spoiled in _spoiled(body))):
-            yield _attempt(f"{kind} {_shown(bad)}", partial(_untyped, decode, bad))
+        for bad in (*_NONSENSE, *(spoiled for body in bodies for spoiled in _spoil(body))):
+            yield _attempt(f"{kind} {_shorten(bad)}", partial(_find_untyped_error, decode, bad))
 
 
 _NONSENSE = (b"", b" ", b"null", b"[]", b"{", b'"text"', b"17", b"\xff\xfe", b'{"messages":17}', b"[" * 5000)
@@ -231,7 +234,7 @@ _SPOILED = 8
 _WRONG: tuple[Any, ...] = (None, 17, "text", [], [17], {}, {"x": 17})
 
 
-def _spoiled(body: bytes) -> Iterator[bytes]:
+def _spoil(body: bytes) -> Iterator[bytes]:
     """The body cut in half, and with each of its values replaced by something else."""
     yield body[: len(body) // 2]
     value = parse_json(body)
@@ -240,11 +243,11 @@ def _spoiled(body: bytes) -> Iterator[bytes]:
             yield encode_json({**value, key: wrong})
 
 
-def _untyped(decode: Callable[[bytes], Any], body: bytes) -> str | None:
+def _find_untyped_error(decode: Callable[[bytes], Any], body: bytes) -> str | None:
     try:
         decode(body)
     except DragomanError as error:
-        return None if str(error).strip() else "refused without a word"
+        return None if str(error).strip() else "refused without a message"
     return None
 
 
@@ -262,6 +265,6 @@ LAWS: dict[str, Callable[[Subject], Iterator[Trial]]] = {
 _LONGEST = 160
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

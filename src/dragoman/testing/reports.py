@@ -1,4 +1,4 @@
-"""What a check found."""
+"""Reports of checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CodecFailed(AssertionError):
 
 
 class Report(Struct, frozen=True):
-    """All findings on one codec, and how often each law was tried: a law that was never tried has not been held."""
+    """All findings on one codec, and the number of trials per law; a law without trials counts as not checked."""
 
     codec: str
     findings: tuple[Finding, ...]

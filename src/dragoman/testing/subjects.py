@@ -1,4 +1,4 @@
-"""A codec on the bench: registered or not, it is spoken to in the same way."""
+"""One interface to the codec under test, whether registered or not."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from dragoman.codecs.accumulate import accumulate
 from dragoman.codecs.reading import body_bytes
 from dragoman.codecs.registry import Codec, codec, folder_of, formats
 from dragoman.codecs.stream_limits import Limits
-from dragoman.errors import StreamError
-from dragoman.fidelity.cases import Heard
 from dragoman.ir import AnyEvent, Completion, Request
 from dragoman.loss import Loss
 from dragoman.losses import LossLog, intermediate_paths
@@ -47,11 +44,11 @@ class Subject:
         return encoded.json(), log.resolve(completion, intermediate_paths)
 
     def as_asked(self, completion: Completion, request: Request | None) -> Completion:
-        """The answer with the tools as the client had declared them."""
+        """The answer with tools as the client declared them."""
         return legalise_answer(completion, self.codec.profile, request, LossLog())
 
     def same_request(self, body: bytes) -> bytes:
-        """The body after decoding and encoding, as of its own family: nothing is made legal, nothing may change."""
+        """The body after decoding and encoding for its own family: without passes, so nothing may change."""
         request = self.codec.decode_request(body)
         return self.codec.encode_request(structs.replace(request, origin=self.codec.profile.family), LossLog()).json()
 
@@ -78,10 +75,3 @@ def _stream_module(name: str) -> ModuleType | None:
     """Stored histories have no streams."""
     module = f"dragoman.codecs.{folder_of(name)}.stream"
     return import_module(module) if name not in formats("record") and find_spec(module) is not None else None
-
-
-def heard(events: Iterable[AnyEvent]) -> Heard:
-    try:
-        return Heard(accumulate(events))
-    except StreamError as error:
-        return Heard(error.partial, error.failure)

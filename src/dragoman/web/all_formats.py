@@ -14,10 +14,9 @@ from dragoman.codecs.registry import formats
 from dragoman.detection import detect, detect_stream, looks_streamed
 from dragoman.errors import DragomanError, UnsupportedFormat
 from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
-from dragoman.inspection.byte_positions import place_of
+from dragoman.inspection.byte_positions import error_offset
 from dragoman.inspection.input_errors import InputProblem
-from dragoman.inspection.recordings import Piece, Recording, read_recording
-from dragoman.inspection.recordings import told as told_end
+from dragoman.inspection.recordings import describe_end, read_recording
 from dragoman.inspection.rereadable_lines import Input
 from dragoman.inspection.streams import describe_stream
 from dragoman.inspection.tree import Node
@@ -113,7 +112,7 @@ def convert_to_all(given: PlaygroundInput) -> Conversions:
     except InputProblem as error:
         raise UnreadableInput(Problem(type="DecodeError", message=str(error))) from error
     except DragomanError as error:
-        place = len(content[: place_of(content, error)].decode("utf-8", "ignore"))
+        place = len(content[: error_offset(content, error)].decode("utf-8", "ignore"))
         raise UnreadableInput(problem_of(error), place) from error
 
 
@@ -204,13 +203,9 @@ def _convert_stream(content: bytes, given: PlaygroundInput) -> Conversions:
         kind="stream",
         is_detected=source is None,
         meant=interpret_stream((piece.content for piece in pieces), format),
-        description=_describe(describe_stream(_with_pieces(recording, pieces))),
+        description=_describe(describe_stream(recording._replace(pieces=iter(pieces)))),
         crossed=_convert_to_each("stream", into),
     )
-
-
-def _with_pieces(recording: Recording, pieces: Sequence[Piece]) -> Recording:
-    return recording._replace(pieces=iter(pieces))
 
 
 def _convert_pieces(pieces: Sequence[bytes], source: str, target: str, group: Group) -> ConvertedBody:
@@ -224,7 +219,7 @@ def _convert_pieces(pieces: Sequence[bytes], source: str, target: str, group: Gr
         group=group,
         text=text_of(b"".join(out)),
         losses=loss_rows(translator.losses),
-        note="" if failure is None else told_end(failure),
+        note="" if failure is None else describe_end(failure),
     )
 
 

@@ -61,7 +61,7 @@ class ChatRequest(Struct, frozen=True):
     def query(self) -> Mapping[str, str]:
         return self.exchange.head.parameters
 
-    def tell(self, body: object, status: int = 200) -> None:
+    def reply(self, body: object, status: int = 200) -> None:
         send_json(self.exchange, body, status)
 
 
@@ -97,14 +97,14 @@ async def state(asked: ChatRequest) -> None:
     told = {"share": hub.options.share, "default": hub.options.default, "formats": kinds()}
     foreign = FOREIGN_FORMATS if hub.settings.in_format is not None else ()
     warning = hub.settings.warning
-    asked.tell({"models": models, "tools": tools, "warning": warning, "foreign": foreign, **told})
+    asked.reply({"models": models, "tools": tools, "warning": warning, "foreign": foreign, **told})
 
 
 async def models(asked: ChatRequest) -> None:
     """Model names to suggest; any other name of a provider works too."""
     catalogue = asked.hub.settings.catalogue
     known = [one.model for one in asked.hub.participants.values()]
-    asked.tell(sorted({*known, *(await catalogue() if catalogue else ())}))
+    asked.reply(sorted({*known, *(await catalogue() if catalogue else ())}))
 
 
 async def set_model(asked: ChatRequest) -> None:
@@ -127,23 +127,23 @@ async def set_options(asked: ChatRequest) -> None:
 
 
 async def conversations(asked: ChatRequest) -> None:
-    asked.tell(asked.hub.list_rows(asked.query.get("q", "")))
+    asked.reply(asked.hub.list_rows(asked.query.get("q", "")))
 
 
 async def create(asked: ChatRequest) -> None:
     """A new one, a branch of another, or one from a file."""
     hub, given = asked.hub, asked.body
     if "document" in given:
-        opened = hub.imported(given["document"], str(given.get("name", "")))
+        opened = hub.import_document(given["document"], str(given.get("name", "")))
     elif "branch" in given:
         opened = hub.branch(str(given["branch"]), str(given["entry"]), before=bool(given.get("before")))
     else:
         opened = hub.new()
-    asked.tell({"id": opened.id}, 201)
+    asked.reply({"id": opened.id}, 201)
 
 
 async def snapshot(asked: ChatRequest) -> None:
-    asked.tell(asked.opened.snapshot())
+    asked.reply(asked.opened.snapshot())
 
 
 async def change(asked: ChatRequest) -> None:
@@ -152,12 +152,12 @@ async def change(asked: ChatRequest) -> None:
         asked.hub.rename(asked.names["id"], str(given["name"]))
     if "system_prompt" in given:
         opened.service.change(system_prompt=str(given["system_prompt"]))
-    asked.tell({"id": opened.id})
+    asked.reply({"id": opened.id})
 
 
 async def delete(asked: ChatRequest) -> None:
     await asked.hub.delete(asked.names["id"])
-    asked.tell({})
+    asked.reply({})
 
 
 async def export_conversation(asked: ChatRequest) -> None:
@@ -180,7 +180,7 @@ async def show_in_format(asked: ChatRequest) -> None:
         raise UnknownConversation("there is no such message")
     found = show_as(entries, asked.query.get("format", "openai-chat"))
     losses = [{"path": one.path, "what": one.what, "severity": one.severity, "why": one.why} for one in found.losses]
-    asked.tell({"content": found.content, "losses": losses})
+    asked.reply({"content": found.content, "losses": losses})
 
 
 # ── talking ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -197,7 +197,7 @@ async def send(asked: ChatRequest) -> None:
     turn = service.start(text, attachments, memo=bool(given.get("memo")), instead=instead)
     if instead:
         translations = [translate_turn(service, one, turn) for one in instead.values()]
-    asked.tell({"turn": turn, "translations": translations}, 202)
+    asked.reply({"turn": turn, "translations": translations}, 202)
 
 
 def _in_format(asked: ChatRequest, text: str, format: str) -> dict[str, Participant]:
@@ -220,21 +220,21 @@ def _attachment(given: Mapping[str, Any]) -> Part:
 async def stop(asked: ChatRequest) -> None:
     answer = asked.body.get("answer")
     asked.service.stop(*([str(answer)] if answer else []))
-    asked.tell({})
+    asked.reply({})
 
 
 async def retry(asked: ChatRequest) -> None:
-    asked.tell({"turn": asked.service.retry(str(asked.body.get("answer")))}, 202)
+    asked.reply({"turn": asked.service.retry(str(asked.body.get("answer")))}, 202)
 
 
 async def permit(asked: ChatRequest) -> None:
     given = asked.body
     question, allow, always = asked.names["question"], bool(given.get("allow")), bool(given.get("always"))
-    asked.tell({"known": asked.service.permit(question, allow=allow, always=always)})
+    asked.reply({"known": asked.service.permit(question, allow=allow, always=always)})
 
 
 async def gauges(asked: ChatRequest) -> None:
-    asked.tell(asked.service.gauges(str(asked.body.get("text", ""))))
+    asked.reply(asked.service.gauges(str(asked.body.get("text", ""))))
 
 
 async def events(asked: ChatRequest) -> None:
@@ -242,7 +242,7 @@ async def events(asked: ChatRequest) -> None:
     opened = asked.opened
     stream = asked.streams.stream()
 
-    def tell(event: AnyChatEvent) -> None:
+    def send_event(event: AnyChatEvent) -> None:
         if isinstance(event, Changed):
             stream.put("snapshot", opened.snapshot())
             return
@@ -250,7 +250,7 @@ async def events(asked: ChatRequest) -> None:
         if isinstance(event, TurnEnded):
             stream.put("gauges", {"gauges": opened.service.gauges(), "title": opened.service.conversation.title})
 
-    with opened.service.watched(tell):
+    with opened.service.watched(send_event):
         stream.put("snapshot", opened.snapshot())
         await stream.run(asked.exchange)
 

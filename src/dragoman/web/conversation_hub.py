@@ -12,9 +12,9 @@ from msgspec import Struct, structs
 from dragoman.agent import Tool
 from dragoman.agent.permissions import Hook
 from dragoman.chat.drafts import Draft, discard, left_drafts
-from dragoman.chat.entries import Conversation, new_id, now, stored_entry
+from dragoman.chat.entries import Conversation, entry_document, new_id, now
 from dragoman.chat.events import AnyChatEvent, Changed, Said, TurnEnded
-from dragoman.chat.importing import imported
+from dragoman.chat.importing import import_document
 from dragoman.chat.participants import Participant, participant
 from dragoman.chat.service import Busy, ChatService, Options
 from dragoman.chat.stores import AlreadyThere, ConversationStore, UnknownConversation
@@ -99,14 +99,14 @@ class OpenConversation:
             "name": here.name,
             "title": here.title,
             "system_prompt": here.system_prompt,
-            "entries": [stored_entry(entry) for entry in here.entries],
+            "entries": [entry_document(entry) for entry in here.entries],
             "running": [
                 {
                     "answer": one.id,
                     "turn": one.turn,
                     "model": one.name,
                     "replaces": one.replaces,
-                    "entries": [stored_entry(entry) for entry in one.so_far()],
+                    "entries": [entry_document(entry) for entry in one.so_far()],
                 }
                 for one in service.running
             ],
@@ -173,8 +173,8 @@ class ConversationHub:
     def new(self, system_prompt: str = "") -> OpenConversation:
         return self._open(Conversation(created=now(), system_prompt=system_prompt))
 
-    def imported(self, document: Any, name: str = "") -> OpenConversation:
-        found = imported(document, name=name)
+    def import_document(self, document: Any, name: str = "") -> OpenConversation:
+        found = import_document(document, name=name)
         kept = structs.replace(found, id=new_id(), revision=0, name=free_name(self.store, found.title))
         opened = self._open(kept)
         opened.save()

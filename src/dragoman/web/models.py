@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from dragoman.chat.participants import Participant, configured, is_a_name, participant
+from dragoman.chat.participants import Participant, configured_models, is_a_name, participant
 from dragoman.drivers.providers import ALIASES, PROVIDERS
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
@@ -71,7 +71,7 @@ class GatewayModels:
 
 def reachable_models(router: Router, environment: Mapping[str, str]) -> dict[str, str]:
     """Name -> model for every usable provider and route; the default models if there are none."""
-    usual = configured((), environment)
+    usual = configured_models((), environment)
     named = {ALIASES.get(head, head): name for name, model in usual.items() if (head := model.partition("/")[0])}
     found = dict(_provider_models(router, usual, named))
     ordered = {name: found[name] for name in usual if name in found} | found

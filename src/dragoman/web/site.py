@@ -91,7 +91,12 @@ class Site:
             ),
         )
         self._routes = [
-            (route.method, _compile_path(route.pattern), route.handler, place.problems + _PROBLEMS)
+            (
+                route.method,
+                re.compile(_NAME.sub(r"(?P<\1>[^/]+)", route.pattern)),
+                route.handler,
+                place.problems + _PROBLEMS,
+            )
             for place in (own, *places)
             for route in place.routes
         ]
@@ -209,10 +214,6 @@ def _static_files() -> dict[str, bytes]:
     """Files of the page, read once: no path can reach any other file."""
     folder = files("dragoman.web") / "static"
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file()}
-
-
-def _compile_path(pattern: str) -> re.Pattern[str]:
-    return re.compile(_NAME.sub(r"(?P<\1>[^/]+)", pattern))
 
 
 _LOGIN = """<!doctype html>

@@ -24,7 +24,7 @@ export interface CardActions {
   permit(question: string, answer: { allow: boolean; always?: boolean }): unknown;
 }
 
-/** Text that grows: painted once a frame, however fast the pieces come. */
+/** Growing text, painted at most once per frame. */
 class Growing {
   readonly node: HTMLElement;
   readonly type: "text" | "reasoning";
@@ -81,7 +81,7 @@ export class Card {
     this.#tellAbout(models[index]?.model ?? "");
     this.#stopper = button("Stop", () => actions.stop(key), { class: "small" });
     const name = element("h2", { class: `name hue-${Math.max(0, index) % HUES}` }, model);
-    const badge = models[index]?.simulated ? element("span", { class: "simulated", title: "A simulator on this machine answers, and no model" }, "simulated") : null;
+    const badge = models[index]?.simulated ? element("span", { class: "simulated", title: "A simulator on this machine answers instead of a model" }, "simulated") : null;
     const head = element("div", { class: "head" }, name, badge, this.#about, this.#stopper);
     const attributes = { class: "answer", "aria-label": `Answer of ${model}`, "data-model": model, "data-answer": key };
     this.node = element("section", attributes, head, this.#body, this.#foot);
@@ -109,7 +109,7 @@ export class Card {
 
   #tellEnd({ status = "ok", error }: Entry): void {
     if (status === "ok") return;
-    const words = `: ${error || "no reason was given"}`;
+    const words = `: ${error || "no reason given"}`;
     this.#body.append(element("div", { class: "problem", role: "alert" }, element("b", {}, WORDS[status]), words));
   }
 
@@ -190,7 +190,7 @@ export class Card {
   // ── while it runs ──
 
   activity(event: AgentEvent): void {
-    // What was said about another attempt is over as soon as anything else happens.
+    // Remove the notice about a retry as soon as anything else happens.
     this.#retry?.remove();
     this.#retry = null;
     switch (event.type) {
@@ -216,7 +216,7 @@ export class Card {
     }
   }
 
-  /** Not focused: whoever is typing must not allow something by accident. Screen readers are told. */
+  /** Not focused, so that typing cannot allow a call by accident. Announced to screen readers. */
   ask(question: Question): void {
     const answer = (label: string, kind: string, given: { allow: boolean; always?: boolean }): HTMLElement =>
       button(label, () => this.#actions.permit(question.id, given), { class: kind });

@@ -1,4 +1,4 @@
-// What could complete the mention that is being written: a list above the box, chosen by keys or by mouse.
+// Completions of a mention: a list above the box, chosen by keyboard or mouse.
 
 import { element } from "../dom.ts";
 import { completions } from "./mentions.ts";
@@ -57,7 +57,7 @@ export class Completion {
     this.show();
   }
 
-  /** Whether a key was for the list, and for nothing else: Esc stops no answers then. */
+  /** Whether the list handled the key: then Esc does not stop answers. */
   pressed(event: KeyboardEvent): boolean {
     const offered = this.node.hidden ? [] : this.#offered();
     const chosen = offered[this.#picked];

@@ -1,4 +1,4 @@
-// Where messages are written: text, files, who they go to, and how full everybody's window is.
+// The message editor: text, files, recipients, and how full each model's window is.
 
 import { button, element } from "../dom.ts";
 import { formatName } from "../live/words.ts";
@@ -27,7 +27,7 @@ export class Composer {
   readonly #text = element("textarea", {
     id: "text",
     rows: 2,
-    placeholder: "Write a message; @name asks another model, @all every one",
+    placeholder: "Write a message; @name asks another model, @all asks all",
     "aria-label": "Message",
     "aria-describedby": "hint",
     autocomplete: "off",
@@ -47,7 +47,7 @@ export class Composer {
     this.#state = state;
     this.#actions = actions;
     this.#stop = button("Stop", () => actions.stop(), { id: "stop", class: "danger", hidden: true });
-    this.#memo = button("Memo", () => void this.#submit(true), { id: "memo", title: "Store it for later; no model is asked" });
+    this.#memo = button("Memo", () => void this.#submit(true), { id: "memo", title: "Store it as a note; no model answers" });
     this.#default.addEventListener("change", () => actions.choose(this.#default.value));
     this.#completion = new Completion(this.#text, () => state().models, () => this.typed());
     this.node = this.#built();
@@ -58,7 +58,7 @@ export class Composer {
   }
 
   #built(): HTMLFormElement {
-    const attach = button("Attach", () => this.files.input.click(), { id: "attach", title: "Add pictures or files" });
+    const attach = button("Attach", () => this.files.input.click(), { id: "attach", title: "Add images or files" });
     const buttons = element("div", { class: "buttons" }, this.#send, this.#stop, this.#memo, attach);
     const choices = element("div", { class: "sending" }, element("label", {}, "Goes to ", this.#default), element("label", { class: "as" }, "sent as ", this.#format), this.#target);
     const hint = element("div", { id: "hint" }, "Enter sends, Shift+Enter makes a new line, Esc stops.");
@@ -146,10 +146,10 @@ export class Composer {
   #destination(text: string, models: readonly string[]): string {
     const unknown = unknownIn(text, this.#state());
     if (unknown !== null) return `There is no model named @${unknown}.`;
-    return models.length ? `→ ${models.map((one) => `@${one}`).join(", ")}` : "A memo: stored, and sent to no model.";
+    return models.length ? `→ ${models.map((one) => `@${one}`).join(", ")}` : "A memo: stored, not sent to any model.";
   }
 
-  /** A button for each model: it says how full its window is, and pressing it asks that model. */
+  /** A button per model: shows how full its window is, and mentions the model when pressed. */
   showModels(gauges: readonly Gauge[] = this.#gauges): void {
     this.#gauges = gauges;
     const { models } = this.#state();
@@ -162,7 +162,7 @@ export class Composer {
       return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
     });
     this.#showChoices();
-    this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "Ask all of them")] : []), ...chips);
+    this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "Ask all models")] : []), ...chips);
     this.showTarget();
   }
 
@@ -192,7 +192,7 @@ export class Composer {
     }, COUNTED_AFTER);
   }
 
-  /** What was to be counted is no more. */
+  /** Cancels a pending count. */
   forget(): void {
     clearTimeout(this.#counting);
   }
@@ -201,7 +201,7 @@ export class Composer {
 /** A name at the start that no model has. */
 const unknownIn = (text: string, state: State): string | null => stranger(text, state.models.map((one) => one.name));
 
-/** How full, for the eye; the words say it too. */
+/** A bar that shows how full the window is; the text says it too. */
 function bar(share: number): HTMLElement {
   const inner = element("span", { class: share > NEARLY_FULL ? "full" : null });
   inner.style.width = `${share * 100}%`;

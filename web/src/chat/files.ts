@@ -16,7 +16,7 @@ export class Files {
     });
     const hidden = { id: "file", type: "file", multiple: true, hidden: true, "aria-label": "Files to attach" };
     this.input = element("input", { ...hidden, onchange: chosen });
-    // A reload would lose them, and only them: the text is kept.
+    // A reload would lose the files (the text is kept).
     addEventListener("beforeunload", (event) => this.#held.length && event.preventDefault());
   }
 
@@ -48,7 +48,7 @@ export class Files {
     this.node.replaceChildren(...chips);
   }
 
-  /** `target` shows that it would take what is being dragged over the page. */
+  /** `target` is highlighted while a file is dragged over the page. */
   listen(root: HTMLElement, target: HTMLElement): void {
     const carriesFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
     for (const kind of ["dragenter", "dragover", "dragleave", "drop"] as const) {

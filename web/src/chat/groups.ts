@@ -1,4 +1,4 @@
-// Entries of one answer stand together: text, calls, results, text again.
+// Groups the entries of one answer: text, calls, results, text again.
 
 import type { Entry } from "./types.ts";
 
@@ -11,7 +11,7 @@ export interface Group {
 
 const NO_MODELS = new Set(["user", "system"]);
 
-/** Those of old files have no ids of answers: they are told apart by who speaks. */
+/** Old files have no answer ids: their entries are grouped by speaker. */
 export function grouped(entries: readonly Entry[]): Group[] {
   const groups: Group[] = [];
   for (const entry of entries) {

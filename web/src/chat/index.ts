@@ -37,8 +37,8 @@ class Chat implements Place {
       permission_settled: ({ id }) => this.#timeline.settled(id),
       answer_ended: ({ answer, model, status, entries }) => {
         this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries)));
-        // Once, and not word by word: a voice could not follow four answers at a time.
-        this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has given no whole answer"}.`;
+        // Announced once, not word by word, so that screen readers can follow several answers.
+        this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has not completed its answer"}.`;
       },
       turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
       gauges: ({ gauges, title }) => {
@@ -95,7 +95,7 @@ class Chat implements Place {
     if (this.#state.warning) notice(this.#state.warning, "problem");
   }
 
-  /** What can be done with the conversation; on a phone behind one button. */
+  /** Actions on the conversation; behind one button on a phone. */
   #actions(): HTMLElement[] {
     const all = {
       rename: button("Rename", attempt(() => this.#rename()), { id: "rename" }),
@@ -172,7 +172,7 @@ class Chat implements Place {
     const tries = TRIES.map((text) => button(text, () => this.#composer.write(text)));
     const names = this.#state.models.map((one) => `@${one.name}`).join(", ");
     const simulated = this.#state.models.some((one) => one.simulated)
-      ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " No keys of providers were found, so simulators answer. These conversations are kept apart from real ones.")
+      ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " No provider keys were found, so simulators answer. These conversations are kept apart from real ones.")
       : null;
     const words = element("p", {}, `Ask ${names}, or @all of them at once.`);
     return element("div", { class: "empty" }, words, simulated, ...tries);
@@ -196,11 +196,11 @@ class Chat implements Place {
     const given = { branch: this.#session.id, entry };
     const { id } = await call<{ id: string }>("POST", "/chat/conversations", given);
     this.#open(id);
-    notice("This is a branch: the conversation before is unchanged.");
+    notice("This is a branch: the original conversation is unchanged.");
   }
 
   async #edit(entry: Entry): Promise<void> {
-    const about = "The conversation goes on in a branch; this one stays as it is.";
+    const about = "The conversation continues in a branch; this one stays unchanged.";
     const text = await askText("Edit and resend", about, textOf(entry));
     if (text === null) return;
     const given = { branch: this.#session.id, entry: entry.id, before: true };
@@ -218,7 +218,7 @@ class Chat implements Place {
   }
 
   async #system(): Promise<void> {
-    const about = "Said to every model before everything else.";
+    const about = "Sent to every model before all messages.";
     const text = await askText("System prompt", about, this.#session.snapshot.system_prompt);
     if (text === null) return;
     await this.#session.ensure();
@@ -226,7 +226,7 @@ class Chat implements Place {
   }
 
   async #delete(): Promise<void> {
-    const sure = await confirmed(`Delete “${this.#title.textContent}”?`, "It cannot be brought back.", "Delete");
+    const sure = await confirmed(`Delete “${this.#title.textContent}”?`, "This cannot be undone.", "Delete");
     if (!sure) return;
     const path = this.#session.path();
     this.#session.suspend(); // its stream would complain

@@ -1,4 +1,4 @@
-// Who a message is for, told while it is written. The server decides by the same rules (dragoman.chat.mentions).
+// Shows the recipients while a message is written. The server applies the same rules (dragoman.chat.mentions).
 
 import type { Model } from "./types.ts";
 
@@ -10,7 +10,7 @@ interface Known {
   readonly default: readonly string[];
 }
 
-/** Names at the start, as whole words; `@allies` is text. Without any, whoever answers by default. */
+/** Mentioned names at the start, as whole words; `@allies` is text. Without any, the default models. */
 export function addressed(text: string, known: Known): string[] {
   const names = known.models.map((one) => one.name);
   const chosen = new Set(named(text, names).words);
@@ -18,7 +18,7 @@ export function addressed(text: string, known: Known): string[] {
   return names.filter((name) => wanted.has(name) || wanted.has(ALL));
 }
 
-/** A name at the start that nobody has: most likely a slip. */
+/** An unknown name at the start, most likely a typo. */
 export function stranger(text: string, names: readonly string[]): string | null {
   MENTION.lastIndex = 0;
   const word = MENTION.exec(text)?.[1]?.replace(/[.-]+$/, "") ?? null;
@@ -40,7 +40,7 @@ function named(text: string, names: readonly string[]): { words: string[]; end: 
   return { words, end };
 }
 
-/** The same message for one more model, or for one less. */
+/** The message with one more mention, or one less. */
 export function toggled(text: string, name: string, names: readonly string[]): string {
   const { words, end } = named(text, names);
   const rest = text.slice(end).trimStart();
@@ -50,7 +50,7 @@ export function toggled(text: string, name: string, names: readonly string[]): s
   return mentions + rest;
 }
 
-/** What could complete the mention that is being written, up to the cursor. */
+/** Completions of the mention before the cursor. */
 export function completions(before: string, models: readonly Model[]): { name: string; about: string }[] {
   const begun = /^\s*(?:@[\w.-]+\s+)*@([\w.-]*)$/.exec(before)?.[1];
   if (begun === undefined) return [];

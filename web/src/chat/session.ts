@@ -1,12 +1,12 @@
-// Which conversation is open, and its stream. The server is the only truth: a tab begins with a snapshot and follows
-// events, so a reload in the middle of an answer goes on with it.
+// The open conversation and its stream. The server has the state: a tab starts with a snapshot and follows
+// events, so a reload in the middle of an answer continues it.
 
 import { type Method, call, listen } from "../api.ts";
 import { address, rewrite } from "../router.ts";
 import type { Events, Snapshot } from "./types.ts";
 
-const AGAIN = 1000; // milliseconds until a stream that the server ended is asked for again
-const UNSEEN = 60_000; // a tab that nobody sees lets go of its stream: a browser allows few of them for all its tabs
+const AGAIN = 1000; // milliseconds until a stream that the server ended is reopened
+const UNSEEN = 60_000; // a hidden tab closes its stream: browsers allow few connections for all tabs together
 
 export const NOTHING: Snapshot = {
   id: null,
@@ -41,7 +41,7 @@ export class Session {
     return this.#id;
   }
 
-  /** Something about the conversation that is open. */
+  /** The open conversation changed. */
   call<Told>(method: Method, rest = "", body?: unknown): Promise<Told> {
     return call<Told>(method, this.path(rest), body);
   }
@@ -50,7 +50,7 @@ export class Session {
     return `/chat/conversations/${encodeURIComponent(this.#id ?? "")}${rest}`;
   }
 
-  /** Nothing is the beginning of a new one. */
+  /** An empty id starts a new conversation. */
   open(id: string | null): void {
     this.#rename(id);
     if (id === null) {
@@ -65,12 +65,12 @@ export class Session {
   }
 
   #take(snapshot: Snapshot): void {
-    if (snapshot.id !== this.#id) this.#rename(snapshot.id); // changed elsewhere, it goes on as a copy
+    if (snapshot.id !== this.#id) this.#rename(snapshot.id); // changed elsewhere: it continues as a copy
     this.snapshot = snapshot;
     this.#taken(snapshot);
   }
 
-  /** A new one exists from the first thing on that is said in it. */
+  /** A new conversation is created with its first message. */
   async ensure(): Promise<void> {
     if (this.#id !== null) return;
     const { id } = await call<{ id: string }>("POST", "/chat/conversations", {});
@@ -80,7 +80,7 @@ export class Session {
 
   // ── the stream ──
 
-  /** Kept as soon as the first snapshot is there. */
+  /** Resolves with the first snapshot. */
   resume(): Promise<void> {
     this.suspend();
     if (this.#id === null) return Promise.resolve();

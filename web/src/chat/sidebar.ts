@@ -1,4 +1,4 @@
-// The conversations there are.
+// The list of conversations.
 
 import { call } from "../api.ts";
 import { button, element } from "../dom.ts";
@@ -8,7 +8,7 @@ import type { Row } from "./types.ts";
 export interface SidebarActions {
   open(id: string | null): void;
   shown(): string | null;
-  /** The name of the one that is shown, which the server may have found by itself. */
+  /** The name of the open conversation, which the server may have chosen. */
   named(name: string): void;
 }
 

@@ -1,4 +1,4 @@
-// What was said, turn by turn, with a column for each answer.
+// The conversation, turn by turn, with a column for each answer.
 
 import { button, element } from "../dom.ts";
 import { formatName } from "../live/words.ts";
@@ -10,7 +10,7 @@ import { type Group, grouped, textOf } from "./groups.ts";
 import { picture } from "./toolcard.ts";
 import type { Entry, Part, Question, Snapshot, Started, State, Translation } from "./types.ts";
 
-const NEAR = 120; // pixels from the end within which new things are followed
+const NEAR = 120; // pixels from the end within which new content scrolls into view
 
 export interface TimelineActions extends CardActions {
   edit(entry: Entry): unknown;
@@ -73,7 +73,7 @@ export class Timeline {
     return turn;
   }
 
-  /** Columns stand in the order of the models, whoever was first. */
+  /** Columns are in the order of the models, not of arrival. */
   #place(key: string, turn: string, model: string, page?: ParentNode): Card {
     const { models } = this.#state();
     const card = new Card(key, model, models, this.#actions);
@@ -111,7 +111,7 @@ export class Timeline {
     this.#following(() => this.#say(entry, models.length === 0));
   }
 
-  /** What the gateway made of a message that was sent in another format. */
+  /** The gateway's translations of a message sent in another format. */
   translated(turn: string, translations: readonly Translation[], open: (one: Translation) => void): void {
     const found = this.#turns.get(turn);
     if (found === undefined || translations.length === 0) return;
@@ -153,7 +153,7 @@ export class Timeline {
     if (follows) this.toEnd();
   }
 
-  /** What is not seen has no exact height yet, so the end moves while one goes there. */
+  /** Unseen content has no exact height yet, so the end moves while scrolling there. */
   toEnd(frames = 30): void {
     const before = this.node.scrollTop;
     this.node.scrollTop = this.node.scrollHeight;

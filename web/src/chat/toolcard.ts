@@ -1,4 +1,4 @@
-// One call of a tool: its name, its arguments, how long it takes, what came of it.
+// One tool call: name, arguments, duration and result.
 
 import { element } from "../dom.ts";
 import type { Media, ToolCall, ToolResult } from "./types.ts";
@@ -41,7 +41,7 @@ export class ToolCard {
     this.node.classList.add("running");
   }
 
-  /** It runs only once somebody has allowed it. */
+  /** The call waits for the user's permission. */
   wait(waiting: boolean): void {
     this.#waiting = waiting;
     if (this.node.classList.contains("running")) this.#tell();
@@ -67,7 +67,7 @@ export class ToolCard {
     this.#state.textContent += ` (${told})`;
   }
 
-  /** The answer is over, and no result came. */
+  /** The answer ended without a result. */
   abandoned(): void {
     if (this.node.classList.contains("running")) this.#settle("no result");
   }

@@ -1,11 +1,11 @@
-// What the server tells, as it tells it.
+// Data of the server.
 
 export interface Model {
   name: string;
   /** provider/model. */
   model: string;
   window: number;
-  /** A simulator answers, and no model. */
+  /** A simulator answers instead of a model. */
   simulated?: boolean;
 }
 
@@ -130,7 +130,7 @@ export interface Attachment {
   data: string;
 }
 
-/** What an agent does; kinds that a page need not show are left out. */
+/** Events of an agent that the page shows. */
 export type AgentEvent =
   | { type: "text_delta" | "reasoning_delta"; content: string }
   | { type: "tool_call"; tool: string; args: Record<string, unknown>; tool_call_id: string }
@@ -138,7 +138,7 @@ export type AgentEvent =
   | { type: "step_complete"; step_id: string; duration_ms: number }
   | { type: "retry"; reason: string; delay: number };
 
-/** The stream of one conversation: the first event is a snapshot, and whoever comes back gets a new one. */
+/** The stream of one conversation: the first event is a snapshot, also after reconnecting. */
 export interface Events {
   snapshot: Snapshot;
   said: { entry: Entry; models?: string[] };

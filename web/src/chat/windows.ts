@@ -16,7 +16,7 @@ interface Shown {
 
 const OWN = new Set(["markdown", "json"]);
 
-/** A message as a provider's API would say it, and what that cannot say. */
+/** A message in the format of a provider's API, with its losses. */
 export async function showAs(path: string, part: string, state: State): Promise<void> {
   const body = element("pre", { tabindex: 0 });
   const losses = element("ul", { class: "losses" });
@@ -32,11 +32,11 @@ export async function showAs(path: string, part: string, state: State): Promise<
     losses.replaceChildren(...(rows.length ? rows : [element("li", {}, "nothing is lost")]));
   });
   pick.addEventListener("change", () => void load());
-  const heading = element("h3", {}, "What this format cannot say");
+  const heading = element("h3", {}, "Losses in this format");
   await Promise.all([load(), show("Show as…", element("label", {}, "Format ", pick), body, heading, losses)]);
 }
 
-/** A message as it was sent, as the model's provider got it, and what is lost between the two. */
+/** A message as sent, as the model's provider got it, and the losses in between. */
 export async function showTranslation(one: Translation): Promise<void> {
   if (one.problem) {
     await show(`@${one.model}`, element("p", { class: "problem" }, one.problem));
@@ -56,7 +56,7 @@ export async function exportAs(path: string, state: State): Promise<void> {
   await show("Export", element("label", {}, "Format ", pick), element("p", {}, save));
 }
 
-/** Which model answers to which name, and what holds for all of them. */
+/** The model of each name, and options of all of them. */
 export async function chooseModels(state: State, changed: (state: State) => void): Promise<void> {
   const change = (path: string, body: () => unknown): (() => unknown) =>
     attempt(async () => changed(await call<State>("PATCH", path, body())));

@@ -1,10 +1,10 @@
-// JSON as it was written: a tree over the text itself, so that numbers, escapes and doubled keys stay what they are.
+// Parses JSON into a tree over the text itself, so that numbers, escapes and duplicate keys stay unchanged.
 
 export type Leaf = "string" | "number" | "word";
 
 export interface Item {
   readonly kind: Leaf | "object" | "array";
-  /** Where it stands in the text. */
+  /** Its position in the text. */
   readonly start: number;
   readonly end: number;
   readonly entries: readonly Entry[];
@@ -18,12 +18,12 @@ export interface Entry {
   readonly item: Item;
 }
 
-/** Why a text is no JSON, and where. */
+/** Why a text is not JSON, and where. */
 export class NotJson extends Error {
   readonly place: number;
 
   constructor(place: number) {
-    super(`no JSON at character ${place}`);
+    super(`invalid JSON at character ${place}`);
     this.place = place;
   }
 }
@@ -45,7 +45,7 @@ export function parse(text: string): Item {
   return item;
 }
 
-/** The tree, or null for what is no JSON. */
+/** The tree, or null if the text is not JSON. */
 export function parsed(text: string): Item | null {
   try {
     return parse(text);
@@ -111,7 +111,7 @@ class Reader {
     return next === ",";
   }
 
-  /** Past a string; its end. Letter by letter: an expression over megabytes of a picture runs out of stack. */
+  /** The end of a string. Character by character: a regular expression over megabytes exhausts the stack. */
   #string(): number {
     if (this.#text.charCodeAt(this.place) !== QUOTE) throw new NotJson(this.place);
     let place = this.place + 1;
@@ -162,17 +162,17 @@ export interface Found {
   readonly start: number;
   /** Keys from the root to the item. */
   readonly way: readonly string[];
-  /** Whether the path led to its end; else this is as far as it could be followed. */
+  /** Whether the whole path exists; otherwise this is its longest existing part. */
   readonly isExact: boolean;
 }
 
-/** The item at a path, or the nearest one around where it would be. */
+/** The item at a path, or the nearest enclosing one. */
 export function find(root: Item, path: string): Found {
   const way: string[] = [];
   let item = root;
   let { start } = root;
   for (const step of steps(path)) {
-    // Of doubled keys the last one counts.
+    // Of duplicate keys, the last one counts.
     const entry = item.entries.findLast((one) => one.key === step);
     if (entry === undefined) return { item, start, way, isExact: false };
     way.push(step);

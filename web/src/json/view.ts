@@ -1,4 +1,4 @@
-// JSON for people: indented, coloured, long things folded. Only what is unfolded is in the document.
+// Shows JSON indented, coloured and folded. Only unfolded nodes are in the document.
 
 import { type Child, element } from "../dom.ts";
 import { type Entry, type Item, find, parsed } from "./parse.ts";
@@ -10,12 +10,12 @@ const MORE = 5000; // characters that one step unfolds of a very long string
 
 export interface View {
   readonly element: HTMLElement;
-  /** Unfold what stands at a path and mark it. Whether the path led all the way there. */
+  /** Unfolds and marks the value at a path; returns whether the whole path exists. */
   reveal(path: string): boolean;
   unmark(): void;
 }
 
-/** A body, whatever it is: JSON as a tree, a stream by its lines, anything else as it is. */
+/** Shows any body: JSON as a tree, a stream by lines, anything else as text. */
 export function view(text: string, label: string): View {
   const root = parsed(text);
   if (root !== null) return new Tree(text, root, label);
@@ -87,7 +87,7 @@ class Tree implements View {
 
 interface Line {
   readonly element: HTMLElement;
-  /** Unfold it far enough for the entry of that number to be there. */
+  /** Unfolds far enough to include the entry of that index. */
   show(place: number): void;
 }
 
@@ -146,7 +146,7 @@ function more(label: string, run: () => void): HTMLButtonElement {
   return element("button", { type: "button", class: "more", onclick: run }, `… ${label}`);
 }
 
-/** A string as it was written, with what is beyond a certain length behind a button. */
+/** A string as written; a button shows what exceeds a certain length. */
 function string(text: string): HTMLElement {
   const shown = element("span", { class: "string" }, text.slice(0, LONG));
   let end = LONG;

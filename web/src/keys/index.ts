@@ -1,4 +1,4 @@
-// Keys that clients of the gateway show: made, replaced and revoked by the administrator. A key is shown once.
+// Keys of the gateway's clients: created, rotated and revoked by the administrator. A key is shown once.
 
 import "../usage/usage.css";
 import "./keys.css";
@@ -28,7 +28,7 @@ interface Key {
 interface Keys {
   /** Why keys cannot be managed here; empty if they can. */
   readonly refusal: string;
-  /** The first key closes this page for people without it. */
+  /** With the first key, this page requires login. */
   readonly locks: boolean;
   readonly keys: readonly Key[];
 }
@@ -57,7 +57,7 @@ class KeysPlace implements Place {
 
   mount(root: HTMLElement): void {
     const head = element("div", { class: "row usage-tools" }, element("h1", {}, "Keys"), element("span", { class: "space" }), this.#create);
-    const about = element("p", { class: "soft" }, "Clients show a key to this gateway. Each has its own models, limits and budget, and sees its own requests and usage.");
+    const about = element("p", { class: "soft" }, "Clients log in to this gateway with a key. Each key has its own models, limits and budget, and sees its own requests and usage.");
     this.#create.disabled = true; // until it is known whether this would be the first key, and what that changes
     root.append(element("div", { class: "keys-page" }, head, about, this.#note, this.#list));
     document.addEventListener("keydown", (event) => {
@@ -80,7 +80,7 @@ class KeysPlace implements Place {
     this.#create.disabled = told.refusal !== "";
     this.#note.hidden = told.refusal === "";
     this.#note.textContent = told.refusal;
-    const none = element("p", { class: "soft" }, "There are no keys: everybody who reaches this gateway may use it.");
+    const none = element("p", { class: "soft" }, "There are no keys: everyone who can reach this gateway may use it.");
     this.#list.replaceChildren(...(told.keys.length > 0 ? [this.#table(told.keys)] : told.refusal ? [] : [none]));
   });
 
@@ -132,7 +132,7 @@ class KeysPlace implements Place {
     await this.#load();
   }
 
-  /** The only time that it is seen: the gateway keeps a digest. */
+  /** Shows the key once: the gateway keeps only a digest. */
   async #once({ name, key }: { name: string; key: string }): Promise<void> {
     const box = element("div", { class: "client" }, element("code", { class: "the-key" }, key), button("Copy", () => void copy(key, "Key"), { class: "small" }));
     const words = element("p", {}, "Copy it now: it is not shown again. The gateway keeps only a digest of it.");
@@ -146,7 +146,7 @@ class KeysPlace implements Place {
   }
 
   async #revoke(name: string): Promise<void> {
-    if (!(await confirmed(`Revoke the key “${name}”?`, "Clients that show it are refused at once. It cannot be undone.", "Revoke"))) return;
+    if (!(await confirmed(`Revoke the key “${name}”?`, "Clients that use it are refused at once. This cannot be undone.", "Revoke"))) return;
     await call("POST", `/keys/${encodeURIComponent(name)}/revoke`);
     await this.#load();
   }

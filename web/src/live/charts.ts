@@ -55,7 +55,7 @@ function tip({ buckets }: Measures, words: Words): (place: number) => string {
   };
 }
 
-/** `10 s` for each bar, said once. */
+/** The time of each bar, such as `10 s`. */
 const each = ({ step }: Measures): string => `each bar ${step < 60_000 ? `${step / 1000} s` : step < 3_600_000 ? `${step / 60_000} min` : `${step / 3_600_000} h`}`;
 
 function requests(found: Measures): Drawn {

@@ -1,4 +1,4 @@
-// What the gateway is connected to, in one line; and in full when one asks.
+// What the gateway is connected to: one line, with details on click.
 
 import { call } from "../api.ts";
 import { copy } from "../copying.ts";
@@ -17,7 +17,7 @@ export class Connections {
   #timer: ReturnType<typeof setInterval> | undefined;
   #waiting: ReturnType<typeof setTimeout> | undefined;
 
-  /** `found` is told of the clients that could ask, when there are others. */
+  /** `found` is called with the client settings when they change. */
   constructor(found: (told: readonly Client[]) => void) {
     this.#found = found;
   }
@@ -32,7 +32,7 @@ export class Connections {
     clearInterval(this.#timer);
   }
 
-  /** Something has happened, so something may have changed. */
+  /** Called after events that may change the state. */
   soon(): void {
     this.#waiting ??= setTimeout(() => {
       this.#waiting = undefined;
@@ -49,17 +49,17 @@ export class Connections {
       this.#draw(told);
       if (!isSame(told.clients, before?.clients)) this.#found(told.clients);
     } catch {
-      // The feed tells when the gateway is away.
+      // The feed reports an unreachable gateway.
     }
   }
 
   #draw(told: Connected): void {
     const chips = told.connections.map(chip);
-    const words = "no provider is connected: set a key, such as ANTHROPIC_API_KEY";
+    const words = "no provider is connected: run dragoman keys set PROVIDER, or set a key such as ANTHROPIC_API_KEY";
     const none = chips.length === 0 ? element("span", { class: "soft" }, words) : null;
     const simulated = told.connections.filter((one) => one.is_simulated).length;
     const label = simulated === told.connections.length ? "simulated" : `${simulated} simulated`;
-    const why = "No keys of providers were found: simulators on this machine answer. Store one with: dragoman keys set PROVIDER";
+    const why = "No provider keys were found: simulators on this machine answer. Store a key with: dragoman keys set PROVIDER";
     const note = simulated ? element("span", { class: "simulated", title: why }, label) : null;
     const details = button("Details", () => void this.#details(), { class: "small" });
     const providers = element("span", { class: "chips", tabindex: 0, role: "group", "aria-label": "Providers" }, none, ...chips);
@@ -82,7 +82,7 @@ function state(connection: Connection): string {
 }
 
 const STATES: Record<string, string> = {
-  open: "resting after failures", "half-open": "being tried again", closed: "well", unused: "not asked yet",
+  open: "paused after failures", "half-open": "being retried", closed: "well", unused: "not used yet",
 };
 
 function chip(connection: Connection): HTMLElement {
@@ -119,7 +119,7 @@ function table(columns: readonly string[], rows: readonly (readonly (Node | stri
   return element("div", { class: "facts-table" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
 }
 
-/** How clients find the gateway: what each of them needs, one at a time. */
+/** Settings for clients, one client at a time. */
 export function clients(told: readonly Client[]): HTMLElement {
   const shown = element("div", { class: "client", "aria-live": "polite" });
   const names = told.map((one) => button(one.name, () => choose(one), { class: "pick" }));

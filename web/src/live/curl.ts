@@ -1,9 +1,9 @@
-// A request as a command that can be run again. Keys were never told to the page: whoever runs it puts one in.
+// A request as a curl command. The page never has keys: the user adds one.
 
 import type { Opened } from "./types.ts";
 
 const HIDDEN = "[hidden]";
-// curl says these by itself, or they belong to the connection that was.
+// Set by curl itself, or specific to the old connection.
 const LEFT_OUT = new Set([
   "host", "content-length", "connection", "accept-encoding", "transfer-encoding", "user-agent", "accept", "content-encoding",
 ]);

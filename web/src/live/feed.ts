@@ -1,4 +1,4 @@
-// The requests that are known, newest first: at most so many, filtered, and held still while one looks closely.
+// The known requests, newest first: limited, filtered, and paused on demand.
 
 import type { Summary } from "./types.ts";
 import { formatName } from "./words.ts";
@@ -14,7 +14,7 @@ export class Feed {
   #isPaused = false;
   #rows: readonly Summary[] | null = null;
 
-  /** Everything there is, from the server's side: after a break in the connection too. */
+  /** The server's full list, also after reconnecting. */
   replace(summaries: readonly Summary[]): void {
     this.#waiting.clear();
     this.#known = new Map(summaries.toReversed().map((one) => [one.id, one]));
@@ -23,7 +23,7 @@ export class Feed {
 
   change(summaries: readonly Summary[]): void {
     for (const one of summaries) {
-      // What is shown goes on while it is held still; only new ones wait.
+      // While paused, visible requests are updated; only new ones wait.
       (this.#isPaused && !this.#known.has(one.id) ? this.#waiting : this.#known).set(one.id, one);
     }
     trim(this.#known);
@@ -53,7 +53,7 @@ export class Feed {
     this.#rows = null;
   }
 
-  /** Those of one model, one key, or one outcome; what is left out does not matter. */
+  /** Requests of one model, key or outcome; omitted fields match all. */
   only(only: Only): void {
     this.#only = only;
     this.#rows = null;
@@ -69,12 +69,12 @@ export class Feed {
   }
 
   get rows(): readonly Summary[] {
-    // Several workers tell of theirs one after the other.
+    // Several workers send their lists one after the other.
     this.#rows ??= sorted([...this.#known.values()].reverse().filter((one) => fits(one, this.#words) && isAmong(one, this.#only)), this.#order);
     return this.#rows;
   }
 
-  /** What there is to choose from. */
+  /** The available choices. */
   get choices(): { models: string[]; keys: string[] } {
     const models = new Set<string>();
     const keys = new Set<string>();
@@ -134,7 +134,7 @@ const VALUES: Record<Column, (one: Summary) => number | string | undefined> = {
   lost: (one) => one.losses ?? 0,
 };
 
-/** What has no value stands at the end, whichever way; equals stand newest first. */
+/** Missing values are last in either direction; equal ones are sorted newest first. */
 export function sorted(rows: readonly Summary[], { by, isDescending }: Order): Summary[] {
   const value = VALUES[by];
   const sign = isDescending ? -1 : 1;
@@ -167,7 +167,7 @@ function trim(known: Map<string, Summary>): void {
   }
 }
 
-/** All words have to be in it somewhere; `error`, `loss` and `stream` are found where there is one. */
+/** All words must match; `error`, `loss` and `stream` match requests that have one. */
 export function fits(one: Summary, words: readonly string[]): boolean {
   if (words.length === 0) return true;
   const text = [

@@ -9,7 +9,7 @@ const COLUMNS: readonly (readonly [Column, string, string])[] = [
   ["duration", "duration", "Latency"], ["lost", "lost", "Lost"],
 ];
 const UPWARDS: ReadonlySet<Column> = new Set(["pair", "model", "key"]);
-const OUTCOMES: readonly (readonly [Outcome, string])[] = [["good", "Answered"], ["failed", "Failed"], ["running", "Under way"], ["lossy", "With losses"]];
+const OUTCOMES: readonly (readonly [Outcome, string])[] = [["good", "Answered"], ["failed", "Failed"], ["running", "In progress"], ["lossy", "With losses"]];
 
 const direction = ({ by, isDescending }: Order): string => {
   if (by === "at") return isDescending ? "newest first" : "oldest first";
@@ -49,7 +49,7 @@ export class Headings {
   }
 }
 
-/** Choices beside the words: an outcome, a model, a key; and on a phone, where there are no heads, the order. */
+/** Filters by outcome, model and key; and on a phone, without column headers, the sort order. */
 export class Filters {
   readonly elements: readonly HTMLElement[];
   readonly #feed: Feed;
@@ -79,7 +79,7 @@ export class Filters {
     });
   }
 
-  /** What has been seen can be chosen. */
+  /** Offers the values seen so far. */
   offer(): void {
     const { models, keys } = this.#feed.choices;
     const offered = JSON.stringify([models, keys]);

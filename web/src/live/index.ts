@@ -1,4 +1,4 @@
-// Requests as they happen.
+// Live requests.
 
 import "../json/json.css";
 import "./live.css";
@@ -17,9 +17,9 @@ import type { Opened, Summary } from "./types.ts";
 
 const AGAIN = 1000; // milliseconds
 const FIRST_WORDS =
-  "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, " +
-  "and the name of the model tells who answers. Each request appears on this page as it happens.";
-const CHORD = 1200; // milliseconds after g in which a letter is the name of a place
+  "Any SDK or coding agent for OpenAI, Anthropic, Gemini, Ollama or Bedrock can use this gateway; " +
+  "the model name selects the provider. Requests appear on this page as they happen.";
+const CHORD = 1200; // milliseconds after g in which a letter selects a section
 
 class Live implements Place {
   readonly name = "live";
@@ -30,7 +30,7 @@ class Live implements Place {
     ["Esc", "Close it"],
     ["1 2 3", "Request, answer, stream"],
     ["/", "Filter"],
-    ["p", "Hold the list still"],
+    ["p", "Pause the list"],
     ["c", "Copy as curl"],
     ["o", "Open in the playground"],
   ];
@@ -46,7 +46,7 @@ class Live implements Place {
     type: "search", class: "filter", placeholder: "Filter: model, format, status, error, loss …",
     "aria-label": "Filter requests", "aria-keyshortcuts": "/",
   });
-  readonly #pause = button("Pause", () => this.#hold(), { "aria-pressed": "false", class: "pause", title: "Hold the list still (p)" });
+  readonly #pause = button("Pause", () => this.#hold(), { "aria-pressed": "false", class: "pause", title: "Pause the list (p)" });
   readonly #counts = element("span", { class: "counts soft" });
   readonly #empty = element("div", { class: "nothing" });
   #root: HTMLElement | null = null;
@@ -95,7 +95,7 @@ class Live implements Place {
         this.#feed.change(told);
         this.#draw();
         this.#connections.soon();
-        // What is looked at may have gone on.
+        // The open request may have changed.
         if (told.some((one) => one.id === this.#opened)) void this.#load();
       },
     });
@@ -127,11 +127,11 @@ class Live implements Place {
     const shown = all > 0 ? "filtered" : "first";
     if (this.#empty.dataset["shown"] === shown) return;
     this.#empty.dataset["shown"] = shown;
-    if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter. "), button("Show all", () => this.#reset()));
+    if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request matches the filter. "), button("Show all", () => this.#reset()));
     else this.#empty.replaceChildren(
-      element("h2", {}, "Nothing has been asked yet"),
+      element("h2", {}, "No requests yet"),
       element("p", { class: "soft" }, FIRST_WORDS),
-      element("p", {}, "Or ask from here: ", element("a", { href: address("chat") }, "the chat"), " puts one question to several models, through this gateway."),
+      element("p", {}, "Or ask from here: ", element("a", { href: address("chat") }, "the chat"), " asks several models at once, through this gateway."),
       this.#clients);
   }
 
@@ -170,11 +170,11 @@ class Live implements Place {
       if (this.#opened === id) this.#detail.show(told);
       if (told.summary.phase !== "ended") this.#again();
     } catch (problem) {
-      if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is away");
+      if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is not reachable");
     }
   }
 
-  /** A stream that goes on is looked at anew now and then: only its beginning and end are told. */
+  /** Refreshes an open stream at intervals: the feed reports only its start and end. */
   #again(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {

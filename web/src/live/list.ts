@@ -1,4 +1,4 @@
-// The feed as a list. Only rows that can be seen are in the document, so that a thousand requests scroll as ten do.
+// The feed as a virtual list: only visible rows are in the document.
 
 import { element } from "../dom.ts";
 import { hasFailed } from "./feed.ts";
@@ -10,7 +10,7 @@ const TALL = 58; // where a row has two lines: on a phone
 const NARROW = 672; // pixels of the list, as in live.css
 const AROUND = 8; // rows beyond the edges
 
-/** One that is in the document, as it is there. */
+/** A row in the document. */
 interface Row {
   readonly element: HTMLElement;
   summary: Summary;
@@ -40,7 +40,7 @@ export class List {
   show(rows: readonly Summary[]): void {
     const before = this.#rows;
     this.#rows = rows;
-    // Whoever has scrolled down keeps looking at the same requests while new ones come above.
+    // Keep the same requests in view while new ones are added above.
     const first = before[Math.floor(this.element.scrollTop / this.#height)];
     if (this.element.scrollTop >= this.#height && first !== undefined) {
       const moved = rows.findIndex((one) => one.id === first.id) - before.indexOf(first);
@@ -105,7 +105,7 @@ export class List {
     return { element: row, summary, place: -1, total: -1, isChosen: false };
   }
 
-  /** Touches only what is no longer so: most rows stay as they are. */
+  /** Updates only what changed. */
   #put(row: Row, place: number): void {
     const [total, isChosen] = [this.#rows.length, row.summary.id === this.#cursor];
     if (row.place !== place) {
@@ -137,7 +137,7 @@ export class List {
   }
 }
 
-/** In the element that it had before: a click that has begun on it shall find it. */
+/** Reuses the row's element, so that a click in progress is not lost. */
 function fill(row: HTMLElement, summary: Summary): void {
   const { tokens } = summary;
   row.dataset["phase"] = summary.phase;
@@ -157,19 +157,19 @@ function fill(row: HTMLElement, summary: Summary): void {
   );
 }
 
-/** Why it failed, where one looks first. */
+/** The reason of a failure, in the most visible column. */
 function errorOf(summary: Summary): HTMLElement | null {
   if (!hasFailed(summary)) return null;
   const words = summary.error || summary.failure?.replaceAll("_", " ") || "";
   return element("span", { class: "error", title: words }, words);
 }
 
-/** What the head of its column tells those who see it stands in the row itself for those who hear it. */
+/** The column header as text in the row, for screen readers. */
 function cell(name: string, shown: HTMLElement | string, meaning: string): HTMLElement {
   return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
 
-/** What is special about it, behind the model. */
+/** Badges after the model. */
 function marks({ stream, operation, attempts = 0, cache }: Summary): HTMLElement[] {
   const told: (false | HTMLElement)[] = [
     stream === true && element("span", { class: "streams", title: "streamed" }, "≋"),
@@ -180,7 +180,7 @@ function marks({ stream, operation, attempts = 0, cache }: Summary): HTMLElement
   return told.filter((one) => one !== false);
 }
 
-/** The client's format, and the upstream's where one was asked. */
+/** The client's format, and the upstream's if there was one. */
 export function pair({ client, format }: Summary): HTMLElement[] {
   const asked = format ? [element("span", { class: "arrow" }, "→"), formatChip(format)] : [];
   return [formatChip(client), ...asked];

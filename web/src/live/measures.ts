@@ -1,4 +1,4 @@
-// What the requests that are known add up to, over time: for the charts above the list.
+// Sums of the known requests over time, for the charts above the list.
 
 import { hasFailed } from "./feed.ts";
 import type { Summary } from "./types.ts";
@@ -11,12 +11,12 @@ export interface Bucket {
   readonly at: number;
   readonly requests: number;
   readonly failed: number;
-  /** Milliseconds until the whole answer was there; null where none has ended. */
+  /** Milliseconds until the complete answer; null if none has ended. */
   readonly p50: number | null;
   readonly p95: number | null;
   readonly cost: number;
   readonly hits: number;
-  /** Requests of which it is known whether the cache had the answer. */
+  /** Requests with a known cache result. */
   readonly looked: number;
 }
 

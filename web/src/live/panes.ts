@@ -17,7 +17,7 @@ interface Told {
   readonly format?: string | undefined;
   readonly about?: Child;
   readonly headers?: Record<string, string>;
-  /** Said where there is nothing to show. */
+  /** Text shown if there is nothing else. */
   readonly none: string;
 }
 
@@ -36,7 +36,7 @@ function pane(told: Told, text: string | null, notes: Child[] = []): Pane {
 }
 
 export function bodyPane(told: Told, shown: Shown | null | undefined): Pane {
-  const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} are held.` : null;
+  const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} were kept.` : null;
   const cut = words === null ? null : element("p", { class: "note" }, words);
   return pane({ ...told, about: told.about ?? (shown ? bytes(shown.size) : null) }, shown?.text ?? null, [cut]);
 }
@@ -44,7 +44,7 @@ export function bodyPane(told: Told, shown: Shown | null | undefined): Pane {
 export function meantPane(meant: Meant | null | undefined, title = "Intermediate format"): Pane {
   const problem = meant?.problem;
   const note = problem ? element("p", { class: "problem" }, problem.message) : null;
-  return pane({ title, about: "what it means, to every format", none: problem ? "" : "nothing to decode" }, meant?.text ?? null, [note]);
+  return pane({ title, about: "the same for all formats", none: problem ? "" : "nothing to decode" }, meant?.text ?? null, [note]);
 }
 
 export function lossPane(losses: readonly Loss[], choose: (loss: Loss) => boolean, failure = ""): HTMLElement {
@@ -54,7 +54,7 @@ export function lossPane(losses: readonly Loss[], choose: (loss: Loss) => boolea
   return element("section", { class: "pane losses-pane", "aria-label": "Losses" }, head, lossList(losses, choose, failure));
 }
 
-/** Side by side; where there is no room, one at a time, chosen above. */
+/** Side by side; on narrow screens one at a time, selected above. */
 export class Panes {
   readonly element: HTMLElement;
   readonly #panes: readonly HTMLElement[];

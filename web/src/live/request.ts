@@ -1,4 +1,4 @@
-// One request, opened: there, back, and over time.
+// One request in detail: request, answer and stream.
 
 import { copy } from "../copying.ts";
 import { button, element } from "../dom.ts";
@@ -13,7 +13,7 @@ import type { Attempt, Loss, Opened, Summary } from "./types.ts";
 import { clock, duration, money } from "./words.ts";
 
 export type Tab = "request" | "answer" | "stream";
-const SAME = "Client and upstream speak the same format: bytes pass unchanged";
+const SAME = "Client and upstream use the same format: bytes pass unchanged";
 const LABELS: Record<Tab, string> = { request: "Request", answer: "Answer", stream: "Stream" };
 
 export class Detail {
@@ -34,7 +34,7 @@ export class Detail {
     this.#opened = opened;
     if (!isSame || opened.attempts.length !== before?.attempts.length) this.#attempt = Math.max(0, opened.attempts.length - 1);
     if (this.#tab === "stream" && opened.timeline.length === 0) this.#tab = "answer";
-    // Whoever reads while it goes on shall not lose the place.
+    // Keep the scroll position while the request is updated.
     if (isSame && looksSame(before, opened, this.#tab)) this.#refresh(opened);
     else this.#draw(isSame ? this.#timeline?.chosen : undefined);
   }
@@ -47,7 +47,7 @@ export class Detail {
     }
   }
 
-  /** There is none, and why. */
+  /** There is no such request, and why. */
   miss(words: string): void {
     this.#opened = null;
     const row = element("div", { class: "row end" }, this.#closing());
@@ -142,7 +142,7 @@ export class Detail {
   #there(opened: Opened): HTMLElement {
     const attempt = opened.attempts[this.#attempt];
     const client = bodyPane({
-      title: "Client said", format: opened.summary.client, headers: opened.client.headers, none: "its body was not looked at",
+      title: "Client sent", format: opened.summary.client, headers: opened.client.headers, none: "its body was not kept",
     }, opened.client.body);
     const reveal = (loss: Loss): boolean => {
       panes.show(0);
@@ -156,7 +156,7 @@ export class Detail {
     return element("div", { class: "way" }, this.#attempts(opened), panes.element);
   }
 
-  /** Which of several attempts is shown. One that went well needs no words. */
+  /** Selects one of several attempts; a single successful one is not listed. */
   #attempts(opened: Opened): HTMLElement | null {
     if (opened.attempts.length < 2) return null;
     const rows = opened.attempts.map((attempt, place) => {
@@ -173,7 +173,7 @@ export class Detail {
   }
 }
 
-/** Whether a view would show nothing else than before. */
+/** Whether the view would be unchanged. */
 function looksSame(before: Opened, now: Opened, tab: Tab): boolean {
   const sum: Record<Tab, (opened: Opened) => unknown[]> = {
     request: ({ attempts, losses, client }) => [client.body?.size, losses.length, ...attempts.map((one) => one.status)],
@@ -185,20 +185,20 @@ function looksSame(before: Opened, now: Opened, tab: Tab): boolean {
 
 const lossLabel = (losses: readonly Loss[]): string => (lossCount(losses) ? `Losses (${lossCount(losses)})` : "Losses");
 
-const reasonOf = ({ error, failure }: Summary): string => error || failure?.replaceAll("_", " ") || "no reason is known";
+const reasonOf = ({ error, failure }: Summary): string => error || failure?.replaceAll("_", " ") || "unknown reason";
 
-/** A request that failed is not praised for what its translation kept. */
+/** Losses of a failed request are not shown as "nothing lost". */
 function failureThere({ summary, attempts }: Opened): string {
   if (!hasFailed(summary)) return "";
-  const where = attempts.length === 0 ? "No upstream was asked" : "The translation dropped nothing, but the request failed";
+  const where = attempts.length === 0 ? "No upstream was contacted" : "The translation dropped nothing, but the request failed";
   return `${where}: ${reasonOf(summary)}`;
 }
 
 function upstreamPane(attempt: Attempt | undefined): HTMLElement {
-  if (attempt === undefined) return bodyPane({ title: "Upstream was told", none: "No upstream was asked." }, null).element;
+  if (attempt === undefined) return bodyPane({ title: "Upstream received", none: "No upstream was contacted." }, null).element;
   const same = attempt.is_same ? element("span", { class: "same", title: SAME }, "same format") : null;
   const about = element("span", {}, same, ` ${attempt.method} ${attempt.url}`);
-  const told = { title: "Upstream was told", format: attempt.format, about, headers: attempt.headers, none: "no body" };
+  const told = { title: "Upstream received", format: attempt.format, about, headers: attempt.headers, none: "no body" };
   return bodyPane(told, attempt.body).element;
 }
 
@@ -207,10 +207,10 @@ function upstreamPane(attempt: Attempt | undefined): HTMLElement {
 function back(opened: Opened): HTMLElement {
   const { answer, summary } = opened;
   const last = opened.attempts.at(-1);
-  const none = summary.phase === "ended" ? "nothing came" : "nothing has come yet";
+  const none = summary.phase === "ended" ? "nothing came" : "nothing received yet";
   const received = bodyPane({ title: "Upstream answered", format: last?.format, none }, answer.received);
   const meant = meantPane(answer.meant);
-  const sent = bodyPane({ title: "Client got", format: summary.client, none: "nothing yet" }, answer.sent);
+  const sent = bodyPane({ title: "Client received", format: summary.client, none: "nothing yet" }, answer.sent);
   const reveal = (loss: Loss): boolean => {
     panes.show(1);
     return meant.view?.reveal(loss.path) ?? false;

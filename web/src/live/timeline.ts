@@ -1,4 +1,4 @@
-// A stream over time: what came above the line, what left below it. One piece is chosen, and shown on both sides.
+// A stream over time: received pieces above the line, sent pieces below it. The selected piece is shown on both sides.
 
 import { element } from "../dom.ts";
 import { counted, view } from "../json/view.ts";
@@ -58,7 +58,7 @@ export class Timeline {
     return (step.at / this.#end) * (WIDTH - 4);
   }
 
-  /** By the logarithm: a picture among words would leave nothing of the words. */
+  /** Logarithmic, so that small pieces stay visible beside large ones. */
   #height(size: number): number {
     return size === 0 ? 0 : Math.max(LEAST, (Math.log1p(size) / Math.log1p(this.#most)) * (HALF - 4));
   }

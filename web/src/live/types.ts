@@ -1,4 +1,4 @@
-// What the server tells about requests (src/dragoman/web/request_detail.py, connected.py). What is left out is its default.
+// Data of the server about requests (src/dragoman/web/request_detail.py, connections.py). Omitted fields have defaults.
 
 export type Phase = "begun" | "answering" | "ended";
 
@@ -109,7 +109,7 @@ export interface Route {
   readonly settings?: Record<string, unknown>;
 }
 
-/** What to say to a shell so that a client asks here. */
+/** Shell commands that point a client to this gateway. */
 export interface Client {
   readonly name: string;
   readonly lines: string;

@@ -1,4 +1,4 @@
-// Numbers and names as people read them.
+// Formats numbers and names.
 
 import { element } from "../dom.ts";
 
@@ -32,7 +32,7 @@ export function bytes(size: number): string {
   return size < 1_000_000 ? `${(size / 1000).toFixed(1)} kB` : `${(size / 1_000_000).toFixed(1)} MB`;
 }
 
-// Made once: making one costs more than a row of the list.
+// Created once, because creating one is slower than drawing a row.
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 export const clock = (at: number): string => CLOCK.format(at);

@@ -1,4 +1,4 @@
-// What `dragoman inspect` tells, as a tree.
+// The output of `dragoman inspect` as a tree.
 
 import { element } from "../dom.ts";
 import type { Described } from "./types.ts";

@@ -1,4 +1,4 @@
-// Where a body is pasted.
+// The editor for a body.
 
 import { element } from "../dom.ts";
 import { find, parsed } from "../json/parse.ts";
@@ -59,7 +59,7 @@ export class Editor {
     if (isOne) this.give(example.text);
   }
 
-  /** Select what stands at a path. Whether the path led all the way there. */
+  /** Selects the value at a path; returns whether the whole path exists. */
   reveal(path: string): boolean {
     const root = parsed(this.area.value);
     if (root === null) return false;
@@ -71,7 +71,7 @@ export class Editor {
   select(start: number, end: number): void {
     const { area } = this;
     area.focus();
-    // A textarea scrolls to where its caret was put while it had nothing behind.
+    // A textarea scrolls to the caret only if there was no text after it when it was set.
     const text = area.value;
     area.value = text.slice(0, end);
     area.scrollTop = area.scrollHeight;

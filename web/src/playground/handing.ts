@@ -1,4 +1,4 @@
-// What another place hands over to the playground.
+// Passes a body from another section to the playground.
 
 import { address } from "../router.ts";
 
@@ -15,7 +15,7 @@ export function open(given: Handed): void {
   location.hash = address("playground");
 }
 
-/** Once. */
+/** Returns the body once. */
 export function taken(): Handed | null {
   const given = handed;
   handed = null;

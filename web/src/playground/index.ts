@@ -1,4 +1,4 @@
-// A body, in every format. The gateway itself converts it; only Run sends it to a model.
+// Shows a body in every format. The gateway converts it; only Run sends it to a model.
 
 import "./playground.css";
 import { Problem, call } from "../api.ts";
@@ -96,30 +96,30 @@ class Playground implements Place {
     }
   }
 
-  /** Nothing to convert: samples to begin with. */
+  /** Nothing to convert: shows samples. */
   #empty(): void {
     this.#understood = null;
     this.#tried = null;
     this.#trial.allow(false);
     this.#told.className = "told";
-    this.#told.replaceChildren("Paste something, or take a sample.");
+    this.#told.replaceChildren("Paste something, or choose a sample.");
     this.#mark("empty");
   }
 
-  /** What the right side is about: the input, an earlier input, or nothing yet. */
+  /** What the right side shows: the input, an earlier input, or nothing yet. */
   #mark(state: "empty" | "stale" | "fresh"): void {
     this.#samples.hidden = state !== "empty";
     this.#choices.hidden = this.#panel.hidden = state === "empty";
     this.#stale.hidden = state !== "stale";
     this.#right.classList.toggle("is-stale", state === "stale");
-    this.#stale.textContent = "The input cannot be read right now. This is the result of the last one that could.";
+    this.#stale.textContent = "The input cannot be read. This is the result of the last readable one.";
   }
 
   #show(understood: Understood): void {
     this.#understood = understood;
     this.#trial.allow(understood.kind === "request");
     this.#mark("fresh");
-    const how = understood.is_detected ? "found by looking" : "as you said";
+    const how = understood.is_detected ? "detected" : "as chosen";
     this.#told.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
     this.#told.className = "told";
     this.#draw();
@@ -139,7 +139,7 @@ class Playground implements Place {
     );
   }
 
-  /** The end of what begins there; at least one character. */
+  /** The end of the token at a position; at least one character. */
   #endOf(place: number): number {
     const rest = this.#editor.area.value.slice(place);
     return place + Math.max(1, rest.search(/[\n,}\]]|$/));
@@ -227,12 +227,12 @@ class Playground implements Place {
   }
 }
 
-/** Something to begin with, each with what it shows. */
+/** Samples, each with a description. */
 function samples(take: (text: string) => void): HTMLElement[] {
   const cards = EXAMPLES.map((example) => element("button", { type: "button", class: "sample", onclick: () => take(example.text) },
     element("b", {}, example.label), element("span", { class: "soft" }, example.about)));
   return [
-    element("h2", {}, "See what any API would make of it"),
+    element("h2", {}, "See any body in every format"),
     element("p", { class: "soft" }, "A request, an answer, an error, a stream or a stored conversation is shown in every format, with what would be lost. A request can be sent to any model."),
     element("div", { class: "sample-grid" }, ...cards),
   ];

@@ -1,4 +1,4 @@
-// Sending what is in the editor to a model, and what comes back.
+// Sends the body in the editor to a model and shows the answer.
 
 import { Problem, call } from "../api.ts";
 import { button, element } from "../dom.ts";
@@ -31,7 +31,7 @@ export interface Tried {
 
 export interface TrialActions {
   given(): { text: string; format: string };
-  /** What came of it, or why nothing did. */
+  /** The result, or why there is none. */
   ended(tried: Tried | string): void;
 }
 
@@ -94,7 +94,7 @@ export class Trial {
   }
 }
 
-/** The answer of a model: what it says, what it cost, and what did not reach it. */
+/** A model's answer, with its tokens and losses. */
 export function answered(tried: Tried | string, reveal: (loss: Loss) => boolean): Node[] {
   if (typeof tried === "string") return [element("p", { class: "problem", role: "alert" }, tried)];
   const facts = [
@@ -109,7 +109,7 @@ export function answered(tried: Tried | string, reveal: (loss: Loss) => boolean)
   if (tried.error) return [head, element("p", { class: "problem", role: "alert" }, tried.error)];
   const said = element("div", { class: "said", tabindex: 0, role: "group", "aria-label": "Answer" },
     tried.reasoning ? element("details", {}, element("summary", {}, "Reasoning"), element("p", {}, tried.reasoning)) : null,
-    element("p", { class: "words" }, tried.text || (tried.calls?.length ? "" : "The model said nothing.")),
+    element("p", { class: "words" }, tried.text || (tried.calls?.length ? "" : "The answer is empty.")),
     ...(tried.calls ?? []).map((one) => element("p", { class: "call" }, element("b", {}, `→ ${one.name}`), " ", element("code", {}, JSON.stringify(one.arguments)))),
     tried.body ? element("details", {}, element("summary", {}, "As the provider wrote it"), view(tried.body, "Answer").element) : null,
   );

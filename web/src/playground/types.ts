@@ -1,4 +1,4 @@
-// What the server tells about a body (src/dragoman/web/crossing.py).
+// Data of the server about a body (src/dragoman/web/all_formats.py).
 
 import type { Loss, Meant, Trouble } from "../live/types.ts";
 
@@ -34,7 +34,7 @@ export interface Understood {
   readonly crossed: readonly Crossed[];
 }
 
-/** Why nothing was understood, and the character at fault. */
+/** Why the input cannot be read, and the offending character. */
 export interface Refused {
   readonly problem: Trouble;
   readonly place: number | null;

@@ -1,4 +1,4 @@
-// What was used, by whom and of which model, over time.
+// Usage by key and model over time.
 
 import "./usage.css";
 import { call } from "../api.ts";
@@ -11,7 +11,7 @@ import { type Course, type Group, type Measure, course, days, nameOf, table, tot
 import type { Usage, UsageRow } from "./types.ts";
 
 const EVERY = 10_000; // milliseconds
-const MOST = 6; // colours that can be told apart
+const MOST = 6; // distinguishable colours
 const SPANS: readonly (readonly [string, string])[] = [["1", "Today"], ["7", "7 days"], ["30", "30 days"], ["90", "90 days"]];
 const GROUPS: readonly (readonly [Group, string])[] = [["model", "By model"], ["key", "By key"]];
 const MEASURES: readonly (readonly [Measure, string])[] = [["cost", "Cost"], ["requests", "Requests"], ["tokens", "Tokens"]];
@@ -63,7 +63,7 @@ class UsagePlace implements Place {
     this.#note.textContent = "Only the last requests are counted: this gateway has no database. Set database under [server] in dragoman.toml to keep usage.";
     this.#totals.replaceChildren(...totals(usage.rows));
     this.#drawChart(found, measure);
-    this.#table.replaceChildren(...(usage.rows.length === 0 ? [element("p", { class: "soft" }, "Nothing was used in this time.")] : [tableOf(usage.rows)]));
+    this.#table.replaceChildren(...(usage.rows.length === 0 ? [element("p", { class: "soft" }, "No usage in this period.")] : [tableOf(usage.rows)]));
   }
 
   #drawChart({ days: span, groups }: Course, measure: Measure): void {

@@ -1,4 +1,4 @@
-// Usage, added up in other ways than the server has.
+// Sums of usage that the server does not provide.
 
 import type { UsageRow } from "./types.ts";
 
@@ -15,7 +15,7 @@ export const valueOf = (row: UsageRow, measure: Measure): number =>
 
 export interface Course {
   readonly days: readonly string[];
-  /** The largest first; what is beyond the most is one of them, last. */
+  /** The largest first; the rest is summed up in a last one. */
   readonly groups: readonly { readonly name: string; readonly values: readonly number[]; readonly total: number }[];
 }
 
@@ -44,7 +44,7 @@ export function course(rows: readonly UsageRow[], by: Group, measure: Measure, s
   return { days: span, groups: [...all.slice(0, most - 1), others] };
 }
 
-/** One row for each key and model, the dearest first. */
+/** One row per key and model, the most expensive first. */
 export function table(rows: readonly UsageRow[]): UsageRow[] {
   const sums = new Map<string, UsageRow>();
   for (const row of rows) {

@@ -1,4 +1,4 @@
-// What the server tells about usage (src/dragoman/web/live.py) and keys (src/dragoman/web/key_admin.py).
+// Data of the server about usage (src/dragoman/web/live.py) and keys (src/dragoman/web/key_admin.py).
 
 export interface UsageRow {
   readonly key: string;
@@ -14,7 +14,7 @@ export interface UsageRow {
 
 export interface Usage {
   readonly currency: string;
-  /** Whether there is a database; if not, only the requests that the page still holds count. */
+  /** Whether there is a database; if not, only the requests kept for the page count. */
   readonly kept: boolean;
   readonly rows: readonly UsageRow[];
 }

@@ -27,7 +27,6 @@ __all__ = [
     "StoredInfo",
     "UnknownConversation",
     "default_folder",
-    "open_store",
     "user_from",
 ]
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from dragoman.chat.entries import Conversation, read_conversation, stored
+from dragoman.chat.entries import Conversation, read_conversation, to_document
 from dragoman.chat.stores.base import (
     DEFAULT_USER,
     AlreadyThere,
@@ -59,7 +59,7 @@ class FileStore:
         with self._lock():
             path, old = self._lookup(named.name)
             written = next_version(named, old, replace=replace)
-            write_json(path if path.parent == self.folder else self._free_path(named.name), stored(written))
+            write_json(path if path.parent == self.folder else self._free_path(named.name), to_document(written))
         return written
 
     def rename(self, name: str, new: str) -> Conversation:
@@ -72,7 +72,7 @@ class FileStore:
             written = next_version(structs.replace(old, name=target), None, replace=False)
             # Write the new name first: a failure between the two steps leaves two copies instead of none.
             place = path if target == old.name else self._free_path(target)
-            write_json(place, stored(written))
+            write_json(place, to_document(written))
             self._remove(old.name, besides=place)
         return written
 

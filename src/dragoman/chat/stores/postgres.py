@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.chat.stores.base import DEFAULT_USER
 from dragoman.chat.stores.sql import SqlStore
-from dragoman.drivers.credentials import needed
+from dragoman.drivers.credentials import import_extra
 from dragoman.errors import NotConfigured
 
 _LOCK = 0x647261  # key of the advisory lock: one writer at a time for each user
@@ -21,7 +21,7 @@ class Postgres:
     def __init__(self, dsn: str) -> None:
         self._turn = RLock()
         self._dsn = dsn
-        self._driver: Any = needed("psycopg", "postgres")
+        self._driver: Any = import_extra("psycopg", "postgres")
         self._connection: Any = self._connect()
 
     def _connect(self) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import structs
 
-from dragoman.chat.entries import Conversation, read_conversation, stored
+from dragoman.chat.entries import Conversation, read_conversation, to_document
 from dragoman.chat.stores.base import (
     DEFAULT_USER,
     AlreadyThere,
@@ -140,7 +140,7 @@ def _read(document: str) -> Conversation:
 
 def _document(conversation: Conversation) -> str:
     """JSON text; escaped if it has lone surrogates, which databases refuse."""
-    told = stored(conversation)
+    told = to_document(conversation)
     text = json.dumps(told, ensure_ascii=False)
     return text if _storable(text) == text else json.dumps(told)
 

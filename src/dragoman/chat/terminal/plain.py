@@ -42,7 +42,7 @@ class PlainScreen:
         elif isinstance(event, Activity):
             self._activity(event)
         elif isinstance(event, AnswerEnded):
-            self._ended(event)
+            self._end_answer(event)
         elif isinstance(event, Notice):
             self.line(event.text, "yellow")
 
@@ -62,7 +62,7 @@ class PlainScreen:
         elif isinstance(inner, ToolResultEvent):
             self._result({"name": inner.tool, "content": inner.result, "is_error": inner.is_error}, event.model)
 
-    def _ended(self, event: AnswerEnded) -> None:
+    def _end_answer(self, event: AnswerEnded) -> None:
         self._break()
         if self._answers == 1:
             self._status(event.entries[-1])

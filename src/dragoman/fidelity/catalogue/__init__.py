@@ -159,4 +159,4 @@ PLAIN: dict[Kind, tuple[Case, ...]] = {
     "response": (PLAIN_ANSWER,),
     "stream": (PLAIN_STREAM,),
 }
-"""What has nothing special: what is lost here has nothing to do with a feature."""
+"""Plain examples: losses in them are not due to a feature."""

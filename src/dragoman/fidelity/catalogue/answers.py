@@ -1,4 +1,4 @@
-"""What an answer can say."""
+"""Features of answers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _case(
     return Case(feature, "response", example, fact, said_in, **options)
 
 
-def _owed(feature: str, example: dict[str, Example], fact: Fact, said_in: Slots) -> Case:
+def _returned_case(feature: str, example: dict[str, Example], fact: Fact, said_in: Slots) -> Case:
     return Case(feature, "response", example, fact, said_in, owed=True, private=True)
 
 
@@ -55,15 +55,15 @@ _IDS = {"openai": "chatcmpl-1", "openai-responses": "resp_1", "anthropic": "msg_
 _RESERVED = Signature("google", SECRET)
 
 
-def _spelled(text: str) -> Completion:
+def _with_arguments(text: str) -> Completion:
     return answer(ToolCall("call_1", "get_weather", Raw(text.encode()), text))
 
 
-def _ended(reason: Finish) -> Completion:
+def _with_finish(reason: Finish) -> Completion:
     return answer(_HELLO, finish=reason)
 
 
-def _counted(**counts: Any) -> Completion:
+def _with_usage(**counts: Any) -> Completion:
     return answer(_HELLO, usage=Usage(100, 50, total=150, **counts))
 
 
@@ -78,8 +78,8 @@ _SIGNED = slots(
 ANSWERS: tuple[Case, ...] = (
     _case("parallel-calls", answer(TOKYO, OSLO), facts.calls),
     _case("call-ids", answer(TOKYO, OSLO), facts.call_ids),
-    _case("argument-text", _spelled(_EXACT), facts.argument_text),
-    _case("argument-numbers", _spelled(_NUMBERS), facts.argument_text),
+    _case("argument-text", _with_arguments(_EXACT), facts.argument_text),
+    _case("argument-numbers", _with_arguments(_NUMBERS), facts.argument_text),
     _case("no-arguments", answer(ToolCall("call_1", "get_weather", {})), facts.calls),
     _case("unparsable-arguments", answer(ToolCall("call_1", "get_weather", arguments_text='{"city": "Tok')),
           facts.unparsed, slots(cohere="", chat="", responses="")),
@@ -102,7 +102,7 @@ ANSWERS: tuple[Case, ...] = (
                 ollama="thinking")),
     _case("reasoning-between-calls", answer(Reasoning("First."), TOKYO, Reasoning("Then."), OSLO), facts.story,
           slots(responses="", messages="", gemini="", converse="", interactions="")),
-    _owed(
+    _returned_case(
         "signatures",
         {
             "openai-responses": answer(Reasoning("", Signature("openai-responses", SECRET, "rs_1")), TOKYO),
@@ -113,13 +113,13 @@ ANSWERS: tuple[Case, ...] = (
         facts.signatures,
         _SIGNED,
     ),
-    _owed(
+    _returned_case(
         "signed-text",
         {"google": answer(Text("Hello.", signature=_RESERVED))},
         facts.signatures,
         slots(gemini="thoughtSignature", interactions="signature"),
     ),
-    _owed(
+    _returned_case(
         "redacted-reasoning",
         {
             "anthropic": answer(Reasoning("", Signature("anthropic", SIGNED_BY_CLAUDE), redacted=True), TOKYO),
@@ -135,35 +135,35 @@ ANSWERS: tuple[Case, ...] = (
         }, facts.identity,
           bare=True, said_in=slots(interactions="id",
                 cohere="id", chat="id", responses="id", messages="id", gemini="responseId")),
-    _case("stop-length", _ended(Finish("length")), facts.finish),
+    _case("stop-length", _with_finish(Finish("length")), facts.finish),
     _case("stop-calls", answer(TOKYO), facts.finish),
-    _case("stop-filter", _ended(Finish("content_filter")), facts.finish,
+    _case("stop-filter", _with_finish(Finish("content_filter")), facts.finish,
           slots(chat="", responses="", gemini="", converse="")),
-    _case("stop-refusal", _ended(Finish("refusal")), facts.finish, slots(messages="stop_reason=refusal")),
-    _case("stop-pause", _ended(Finish("pause")), facts.finish, slots(messages="stop_reason=pause_turn")),
-    _case("stop-sequence", _ended(Finish("stop", "stop_sequence", "END")), facts.stop_sequence,
+    _case("stop-refusal", _with_finish(Finish("refusal")), facts.finish, slots(messages="stop_reason=refusal")),
+    _case("stop-pause", _with_finish(Finish("pause")), facts.finish, slots(messages="stop_reason=pause_turn")),
+    _case("stop-sequence", _with_finish(Finish("stop", "stop_sequence", "END")), facts.stop_sequence,
           slots(messages="stop_sequence=END", converse="stop_sequence=END")),
     _case("usage", answer(_HELLO, usage=COUNTS), facts.usage("input", "output", "total")),
-    _case("usage-cached", _counted(cached=40), facts.usage("input", "output", "cached"),
+    _case("usage-cached", _with_usage(cached=40), facts.usage("input", "output", "cached"),
           slots(interactions="total_cached_tokens",
                 cohere="cached_tokens",
                 chat="cached_tokens", responses="cached_tokens", messages="cache_read_input_tokens",
                 gemini="cachedContentTokenCount", converse="cacheReadInputTokens")),
-    _case("usage-cache-written", _counted(cached=20, cache_written=30),
+    _case("usage-cache-written", _with_usage(cached=20, cache_written=30),
           facts.usage("input", "output", "cached", "cache_written"),
           slots(chat="cache_write_tokens", responses="cache_write_tokens", messages="cache_creation_input_tokens",
                 converse="cacheWriteInputTokens")),
     _case("log-probabilities", structs.replace(answer(_HELLO), logprobs=(Logprobs(LIKELY),)), facts.logprobs,
           slots(chat="top_logprobs", responses="top_logprobs", gemini="chosenCandidates", ollama="top_logprobs")),
-    _case("usage-searches", _counted(searches=2), facts.usage("input", "output", "searches"),
+    _case("usage-searches", _with_usage(searches=2), facts.usage("input", "output", "searches"),
           slots(responses="num_requests", messages="web_search_requests")),
-    _case("usage-tier", _counted(service_tier="priority"), facts.usage("input", "output", "service_tier"),
+    _case("usage-tier", _with_usage(service_tier="priority"), facts.usage("input", "output", "service_tier"),
           slots(chat="service_tier=priority", responses="service_tier=priority", messages="service_tier=priority",
                 converse="serviceTier", interactions="service_tier=priority")),
-    _case("usage-cache-hour", _counted(cache_written=30, details={"cache_written_1h": 20}),
+    _case("usage-cache-hour", _with_usage(cache_written=30, details={"cache_written_1h": 20}),
           facts.usage("input", "output", "cache_written", "details"),
           slots(messages="ephemeral_1h_input_tokens", converse="cacheDetails")),
-    _case("usage-reasoning", _counted(reasoning=20), facts.usage("input", "output", "reasoning"),
+    _case("usage-reasoning", _with_usage(reasoning=20), facts.usage("input", "output", "reasoning"),
           slots(interactions="total_thought_tokens",
                 cohere="reasoning_tokens",
                 chat="reasoning_tokens", responses="reasoning_tokens", messages="thinking_tokens",

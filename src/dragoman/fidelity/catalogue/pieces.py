@@ -90,7 +90,7 @@ THOUGHTS: dict[str, Reasoning] = {
 
 
 def ask(*messages: Message, **settings: Any) -> Request:
-    """A request; a question alone unless it is told more."""
+    """A request; by default one question."""
     return Request("a-model", messages or (ASKED,), **settings)
 
 
@@ -107,7 +107,7 @@ def results(*answers: ToolResult) -> Message:
 
 
 def history(*turn: AnyPart, answers: tuple[ToolResult, ...] = (), **settings: Any) -> Request:
-    """What the assistant said before, its calls answered."""
+    """A history with the assistant's parts, its calls answered."""
     called = tuple(part for part in turn if isinstance(part, ToolCall))
     given = answers or tuple(result(call, "22 degrees") for call in called)
     follow = (results(*given),) if given else (THANKS,)

@@ -1,4 +1,4 @@
-"""What a request can say."""
+"""Features of requests."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _SHOWN = (Text("The map:"), Image("image/png", PIXEL))
 _MIDDLE = ask(Message("system", "Be brief."), ASKED, said(Text("Sunny.")), Message("system", "Now be polite."), THANKS)
 
 
-def _spelled(text: str) -> Request:
+def _with_arguments(text: str) -> Request:
     return history(ToolCall("call_1", "get_weather", Raw(text.encode()), text))
 
 
@@ -115,8 +115,8 @@ def _show(*parts: Text | Image | Document | Audio | SearchResult) -> Request:
 
 _CALLS: tuple[Case, ...] = (
     _case("parallel-calls", history(TOKYO, OSLO), facts.calls_and_results),
-    _case("argument-text", _spelled(_EXACT), facts.argument_text),
-    _case("argument-numbers", _spelled(_NUMBERS), facts.argument_text),
+    _case("argument-text", _with_arguments(_EXACT), facts.argument_text),
+    _case("argument-numbers", _with_arguments(_NUMBERS), facts.argument_text),
     _case("no-arguments", history(ToolCall("call_1", "get_weather", {})), facts.calls),
     _case("unparsable-arguments", history(_BROKEN), facts.unparsed, slots(chat="", cohere="", responses="")),
     _case("odd-tool-names", history(_ODD_CALL, tools=(_ODD,)), facts.tool_names,

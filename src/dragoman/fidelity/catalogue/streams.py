@@ -1,4 +1,4 @@
-"""What a stream can say."""
+"""Features of streams."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from typing import Any, Protocol
 
-from dragoman.drivers.credentials import needed
+from dragoman.drivers.credentials import import_extra
 from dragoman.gateway.state.base import Unavailable
 from dragoman.gateway.state.sql import Database
 
@@ -100,8 +100,8 @@ class RedisAnswers:
     """For all gateways that share a Redis. Answers expire there; its `maxmemory` bounds them all."""
 
     def __init__(self, url: str) -> None:
-        package = needed("redis.asyncio", "redis")
-        self._problem: type[Exception] = needed("redis.exceptions", "redis").RedisError
+        package = import_extra("redis.asyncio", "redis")
+        self._problem: type[Exception] = import_extra("redis.exceptions", "redis").RedisError
         self._client: Any = package.from_url(url, socket_timeout=_PATIENCE, socket_connect_timeout=_PATIENCE)
 
     async def find(self, key: str) -> bytes | None:

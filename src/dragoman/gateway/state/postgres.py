@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from dragoman.drivers.credentials import needed
+from dragoman.drivers.credentials import import_extra
 from dragoman.gateway.state.base import (
     Exceeded,
     Grant,
@@ -154,7 +154,7 @@ class PostgresDatabase:
     shared = True
 
     def __init__(self, dsn: str) -> None:
-        self._psycopg = needed("psycopg", "postgres")
+        self._psycopg = import_extra("psycopg", "postgres")
         self._dsn = dsn
         self._idle: list[Any] = []
         self._is_closed = False

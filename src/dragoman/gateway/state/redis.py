@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dragoman.drivers.credentials import needed
+from dragoman.drivers.credentials import import_extra
 from dragoman.gateway.state.base import Exceeded, Grant, Limit, Ticket, Timing, Unavailable
 
 _PATIENCE = 3.0
@@ -80,8 +80,8 @@ class RedisMeters:
     """Limits of all gateways that share a Redis: redis://host:6379/0, rediss://… with TLS."""
 
     def __init__(self, url: str, timing: Timing | None = None) -> None:
-        package = needed("redis.asyncio", "redis")
-        self._problem: type[Exception] = needed("redis.exceptions", "redis").RedisError
+        package = import_extra("redis.asyncio", "redis")
+        self._problem: type[Exception] = import_extra("redis.exceptions", "redis").RedisError
         self._client: Any = package.from_url(
             url, socket_timeout=_PATIENCE, socket_connect_timeout=_PATIENCE, health_check_interval=15
         )

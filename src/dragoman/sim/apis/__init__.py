@@ -1,1 +1,1 @@
-"""One module per API: its routes, its reader, its writers, its words for what is wrong."""
+"""One module per API: its routes, its reader, its writers and its error messages."""

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from dragoman.sim.apis import anthropic_messages
-from dragoman.sim.batches import Batch, Inner, Item, Result, cancel, counts, look, page
+from dragoman.sim.batches import Batch, Inner, Item, Result, advance, cancel, counts, page
 from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Problem, Refused, Reply, json_reply, route
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 
 MAX_BODY = 256 << 20
 MOST_REQUESTS = 100_000
@@ -27,18 +27,18 @@ def _invalid(message: str) -> Refused:
     return Refused(Problem("invalid", message))
 
 
-def _reply(visit: Visit, body: object) -> Reply:
-    return json_reply(body, headers=anthropic_messages.headers_of(visit.exchange))
+def _reply(context: RequestContext, body: object) -> Reply:
+    return json_reply(body, headers=anthropic_messages.headers_of(context.exchange))
 
 
-def _check_version(visit: Visit) -> None:
-    if not visit.exchange.headers.get("anthropic-version"):
+def _check_version(context: RequestContext) -> None:
+    if not context.exchange.headers.get("anthropic-version"):
         raise _invalid("anthropic-version: header is required")
 
 
-def create(visit: Visit) -> Answered:
-    _check_version(visit)
-    body = visit.exchange.json()
+def create(context: RequestContext) -> Answered:
+    _check_version(context)
+    body = context.exchange.json()
     if unknown := sorted(body.keys() - {"requests"}):
         raise _invalid(f"{unknown[0]}: Extra inputs are not permitted")
     requests = body.get("requests")
@@ -48,9 +48,9 @@ def create(visit: Visit) -> Answered:
         raise _invalid(f"requests: List should have 1 to {MOST_REQUESTS} items")
     seen: set[str] = set()
     items = [_item(index, one, seen) for index, one in enumerate(requests)]
-    shelf = visit.memory.shelf
-    batch = Batch(f"msgbatch_01{visit.exchange.mark(shelf.number())[:22]}", shelf.script, items, {})
-    return _reply(visit, _batch(shelf.add_batch(batch), visit))
+    shelf = context.memory.shelf
+    batch = Batch(f"msgbatch_01{context.exchange.mark(shelf.number())[:22]}", shelf.script, items, {})
+    return _reply(context, _batch(shelf.add_batch(batch), context))
 
 
 def _item(index: int, given: Any, seen: set[str]) -> Item:
@@ -80,53 +80,53 @@ def _time(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _batch(batch: Batch, visit: Visit) -> JsonObject:
+def _batch(batch: Batch, context: RequestContext) -> JsonObject:
     ended, done = batch.ending is not None, counts(batch)
     waiting = batch.cancelled_at_poll is not None
     state = "ended" if ended else "canceling" if waiting else batch.scripted_state or "in_progress"
-    # Nothing but `processing` is counted until the whole batch has ended.
+    # All requests count as `processing` until the whole batch has ended.
     numbers = {name: done.get(name, 0) if ended else 0 for name in _OUTCOMES}  # type: ignore[call-overload]
-    host = visit.exchange.headers.get("host", "api.anthropic.com")
+    host = context.exchange.headers.get("host", "api.anthropic.com")
     return {
         "id": batch.id,
         "type": "message_batch",
         "processing_status": state,
         "request_counts": {"processing": 0 if ended else len(batch.items), **numbers},
-        "ended_at": _time(visit.now) if ended else None,
-        "created_at": _time(visit.now),
-        "expires_at": _time(visit.now + _DAY),
+        "ended_at": _time(context.now) if ended else None,
+        "created_at": _time(context.now),
+        "expires_at": _time(context.now + _DAY),
         "archived_at": None,
-        "cancel_initiated_at": _time(visit.now) if waiting else None,
+        "cancel_initiated_at": _time(context.now) if waiting else None,
         "results_url": f"http://{host}/v1/messages/batches/{batch.id}/results" if ended else None,
     }
 
 
-def _found(visit: Visit) -> Batch:
-    _check_version(visit)
-    identifier = visit.exchange.params["id"]
-    return visit.memory.shelf.batch(identifier, f"Message Batch {identifier} not found.")
+def _find_batch(context: RequestContext) -> Batch:
+    _check_version(context)
+    identifier = context.exchange.params["id"]
+    return context.memory.shelf.batch(identifier, f"Message Batch {identifier} not found.")
 
 
-def retrieve(visit: Visit) -> Answered:
-    batch = _found(visit)
-    look(batch, visit, _INNER)
-    return _reply(visit, _batch(batch, visit))
+def retrieve(context: RequestContext) -> Answered:
+    batch = _find_batch(context)
+    advance(batch, context, _INNER)
+    return _reply(context, _batch(batch, context))
 
 
-def cancel_batch(visit: Visit) -> Answered:
-    batch = _found(visit)
+def cancel_batch(context: RequestContext) -> Answered:
+    batch = _find_batch(context)
     if batch.ending is not None:
         raise _invalid(f"Batch {batch.id} cannot be canceled because it has already ended.")
     cancel(batch)
-    return _reply(visit, _batch(batch, visit))
+    return _reply(context, _batch(batch, context))
 
 
-def delete(visit: Visit) -> Answered:
-    batch = _found(visit)
+def delete(context: RequestContext) -> Answered:
+    batch = _find_batch(context)
     if batch.ending is None:
         raise _invalid(f"Batch {batch.id} cannot be deleted while it is in progress. Cancel it first.")
-    del visit.memory.shelf.batches[batch.id]
-    return _reply(visit, {"id": batch.id, "type": "message_batch_deleted"})
+    del context.memory.shelf.batches[batch.id]
+    return _reply(context, {"id": batch.id, "type": "message_batch_deleted"})
 
 
 def _result(result: Result) -> JsonObject:
@@ -138,24 +138,24 @@ def _result(result: Result) -> JsonObject:
     return {"type": "expired" if result.outcome == "missing" else result.outcome}
 
 
-def results(visit: Visit) -> Answered:
-    batch = _found(visit)
+def results(context: RequestContext) -> Answered:
+    batch = _find_batch(context)
     if batch.ending is None:
         raise _invalid(f"Batch {batch.id} has no results yet: it is in progress.")
     lines = [
         msgspec.json.encode({"custom_id": result.item.id, "result": _result(result)}) + b"\n"
         for result in reversed(batch.results or ())
     ]
-    return Reply(200, b"".join(lines), "application/x-jsonl", anthropic_messages.headers_of(visit.exchange))
+    return Reply(200, b"".join(lines), "application/x-jsonl", anthropic_messages.headers_of(context.exchange))
 
 
-def list_batches(visit: Visit) -> Answered:
-    batches = visit.memory.shelf.batches
+def list_batches(context: RequestContext) -> Answered:
+    batches = context.memory.shelf.batches
     ids = [id for id in batches if id.startswith("msgbatch_")]
-    chosen, more = page(visit, ids, limit="limit", after="after_id", usual=20)
+    chosen, more = page(context, ids, limit="limit", after="after_id", usual=20)
     first, last = (chosen[0], chosen[-1]) if chosen else (None, None)
-    data = [_batch(batches[id], visit) for id in chosen]
-    return _reply(visit, {"data": data, "has_more": more, "first_id": first, "last_id": last})
+    data = [_batch(batches[id], context) for id in chosen]
+    return _reply(context, {"data": data, "has_more": more, "first_id": first, "last_id": last})
 
 
 _ONE = r"/v1/messages/batches/(?P<id>\w+)"

@@ -9,10 +9,10 @@ from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Problem, Refused
 from dragoman.sim.rules.common import object_at, objects_at, text_at
 
-# The one that Claude Code sends first is written without dashes in its date.
+# The first beta that Claude Code sends has no dashes in its date.
 _BETA = re.compile(r"[a-z0-9-]+-\d{4}-\d{2}-\d{2}|claude-code-\d{8}")
 
-# Field -> the betas that know it, by the beginning of their names.
+# Field -> prefixes of the betas that have it.
 _TOP_LEVEL: dict[str, tuple[str, ...]] = {
     "context_management": ("context-management-", "compact-2026-01-12"),
     "compaction": ("compact-2026-09-04",),
@@ -37,12 +37,12 @@ def betas_of(header: str) -> list[str]:
 
 def check(body: JsonObject, header: str) -> None:
     betas = betas_of(header)
-    for where, wanted in _used(body):
+    for where, wanted in _fields_in_use(body):
         if not any(beta.startswith(wanted) for beta in betas):
             raise Refused(Problem("invalid", f"{where}: Extra inputs are not permitted"))
 
 
-def _used(body: JsonObject) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _fields_in_use(body: JsonObject) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield from ((name, wanted) for name, wanted in _TOP_LEVEL.items() if body.get(name) is not None)
     for path, name, wanted in _NESTED:
         if object_at(body, *path).get(name) is not None:

@@ -14,16 +14,16 @@ from dragoman.sim.apis import anthropic_betas, google
 from dragoman.sim.apis import anthropic_thinking as thinking
 from dragoman.sim.conversation_view import (
     Answer,
-    Asked,
     Call,
-    Called,
+    CallPart,
     Choice,
     Finish,
     JsonObject,
     Part,
+    Prompt,
     Result,
-    Said,
-    Thought,
+    TextPart,
+    ThoughtPart,
     Tool,
     Turn,
     compact,
@@ -41,7 +41,7 @@ from dragoman.sim.exchange import (
     refused_by,
     route,
 )
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import anthropic_messages as rules
 from dragoman.sim.rules.anthropic_messages_models import limits_of
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
@@ -79,7 +79,7 @@ _FINISH: Mapping[Finish, str] = {
     "calls": "tool_use",
     "refusal": "refusal",
 }
-# Thinking is on unless switched off, and its text withheld unless asked for: see the table in the wire notes.
+# Thinking is on by default and its text is withheld by default: see the table in the wire notes.
 _THINKS_UNASKED = re.compile(r"claude-(?:(?:fable|mythos|opus|sonnet|haiku)-5|mythos-preview)")
 _SHOWS_NO_THOUGHTS = re.compile(r"claude-(?:(?:fable|mythos|opus|sonnet|haiku)-5|mythos-preview|opus-4-[78])")
 
@@ -138,13 +138,13 @@ def _event(data: JsonObject) -> bytes:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def read(body: JsonObject) -> Asked:
+def read(body: JsonObject) -> Prompt:
     names: dict[str, str] = {}
     system = _text(body.get("system"))
     turns = [Turn("system", system)] if system else []
     turns.extend(_turn(message, names) for message in objects_at(body, "messages"))
     choice = object_at(body, "tool_choice")
-    return Asked(
+    return Prompt(
         model=text_at(body, "model"),
         turns=tuple(turns),
         tools=tuple(_tools(body)),
@@ -153,7 +153,7 @@ def read(body: JsonObject) -> Asked:
         schema=_schema(body),
         stop=tuple(texts_at(body, "stop_sequences")),
         max_tokens=int(number_at(body, "max_tokens")),
-        thinks=_thinks(body),
+        thinks=_is_thinking(body),
         narrates=True,
     )
 
@@ -193,7 +193,7 @@ def _result(block: JsonObject, names: Mapping[str, str]) -> Result:
 
 def _tools(body: JsonObject) -> Iterator[Tool]:
     for tool in objects_at(body, "tools"):
-        # Tools that Anthropic runs are not for the model here to call.
+        # The simulated model does not call tools that Anthropic runs.
         if tool.get("type") in (None, "custom"):
             yield Tool(text_at(tool, "name"), text_at(tool, "description"), object_at(tool, "input_schema"))
 
@@ -214,7 +214,7 @@ def _schema(body: JsonObject) -> JsonObject | None:
     return object_at(described, "schema") if described else None
 
 
-def _thinks(body: JsonObject) -> bool:
+def _is_thinking(body: JsonObject) -> bool:
     forced = text_at(body, "tool_choice", "type") in ("any", "tool")
     kind = text_at(body, "thinking", "type")
     if kind == "between_tools":
@@ -237,7 +237,7 @@ def _shows_thoughts(body: JsonObject) -> bool:
 
 
 def _blocks(body: JsonObject) -> Iterator[JsonObject]:
-    """Everything that may carry a marker, in the order the cache sees it."""
+    """Everything that can have a cache marker, in the order of the cache."""
     yield from objects_at(body, "tools")
     yield from objects_at(body, "system")
     for message in objects_at(body, "messages"):
@@ -258,8 +258,8 @@ def _prefixes(body: JsonObject) -> Iterator[tuple[str, int]]:
         yield digest.hexdigest(), size
 
 
-def _cached(visit: Visit, body: JsonObject, answer: Answer) -> Answer:
-    read, written = caching.marked(visit.memory, _prefixes(body))
+def _with_cache_usage(context: RequestContext, body: JsonObject, answer: Answer) -> Answer:
+    read, written = caching.count_marked(context.memory, _prefixes(body))
     total = max(answer.counts.input, read + written + 1)
     return replace(answer, counts=replace(answer.counts, input=total, read=read, written=written))
 
@@ -288,16 +288,16 @@ def _stop_details(answer: Answer) -> JsonObject | None:
 
 
 class Writer:
-    def __init__(self, visit: Visit, body: JsonObject) -> None:
-        self.visit = visit
+    def __init__(self, context: RequestContext, body: JsonObject) -> None:
+        self.context = context
         self.model = text_at(body, "model")
         self.shows = _shows_thoughts(body)
-        bound = thinking.binds(self.model)
+        bound = thinking.is_bound(self.model)
         self.prefix = thinking.prefix_of(body, len(objects_at(body, "messages"))) if bound else b""
 
     def message(self, answer: Answer) -> dict[str, object]:
         return {
-            "id": f"msg_01{self.visit.exchange.mark('id')[:22]}",
+            "id": f"msg_01{self.context.exchange.mark('id')[:22]}",
             "type": "message",
             "role": "assistant",
             "model": self.model,
@@ -310,14 +310,14 @@ class Writer:
 
     def _block(self, part: Part, index: int) -> JsonObject:
         match part:
-            case Thought():
-                nonce = self.visit.exchange.mark("seal", index)
+            case ThoughtPart():
+                nonce = self.context.exchange.mark("seal", index)
                 signature = thinking.sign(nonce, part.text, shown=self.shows, prefix=self.prefix)
                 return {"type": "thinking", "thinking": part.text if self.shows else "", "signature": signature}
-            case Said():
+            case TextPart():
                 return {"type": "text", "text": part.text}
-            case Called():
-                identifier = f"toolu_01{self.visit.exchange.mark('call', index)[:22]}"
+            case CallPart():
+                identifier = f"toolu_01{self.context.exchange.mark('call', index)[:22]}"
                 arguments = part.arguments if part.complete else {}
                 return {"type": "tool_use", "id": identifier, "name": part.name, "input": arguments}
 
@@ -348,15 +348,15 @@ class Writer:
         yield _event({"type": "content_block_stop", "index": index})
 
     def _deltas(self, part: Part, block: JsonObject) -> Iterator[JsonObject]:
-        pieces = self.visit.chunks
+        pieces = self.context.chunks
         match part:
-            case Thought():
+            case ThoughtPart():
                 shown = pieces(text_at(block, "thinking"))
                 yield from ({"type": "thinking_delta", "thinking": piece} for piece in shown)
                 yield {"type": "signature_delta", "signature": block["signature"]}
-            case Said():
+            case TextPart():
                 yield from ({"type": "text_delta", "text": piece} for piece in pieces(part.text))
-            case Called():
+            case CallPart():
                 # The first fragment is empty; a call without arguments sends no other.
                 text = "" if part.text == "{}" else part.text
                 for piece in ("", *pieces(text)):
@@ -366,63 +366,63 @@ class Writer:
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-def _checked(visit: Visit, body: JsonObject, version: str) -> None:
-    anthropic_betas.check(body, visit.exchange.headers.get("anthropic-beta", ""))
+def _check(context: RequestContext, body: JsonObject, version: str) -> None:
+    anthropic_betas.check(body, context.exchange.headers.get("anthropic-beta", ""))
     if violations := rules.check_request(body, version=version):
         raise refused_by(violations)
-    if not visit.any_seal:
-        thinking.check(body, new_account=visit.binds_thinking)
+    if not context.any_seal:
+        thinking.check(body, new_account=context.binds_thinking)
     model = text_at(body, "model")
-    if not visit.any_model and not catalogue.exists("anthropic", model):
+    if not context.any_model and not catalogue.exists("anthropic", model):
         raise Refused(Problem("no_model", f"model: {model}"))
 
 
-def _version(visit: Visit) -> str:
-    version = visit.exchange.headers.get("anthropic-version", "")
+def _version(context: RequestContext) -> str:
+    version = context.exchange.headers.get("anthropic-version", "")
     if not version:
         raise Refused(Problem("invalid", "anthropic-version: header is required"))
     return version
 
 
-def create(visit: Visit) -> Answered:
-    body = visit.exchange.json()
-    _checked(visit, body, _version(visit))
-    return _answered(visit, body)
+def create(context: RequestContext) -> Answered:
+    body = context.exchange.json()
+    _check(context, body, _version(context))
+    return _answer(context, body)
 
 
-def _answered(visit: Visit, body: JsonObject) -> Answered:
-    answer = _cached(visit, body, visit.answer(read(body)))
-    writer = Writer(visit, body)
-    headers = headers_of(visit.exchange)
+def _answer(context: RequestContext, body: JsonObject) -> Answered:
+    answer = _with_cache_usage(context, body, context.answer(read(body)))
+    writer = Writer(context, body)
+    headers = headers_of(context.exchange)
     if body.get("stream"):
         kind = "text/event-stream; charset=utf-8"
         return Streamed(writer.events(answer), kind, headers, failure=failure_event)
     return json_reply(writer.message(answer), headers=headers)
 
 
-def predict(visit: Visit) -> Answered:
-    """On Vertex AI the model stands in the URL, the version in the body."""
-    raw = visit.exchange.json()
+def predict(context: RequestContext) -> Answered:
+    """On Vertex AI the model is in the URL and the version in the body."""
+    raw = context.exchange.json()
     version = text_at(raw, "anthropic_version")
     if not version:
         raise Refused(Problem("invalid", "anthropic_version: Field required"))
     if "model" in raw:
         raise Refused(Problem("invalid", "model: Extra inputs are not permitted"))
     inner = {key: value for key, value in raw.items() if key != "anthropic_version"}
-    body = {**inner, "model": visit.exchange.params["model"]}
-    _checked(visit, body, version)
-    streams = visit.exchange.path.endswith(":streamRawPredict")
-    return _answered(visit, {**body, "stream": streams})
+    body = {**inner, "model": context.exchange.params["model"]}
+    _check(context, body, version)
+    streams = context.exchange.path.endswith(":streamRawPredict")
+    return _answer(context, {**body, "stream": streams})
 
 
-def count_tokens(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def count_tokens(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     if "max_tokens" in body:
         raise Refused(Problem("invalid", "max_tokens: Extra inputs are not permitted"))
-    # The endpoint runs the checks of a real request; the limit that it lacks must not be what is refused.
+    # The endpoint checks like a real request, except for max_tokens, which it does not have.
     limit = int(number_at(body, "thinking", "budget_tokens")) + 1
-    _checked(visit, {**body, "max_tokens": limit}, _version(visit))
-    return json_reply({"input_tokens": tokens.count_asked(read(body))}, headers=headers_of(visit.exchange))
+    _check(context, {**body, "max_tokens": limit}, _version(context))
+    return json_reply({"input_tokens": tokens.count_asked(read(body))}, headers=headers_of(context.exchange))
 
 
 def _model(name: str) -> JsonObject:
@@ -441,17 +441,17 @@ def _model(name: str) -> JsonObject:
     }
 
 
-def list_models(visit: Visit) -> Answered:
+def list_models(context: RequestContext) -> Answered:
     names = catalogue.LISTED["anthropic"]
     page = {"data": [_model(name) for name in names], "has_more": False, "first_id": names[0], "last_id": names[-1]}
-    return json_reply(page, headers=headers_of(visit.exchange))
+    return json_reply(page, headers=headers_of(context.exchange))
 
 
-def show_model(visit: Visit) -> Answered:
-    name = visit.exchange.params["model"]
-    if not visit.any_model and not catalogue.exists("anthropic", name):
+def show_model(context: RequestContext) -> Answered:
+    name = context.exchange.params["model"]
+    if not context.any_model and not catalogue.exists("anthropic", name):
         raise Refused(Problem("no_model", f"model: {name}"))
-    return json_reply(_model(name), headers=headers_of(visit.exchange))
+    return json_reply(_model(name), headers=headers_of(context.exchange))
 
 
 API = Api(

@@ -1,4 +1,4 @@
-"""Claude's thinking: signed, perhaps withheld, and on newer models bound to the conversation it was thought in."""
+"""Claude's thinking: signed, possibly withheld, and on newer models bound to its conversation."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from dragoman.sim.rules.common import objects_at, text_at
 
 _SHOWN, _WITHHELD, _REDACTED = "anthropic shown", "anthropic withheld", "anthropic redacted"
 _PREFIX = 8
-# Models whose thinking holds only while system, tools and earlier messages stay as they were.
+# Models whose thinking is valid only while system, tools and earlier messages are unchanged.
 _BINDS = re.compile(r"claude-(?:fable-5-[12]|(?:opus|sonnet|haiku)-5-5)")
 
 
 def _without_markers(value: object) -> object:
-    """`cache_control` may come and go: it is not part of what thinking is bound to."""
+    """Removes `cache_control`, which thinking is not bound to."""
     if isinstance(value, Mapping):
         return {key: _without_markers(item) for key, item in value.items() if key != "cache_control"}
     return [_without_markers(item) for item in value] if isinstance(value, list) else value
 
 
 def prefix_of(body: JsonObject, messages: int) -> bytes:
-    """What stood before a message, in a few bytes."""
+    """A digest of everything before a message."""
     earlier = objects_at(body, "messages")[:messages]
     told = compact(_without_markers([body.get("system"), body.get("tools"), list(earlier)]))
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()[:_PREFIX]
 
 
 def sign(nonce: str, text: str, *, shown: bool, prefix: bytes = b"") -> str:
-    """What is shown must come back as it was; what is withheld has no text to hold it to."""
+    """Signs thinking; the signature covers the text, unless the text is withheld."""
     content = (text if shown else "") + prefix.hex()
-    return base64.b64encode(signatures.seal(_SHOWN if shown else _WITHHELD, nonce, content) + prefix).decode()
+    return base64.b64encode(signatures.make_signature(_SHOWN if shown else _WITHHELD, nonce, content) + prefix).decode()
 
 
 def is_signed(text: str, signature: str) -> bool:
@@ -43,19 +43,19 @@ def is_signed(text: str, signature: str) -> bool:
 
 
 def signed_prefix(text: str, signature: str) -> bytes | None:
-    """The prefix that a signature was made with; None if it is no signature of this text."""
-    decoded = signatures.decoded_base64(signature)
+    """The prefix that a signature was made with; None if it does not belong to this text."""
+    decoded = signatures.decode_base64(signature)
     if decoded is None:
         return None
     for prefix in (b"", decoded[-_PREFIX:]):
         sealed = decoded.removesuffix(prefix)
-        shown = signatures.is_seal(sealed, _SHOWN, text + prefix.hex())
-        if shown or signatures.is_seal(sealed, _WITHHELD, prefix.hex()):
+        shown = signatures.is_signature(sealed, _SHOWN, text + prefix.hex())
+        if shown or signatures.is_signature(sealed, _WITHHELD, prefix.hex()):
             return prefix
     return None
 
 
-def binds(model: str) -> bool:
+def is_bound(model: str) -> bool:
     return _BINDS.match(model) is not None
 
 
@@ -71,13 +71,13 @@ def check(body: JsonObject, *, new_account: bool) -> None:
 
 def _complaint(body: JsonObject, message: int, block: JsonObject, *, bound: bool) -> str:
     if block.get("type") == "redacted_thinking":
-        known = signatures.is_seal_text(text_at(block, "data"), _REDACTED, "")
+        known = signatures.is_signature_text(text_at(block, "data"), _REDACTED, "")
         return "" if known else "Invalid `data` in `redacted_thinking` block"
     if block.get("type") != "thinking":
         return ""
     prefix = signed_prefix(text_at(block, "thinking"), text_at(block, "signature"))
     if prefix is None:
         return "Invalid `signature` in `thinking` block"
-    if bound and prefix and prefix != prefix_of(body, message) and binds(text_at(body, "model")):
+    if bound and prefix and prefix != prefix_of(body, message) and is_bound(text_at(body, "model")):
         return "Invalid `signature` in `thinking` block. The block is bound to a different conversation."
     return ""

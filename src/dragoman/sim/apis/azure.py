@@ -1,4 +1,4 @@
-"""Azure OpenAI: Chat Completions by deployment, with the marks that its content filter leaves."""
+"""Azure OpenAI: Chat Completions by deployment, with results of its content filter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dragoman.sim.exchange import (
     refused_by,
     route,
 )
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import openai_chat as rules
 from dragoman.sim.rules.common import number_at, text_at
 
@@ -45,7 +45,7 @@ _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-preview)?|preview|latest|v1")
 
 
 def refusal(problem: Problem, exchange: Exchange) -> Reply:
-    """The gateway speaks first and has its own words; what it lets through is refused as OpenAI does."""
+    """Azure's gateway has its own messages for keys and paths; other errors are OpenAI's."""
     if problem.kind in ("authentication", "wrong_key") and problem.status is None:
         return json_reply({"error": {"code": "401", "message": _NO_ENTRY}}, status=401)
     if problem.kind in ("no_route", "method"):
@@ -70,18 +70,18 @@ class Writer(openai_chat.Writer):
         return {**super()._delta(index, delta, finish), "content_filter_results": filtered}
 
 
-def complete(visit: Visit) -> Answered:
-    deployment = visit.exchange.params["deployment"]
-    if not _VERSION.fullmatch(visit.exchange.query.get("api-version", "")):
+def complete(context: RequestContext) -> Answered:
+    deployment = context.exchange.params["deployment"]
+    if not _VERSION.fullmatch(context.exchange.query.get("api-version", "")):
         raise Refused(Problem("no_route"))
-    body: Mapping[str, object] = {**visit.exchange.json(), "model": deployment}
+    body: Mapping[str, object] = {**context.exchange.json(), "model": deployment}
     if violations := rules.check_request(body):
         raise refused_by(violations)
-    if not visit.any_model and not catalogue.exists("openai", deployment):
+    if not context.any_model and not catalogue.exists("openai", deployment):
         raise Refused(Problem("no_model", _NO_DEPLOYMENT, code="DeploymentNotFound"))
-    answers = visit.answer_cached(openai_chat.read(body), int(number_at(body, "n")) or 1)
-    writer = Writer(visit, body)
-    headers = {**openai.headers_of(visit.exchange), "x-ms-region": "Sweden Central"}
+    answers = context.answer_cached(openai_chat.read(body), int(number_at(body, "n")) or 1)
+    writer = Writer(context, body)
+    headers = {**openai.headers_of(context.exchange), "x-ms-region": "Sweden Central"}
     if body.get("stream"):
         return Streamed(writer.events(answers), "text/event-stream", headers, failure=openai.failure_event)
     return json_reply(writer.whole(answers), headers=headers)

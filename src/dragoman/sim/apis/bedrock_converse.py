@@ -15,16 +15,16 @@ from dragoman.sim.apis import anthropic_thinking as thinking
 from dragoman.sim.apis import event_stream
 from dragoman.sim.conversation_view import (
     Answer,
-    Asked,
     Call,
-    Called,
+    CallPart,
     Choice,
     Finish,
     JsonObject,
     Part,
+    Prompt,
     Result,
-    Said,
-    Thought,
+    TextPart,
+    ThoughtPart,
     Tool,
     Turn,
     compact,
@@ -42,14 +42,14 @@ from dragoman.sim.exchange import (
     refused_by,
     route,
 )
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import bedrock_converse as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 
 NAME = "bedrock-converse"
 MAX_BODY = 20 << 20
 CONTEXT_WINDOW = 200_000
-# Filler that makes the length of events say nothing about their content.
+# Padding that hides the length of the content.
 PADDING = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 # kind -> status, exception, message
@@ -94,7 +94,7 @@ _SIGNED = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/,\s]+)/")
 
 
 def authenticate(exchange: Exchange, keys: frozenset[str]) -> Problem | None:
-    """A bearer key, or a SigV4 signature, of which only the access key is looked at."""
+    """Accepts a bearer key, or a SigV4 signature, of which only the access key is checked."""
     signed = _SIGNED.match(exchange.headers.get("authorization", ""))
     key = signed[1] if signed else exchange.bearer
     if not key:
@@ -124,14 +124,14 @@ def failure_frame(problem: Problem) -> bytes:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def read(body: JsonObject, model: str) -> Asked:
+def read(body: JsonObject, model: str) -> Prompt:
     names: dict[str, str] = {}
     limits = object_at(body, "inferenceConfig")
     limit = number_at(limits, "maxTokens")
     system = "\n".join(text_at(block, "text") for block in objects_at(body, "system") if "text" in block)
     turns = [Turn("system", system)] if system else []
     turns.extend(_turn(message, names) for message in objects_at(body, "messages"))
-    return Asked(
+    return Prompt(
         model=model,
         turns=tuple(turns),
         tools=tuple(_tools(body)),
@@ -162,14 +162,16 @@ def _turn(message: JsonObject, names: dict[str, str]) -> Turn:
 
 def _result(result: JsonObject, names: Mapping[str, str]) -> Result:
     blocks = objects_at(result, "content")
-    texts = [text_at(block, "text") if "text" in block else compact(block["json"]) for block in blocks if _says(block)]
+    texts = [
+        text_at(block, "text") if "text" in block else compact(block["json"]) for block in blocks if _is_text(block)
+    ]
     media = sum(1 for block in blocks for kind in _MEDIA if kind in block)
     call_id = text_at(result, "toolUseId")
     failed = result.get("status") == "error"
     return Result(names.get(call_id, "the tool"), "\n".join(texts), failed=failed, media=media, call_id=call_id)
 
 
-def _says(block: JsonObject) -> bool:
+def _is_text(block: JsonObject) -> bool:
     return "text" in block or "json" in block
 
 
@@ -189,7 +191,7 @@ def _choice(choice: JsonObject) -> Choice:
 
 
 def _schema(body: JsonObject) -> JsonObject | None:
-    """Written as a text inside the JSON."""
+    """The schema, which is JSON in a string."""
     written = text_at(body, "outputConfig", "textFormat", "structure", "jsonSchema", "schema")
     try:
         schema = json.loads(written) if written else None
@@ -198,10 +200,10 @@ def _schema(body: JsonObject) -> JsonObject | None:
     return schema if isinstance(schema, dict) else None
 
 
-# --- seals and caches ---------------------------------------------------------------------------------------------
+# --- signatures and caches ----------------------------------------------------------------------------------------
 
 
-def check_seals(body: JsonObject) -> None:
+def check_signatures(body: JsonObject) -> None:
     for index, message in enumerate(objects_at(body, "messages")):
         for position, block in enumerate(objects_at(message, "content")):
             text = object_at(block, "reasoningContent", "reasoningText")
@@ -221,14 +223,14 @@ def _prefixes(body: JsonObject, model: str) -> Iterator[tuple[str, int]]:
     for blocks in (*lists, *messages):
         for block in blocks:
             if "cachePoint" in block:
-                yield base64.b64encode(signatures.seal("cache", "", "".join(before))).decode(), size
+                yield base64.b64encode(signatures.make_signature("cache", "", "".join(before))).decode(), size
             else:
                 before.append(compact(block))
                 size += tokens.count(before[-1])
 
 
-def _cached(visit: Visit, body: JsonObject, model: str, answer: Answer) -> Answer:
-    read_tokens, written = caching.marked(visit.memory, _prefixes(body, model))
+def _with_cache_usage(context: RequestContext, body: JsonObject, model: str, answer: Answer) -> Answer:
+    read_tokens, written = caching.count_marked(context.memory, _prefixes(body, model))
     total = max(answer.counts.input, read_tokens + written + 1)
     return replace(answer, counts=replace(answer.counts, input=total, read=read_tokens, written=written))
 
@@ -251,25 +253,25 @@ def usage_of(answer: Answer) -> JsonObject:
 
 
 class Writer:
-    def __init__(self, visit: Visit, body: JsonObject) -> None:
-        self.visit = visit
+    def __init__(self, context: RequestContext, body: JsonObject) -> None:
+        self.context = context
         self.paths = texts_at(body, "additionalModelResponseFieldPaths")
 
     def _block(self, part: Part, index: int) -> JsonObject:
         match part:
-            case Thought():
-                signature = thinking.sign(self.visit.exchange.mark(index), part.text, shown=True)
+            case ThoughtPart():
+                signature = thinking.sign(self.context.exchange.mark(index), part.text, shown=True)
                 return {"reasoningContent": {"reasoningText": {"text": part.text, "signature": signature}}}
-            case Said():
+            case TextPart():
                 return {"text": part.text}
-            case Called():
+            case CallPart():
                 arguments = part.arguments if part.complete else {}
                 return {"toolUse": {"toolUseId": self._id(index), "name": part.name, "input": arguments}}
 
     def _id(self, index: int) -> str:
-        return f"tooluse_{self.visit.exchange.mark('call', index)[:22]}"
+        return f"tooluse_{self.context.exchange.mark('call', index)[:22]}"
 
-    def _ending(self, answer: Answer) -> dict[str, object]:
+    def _stop_fields(self, answer: Answer) -> dict[str, object]:
         ending: dict[str, object] = {"stopReason": answer.word or _FINISH[answer.finish]}
         if "/stop_sequence" in self.paths:
             ending["additionalModelResponseFields"] = {"stop_sequence": answer.stop_sequence}
@@ -279,33 +281,33 @@ class Writer:
         content = [self._block(part, index) for index, part in enumerate(answer.parts)]
         message = {"role": "assistant", "content": content}
         numbers = {"usage": usage_of(answer), "metrics": {"latencyMs": 1}}
-        return {"output": {"message": message}, **self._ending(answer), **numbers}
+        return {"output": {"message": message}, **self._stop_fields(answer), **numbers}
 
     def frames(self, answer: Answer) -> Iterator[bytes]:
         yield _frame("messageStart", {"role": "assistant"})
         for index, part in enumerate(answer.parts):
-            if isinstance(part, Called):
+            if isinstance(part, CallPart):
                 start = {"toolUse": {"toolUseId": self._id(index), "name": part.name}}
                 yield _frame("contentBlockStart", {"contentBlockIndex": index, "start": start})
             for delta in self._deltas(part, index):
                 yield _frame("contentBlockDelta", {"contentBlockIndex": index, "delta": delta})
             yield _frame("contentBlockStop", {"contentBlockIndex": index})
-        yield _frame("messageStop", self._ending(answer))
+        yield _frame("messageStop", self._stop_fields(answer))
         yield _frame("metadata", {"usage": usage_of(answer), "metrics": {"latencyMs": 1}})
 
     def _deltas(self, part: Part, index: int) -> Iterator[JsonObject]:
         """Text and reasoning blocks have no start: their first delta opens them."""
-        pieces: Sequence[str] = self.visit.chunks(part.text)
+        pieces: Sequence[str] = self.context.chunks(part.text)
         tell: Callable[[str], JsonObject]
         match part:
-            case Thought():
+            case ThoughtPart():
                 reasoning = object_at(self._block(part, index), "reasoningContent", "reasoningText")
                 yield from ({"reasoningContent": {"text": piece}} for piece in pieces)
                 yield {"reasoningContent": {"signature": reasoning["signature"]}}
                 return
-            case Said():
+            case TextPart():
                 tell = _text_delta
-            case Called():
+            case CallPart():
                 tell = _input_delta
         yield from (tell(piece) for piece in pieces)
 
@@ -326,36 +328,36 @@ def _frame(kind: str, payload: JsonObject) -> bytes:
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-def _checked(visit: Visit) -> tuple[JsonObject, str]:
-    body, model = visit.exchange.json(), visit.exchange.params["model"]
+def _check(context: RequestContext) -> tuple[JsonObject, str]:
+    body, model = context.exchange.json(), context.exchange.params["model"]
     if violations := rules.check_request(body, model=model):
         raise refused_by(violations)
-    if not visit.any_seal:
-        check_seals(body)
-    if not visit.any_model and not catalogue.exists("bedrock", model):
+    if not context.any_seal:
+        check_signatures(body)
+    if not context.any_model and not catalogue.exists("bedrock", model):
         raise Refused(Problem("no_model"))
     return body, model
 
 
-def converse(visit: Visit) -> Answered:
-    body, model = _checked(visit)
-    answer = _cached(visit, body, model, visit.answer(read(body, model)))
-    return json_reply(Writer(visit, body).whole(answer), headers=headers_of(visit.exchange))
+def converse(context: RequestContext) -> Answered:
+    body, model = _check(context)
+    answer = _with_cache_usage(context, body, model, context.answer(read(body, model)))
+    return json_reply(Writer(context, body).whole(answer), headers=headers_of(context.exchange))
 
 
-def converse_stream(visit: Visit) -> Answered:
-    body, model = _checked(visit)
-    answer = _cached(visit, body, model, visit.answer(read(body, model)))
-    frames = Writer(visit, body).frames(answer)
+def converse_stream(context: RequestContext) -> Answered:
+    body, model = _check(context)
+    answer = _with_cache_usage(context, body, model, context.answer(read(body, model)))
+    frames = Writer(context, body).frames(answer)
     garbage = event_stream.broken("contentBlockDelta")
-    headers = headers_of(visit.exchange)
+    headers = headers_of(context.exchange)
     return Streamed(frames, event_stream.CONTENT_TYPE, headers, garbage=garbage, failure=failure_frame)
 
 
-def count(visit: Visit) -> Answered:
-    body, model = visit.exchange.json(), visit.exchange.params["model"]
+def count(context: RequestContext) -> Answered:
+    body, model = context.exchange.json(), context.exchange.params["model"]
     total = tokens.count_asked(read(object_at(body, "input", "converse"), model))
-    return json_reply({"inputTokens": total}, headers=headers_of(visit.exchange))
+    return json_reply({"inputTokens": total}, headers=headers_of(context.exchange))
 
 
 API = Api(

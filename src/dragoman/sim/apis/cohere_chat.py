@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from dragoman.sim import catalogue
-from dragoman.sim.apis.reading import gathered, parsed_arguments, told
+from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result, read_tool
 from dragoman.sim.conversation_view import (
     Answer,
-    Asked,
     Call,
-    Called,
+    CallPart,
     Choice,
     Finish,
     JsonObject,
-    Said,
-    Thought,
-    Tool,
+    Prompt,
+    TextPart,
+    ThoughtPart,
     Turn,
     compact,
 )
@@ -35,14 +34,14 @@ from dragoman.sim.exchange import (
     refused_by,
     route,
 )
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import cohere_chat as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 
 NAME = "cohere-chat"
 MAX_BODY = 32 << 20
 CONTEXT_WINDOW = 288_000
-# Every prompt is counted with what the service puts before it.
+# Tokens that the service adds to every prompt.
 PREAMBLE = 496
 
 # kind -> status, message
@@ -73,7 +72,7 @@ _FINISH: Mapping[Finish, str] = {
     "stop_sequence": "STOP_SEQUENCE",
     "length": "MAX_TOKENS",
     "calls": "TOOL_CALL",
-    # A declined answer is an ordinary one.
+    # A declined answer is an ordinary answer.
     "refusal": "COMPLETE",
 }
 
@@ -115,32 +114,28 @@ def _document_text(part: JsonObject) -> str:
     return "" if data is None else data if isinstance(data, str) else compact(data)
 
 
-def read(body: JsonObject) -> Asked:
+def read(body: JsonObject) -> Prompt:
     limit = number_at(body, "max_tokens")
     form = object_at(body, "response_format")
     schema = form.get("json_schema")
     model = text_at(body, "model")
-    return Asked(
+    return Prompt(
         model=model,
-        turns=gathered(_turns(objects_at(body, "messages"))),
-        tools=tuple(_tool(object_at(tool, "function")) for tool in objects_at(body, "tools")),
+        turns=merge_turns(_turns(objects_at(body, "messages"))),
+        tools=tuple(read_tool(object_at(tool, "function")) for tool in objects_at(body, "tools")),
         choice=Choice(may=body.get("tool_choice") != "NONE", must=body.get("tool_choice") == "REQUIRED"),
         schema=schema if isinstance(schema, Mapping) else None,
         any_json=text_at(form, "type") == "json_object",
         stop=tuple(texts_at(body, "stop_sequences")),
         max_tokens=int(limit) if limit else None,
         seed=int(number_at(body, "seed")),
-        thinks=_reasons(body, model),
-        narrates=not _reasons(body, model),
+        thinks=_is_reasoning(body, model),
+        narrates=not _is_reasoning(body, model),
     )
 
 
-def _reasons(body: JsonObject, model: str) -> bool:
+def _is_reasoning(body: JsonObject, model: str) -> bool:
     return rules.REASONS.match(model) is not None and text_at(body, "thinking", "type") != "disabled"
-
-
-def _tool(spec: JsonObject) -> Tool:
-    return Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"))
 
 
 def _turns(messages: Sequence[JsonObject]) -> Iterator[Turn]:
@@ -149,7 +144,7 @@ def _turns(messages: Sequence[JsonObject]) -> Iterator[Turn]:
         role, text = text_at(message, "role"), _text_of(message.get("content"))
         if role == "tool":
             call_id = text_at(message, "tool_call_id")
-            yield Turn("user", results=(told(names.get(call_id, "the tool"), text, call_id=call_id),))
+            yield Turn("user", results=(read_result(names.get(call_id, "the tool"), text, call_id=call_id),))
         elif role == "assistant":
             calls = tuple(_call(call) for call in objects_at(message, "tool_calls"))
             names.update({call.id: call.name for call in calls})
@@ -161,18 +156,16 @@ def _turns(messages: Sequence[JsonObject]) -> Iterator[Turn]:
 
 def _call(call: JsonObject) -> Call:
     function = object_at(call, "function")
-    return Call(
-        text_at(call, "id"), text_at(function, "name"), parsed_arguments(text_at(function, "arguments") or "{}")
-    )
+    return Call(text_at(call, "id"), text_at(function, "name"), parse_arguments(text_at(function, "arguments") or "{}"))
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
 class Writer:
-    def __init__(self, visit: Visit) -> None:
-        self.visit = visit
-        self.id = _uuid(visit.exchange.mark("id"))
+    def __init__(self, context: RequestContext) -> None:
+        self.context = context
+        self.id = _uuid(context.exchange.mark("id"))
 
     def _usage(self, answer: Answer) -> JsonObject:
         counts = answer.counts
@@ -188,17 +181,17 @@ class Writer:
     def _finish(self, answer: Answer) -> str:
         return answer.word or _FINISH[answer.finish]
 
-    def _call(self, call: Called, index: int, arguments: str) -> dict[str, object]:
-        identifier = f"{call.name}_{self.visit.exchange.mark('call', index)[:12]}"
+    def _call(self, call: CallPart, index: int, arguments: str) -> dict[str, object]:
+        identifier = f"{call.name}_{self.context.exchange.mark('call', index)[:12]}"
         return {"id": identifier, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
     def _plan(self, answer: Answer) -> str:
-        """What is said before calls is a plan, and no content."""
+        """Text before calls is the plan, not content."""
         return answer.text if answer.calls else ""
 
     def _blocks(self, answer: Answer) -> list[tuple[str, str]]:
-        kinds = {Thought: "thinking", Said: "text"}
-        blocks = [(kinds[type(part)], part.text) for part in answer.parts if isinstance(part, Thought | Said)]
+        kinds = {ThoughtPart: "thinking", TextPart: "text"}
+        blocks = [(kinds[type(part)], part.text) for part in answer.parts if isinstance(part, ThoughtPart | TextPart)]
         return [block for block in blocks if not (answer.calls and block[0] == "text")]
 
     # whole
@@ -225,22 +218,22 @@ class Writer:
         start = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
         yield _event("message-start", id=self.id, delta={"message": start})
         for index, (kind, text) in enumerate(self._blocks(answer)):
-            yield _said("content-start", index, content={"type": kind, kind: ""})
-            for piece in self.visit.chunks(text):
-                yield _said("content-delta", index, content={kind: piece})
+            yield _content_event("content-start", index, content={"type": kind, kind: ""})
+            for piece in self.context.chunks(text):
+                yield _content_event("content-delta", index, content={kind: piece})
             yield _event("content-end", index=index)
-        for piece in self.visit.chunks(self._plan(answer)):
+        for piece in self.context.chunks(self._plan(answer)):
             yield _event("tool-plan-delta", delta={"message": {"tool_plan": piece}})
         for index, call in enumerate(answer.calls):
             yield from self._streamed_call(call, index)
         yield _event("message-end", delta={"finish_reason": self._finish(answer), "usage": self._usage(answer)})
         yield b"data: [DONE]\n\n"
 
-    def _streamed_call(self, call: Called, index: int) -> Iterator[bytes]:
-        yield _said("tool-call-start", index, tool_calls=self._call(call, index, ""))
+    def _streamed_call(self, call: CallPart, index: int) -> Iterator[bytes]:
+        yield _content_event("tool-call-start", index, tool_calls=self._call(call, index, ""))
         # A call without arguments has no fragment at all.
-        for piece in self.visit.chunks("" if call.text == "{}" else call.text):
-            yield _said("tool-call-delta", index, tool_calls={"function": {"arguments": piece}})
+        for piece in self.context.chunks("" if call.text == "{}" else call.text):
+            yield _content_event("tool-call-delta", index, tool_calls={"function": {"arguments": piece}})
         if call.complete:
             yield _event("tool-call-end", index=index)
 
@@ -249,12 +242,12 @@ def _event(kind: str, **fields: object) -> bytes:
     return f"event: {kind}\ndata: ".encode() + msgspec.json.encode({"type": kind, **fields}) + b"\n\n"
 
 
-def _said(kind: str, index: int, **said: object) -> bytes:
+def _content_event(kind: str, index: int, **said: object) -> bytes:
     return _event(kind, index=index, delta={"message": said})
 
 
 def failure_event(problem: Problem) -> bytes:
-    """There is no event for an error: the message ends with one."""
+    """There is no error event: the last event of the message has the error."""
     message = problem.message or _USUAL[problem.kind][1].format(**problem.numbers)
     word = "TIMEOUT" if problem.kind == "timeout" else "ERROR"
     return _event("message-end", delta={"finish_reason": word, "error": message}) + b"data: [DONE]\n\n"
@@ -263,22 +256,22 @@ def failure_event(problem: Problem) -> bytes:
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-def chat(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def chat(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     if violations := rules.check_request(body):
         raise refused_by(violations)
     model = text_at(body, "model")
-    if not visit.any_model and not catalogue.exists("cohere", model):
+    if not context.any_model and not catalogue.exists("cohere", model):
         usual = _USUAL["no_model"][1]
         raise Refused(Problem("no_model", usual.replace("model not", f"model '{model}' not", 1)))
-    writer = Writer(visit)
-    answer = visit.answer_cached(read(body))[0]
+    writer = Writer(context)
+    answer = context.answer_cached(read(body))[0]
     if body.get("stream"):
         return Streamed(writer.events(answer), "text/event-stream", failure=failure_event)
     return json_reply(writer.whole(answer))
 
 
-def _described(name: str) -> JsonObject:
+def _describe_model(name: str) -> JsonObject:
     return {
         "name": name,
         "is_deprecated": False,
@@ -291,15 +284,15 @@ def _described(name: str) -> JsonObject:
     }
 
 
-def list_models(_visit: Visit) -> Answered:
-    return json_reply({"models": [_described(name) for name in catalogue.LISTED["cohere"]]})
+def list_models(_context: RequestContext) -> Answered:
+    return json_reply({"models": [_describe_model(name) for name in catalogue.LISTED["cohere"]]})
 
 
-def show_model(visit: Visit) -> Answered:
-    name = visit.exchange.params["model"]
-    if not visit.any_model and not catalogue.exists("cohere", name):
+def show_model(context: RequestContext) -> Answered:
+    name = context.exchange.params["model"]
+    if not context.any_model and not catalogue.exists("cohere", name):
         raise Refused(Problem("no_model"))
-    return json_reply(_described(name))
+    return json_reply(_describe_model(name))
 
 
 API = Api(

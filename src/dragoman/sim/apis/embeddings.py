@@ -1,4 +1,4 @@
-"""Embeddings of every API that has them. A vector follows from its text alone, so equal texts have equal vectors."""
+"""Embeddings of every API that has them. A vector depends only on its text: equal texts have equal vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dragoman.sim import tokens
 from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Problem, Refused, Route, json_reply, route
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules.common import text_at
 
 _MOST_TEXTS = {"openai": 2_048, "gemini": 100, "vertex": 250, "cohere": 96}
@@ -37,7 +37,7 @@ def _invalid(message: str, param: str | None = None) -> Refused:
 
 
 def vector_of(text: str, size: int) -> list[float]:
-    """Numbers that follow from the text, of length one."""
+    """A unit vector derived from the text."""
     needed = size * 2
     stream = hashlib.shake_128(text.encode("utf-8", "surrogatepass")).digest(needed)
     numbers = [value / 32_768 - 1 for value in struct.unpack(f"<{size}H", stream)]
@@ -76,13 +76,13 @@ def _texts(value: object, param: str, most: int) -> list[str]:
 _OPENAI_KEYS = frozenset({"input", "model", "dimensions", "encoding_format", "user"})
 
 
-def openai(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def openai(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     _check_keys(body, _OPENAI_KEYS)
     model = text_at(body, "model")
     if not model:
         raise _invalid("you must provide a model parameter", "model")
-    if "embedding" not in model and not visit.any_model:
+    if "embedding" not in model and not context.any_model:
         raise Refused(Problem("no_model", f"The model `{model}` does not exist or you do not have access to it."))
     texts = _openai_inputs(body.get("input"))
     if body.get("dimensions") is not None and "ada" in model:
@@ -143,18 +143,18 @@ def _gemini_vector(item: JsonObject) -> tuple[str, list[float]]:
     return text, vector_of(text, _size(item.get("outputDimensionality"), 3_072, "outputDimensionality"))
 
 
-def gemini_one(visit: Visit) -> Answered:
-    text, vector = _gemini_vector(visit.exchange.json())
+def gemini_one(context: RequestContext) -> Answered:
+    text, vector = _gemini_vector(context.exchange.json())
     return json_reply({"embedding": {"values": vector}, "usageMetadata": {"promptTokenCount": count([text])}})
 
 
-def gemini_many(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def gemini_many(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     _check_keys(body, frozenset({"requests"}))
     items = body.get("requests")
     if not isinstance(items, list) or not items or len(items) > _MOST_TEXTS["gemini"]:
         raise _invalid("requests: from 1 to 100 are allowed")
-    model = f"models/{visit.exchange.params['model']}"
+    model = f"models/{context.exchange.params['model']}"
     found = []
     for item in items:
         if not isinstance(item, dict) or item.get("model") != model:
@@ -166,10 +166,10 @@ def gemini_many(visit: Visit) -> Answered:
     )
 
 
-def vertex_predict(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def vertex_predict(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     _check_keys(body, frozenset({"instances", "parameters"}))
-    items, model = body.get("instances"), visit.exchange.params["model"]
+    items, model = body.get("instances"), context.exchange.params["model"]
     most = 1 if model.startswith("gemini") else _MOST_TEXTS["vertex"]
     if not isinstance(items, list) or not items or len(items) > most:
         raise _invalid(f"instances: from 1 to {most} are allowed")
@@ -189,8 +189,8 @@ def vertex_predict(visit: Visit) -> Answered:
     return json_reply({"predictions": predictions, "metadata": {"billableCharacterCount": 0}})
 
 
-def vertex_content(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def vertex_content(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     _check_keys(body, frozenset({"content", "embedContentConfig"}))
     given = body.get("embedContentConfig")
     config = given if isinstance(given, dict) else {}
@@ -203,8 +203,8 @@ def vertex_content(visit: Visit) -> Answered:
 # --- Ollama -------------------------------------------------------------------------------------------------------
 
 
-def ollama_embed(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def ollama_embed(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     model, given = text_at(body, "model"), body.get("input")
     if not model:
         raise _invalid("model is required")
@@ -217,8 +217,8 @@ def ollama_embed(visit: Visit) -> Answered:
     return json_reply({"model": model, "embeddings": vectors, **timing})
 
 
-def ollama_older(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def ollama_older(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     if not text_at(body, "model"):
         raise _invalid("model is required")
     return json_reply({"embedding": vector_of(text_at(body, "prompt"), 768)})
@@ -241,7 +241,7 @@ _COHERE_KEYS = frozenset(
 )
 
 
-def _cohere(body: JsonObject, visit: Visit) -> JsonObject:
+def _cohere(body: JsonObject, context: RequestContext) -> JsonObject:
     _check_keys(body, _COHERE_KEYS)
     if body.get("input_type") not in _INPUT_TYPES:
         raise _invalid("invalid request: valid input_type must be provided with the provided model", "input_type")
@@ -254,7 +254,7 @@ def _cohere(body: JsonObject, visit: Visit) -> JsonObject:
     if not isinstance(types, list) or any(one not in told for one in types):
         raise _invalid("invalid request: only float and base64 are simulated", "embedding_types")
     return {
-        "id": visit.exchange.mark()[:32],
+        "id": context.exchange.mark()[:32],
         "embeddings": {str(one): told[str(one)] for one in types},
         "texts": texts,
         "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": count(texts)}},
@@ -262,18 +262,18 @@ def _cohere(body: JsonObject, visit: Visit) -> JsonObject:
     }
 
 
-def cohere(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def cohere(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     if not text_at(body, "model"):
         raise _invalid("invalid request: model is required", "model")
-    return json_reply(_cohere(body, visit))
+    return json_reply(_cohere(body, context))
 
 
-def bedrock(visit: Visit) -> Answered:
-    body, model = visit.exchange.json(), visit.exchange.params["model"]
+def bedrock(context: RequestContext) -> Answered:
+    body, model = context.exchange.json(), context.exchange.params["model"]
     if "cohere." in model:
         _check_keys(body, _COHERE_KEYS - {"model"})
-        answer = dict(_cohere(body, visit))
+        answer = dict(_cohere(body, context))
         answer.pop("meta")
         texts = answer["texts"] if isinstance(answer["texts"], list) else []
         if "embedding_types" not in body and isinstance(vectors := answer["embeddings"], dict):

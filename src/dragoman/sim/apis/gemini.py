@@ -13,22 +13,22 @@ from dragoman.sim.apis import google
 from dragoman.sim.apis.reading import without_empty
 from dragoman.sim.conversation_view import (
     Answer,
-    Asked,
     Call,
-    Called,
+    CallPart,
     Choice,
     Finish,
     JsonObject,
     Part,
+    Prompt,
     Result,
-    Said,
-    Thought,
+    TextPart,
+    ThoughtPart,
     Tool,
     Turn,
     compact,
 )
 from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import gemini as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 from dragoman.sim.rules.common import read as read_shape
@@ -44,22 +44,22 @@ _FINISH: Mapping[Finish, str] = {
     "refusal": "SAFETY",
 }
 _MEDIA = ("inlineData", "fileData")
-# Accepted in place of a signature, for calls that no Gemini model made.
+# Accepted instead of a signature, for calls that were not made by Gemini.
 _DUMMIES = (b"skip_thought_signature_validator", b"context_engineering_is_the_way_to_go")
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def read(body: JsonObject, model: str) -> Asked:
-    """`body` has canonical keys: both spellings of a name were made one before."""
+def read(body: JsonObject, model: str) -> Prompt:
+    """`body` has canonical keys: camelCase and snake_case were unified before."""
     settings = object_at(body, "generationConfig")
     calling = object_at(body, "toolConfig", "functionCallingConfig")
     limit = number_at(settings, "maxOutputTokens")
     system = _text(objects_at(body, "systemInstruction", "parts"))
     turns = [Turn("system", system)] if system else []
     turns.extend(_turn(content) for content in objects_at(body, "contents"))
-    return Asked(
+    return Prompt(
         model=model,
         turns=tuple(turns),
         tools=tuple(_tools(body)),
@@ -69,7 +69,7 @@ def read(body: JsonObject, model: str) -> Asked:
         stop=tuple(texts_at(settings, "stopSequences")),
         max_tokens=int(limit) if limit else None,
         seed=int(number_at(settings, "seed")),
-        thinks=thinks(model, object_at(settings, "thinkingConfig")),
+        thinks=is_thinking(model, object_at(settings, "thinkingConfig")),
     )
 
 
@@ -98,11 +98,11 @@ def _result(response: JsonObject) -> Result:
     media = len(objects_at(response, "parts"))
     name = text_at(response, "name")
     if "error" in value:
-        return Result(name, words_of(value["error"]), failed=True, media=media, call_id=text_at(response, "id"))
-    return Result(name, words_of(value.get("output", value)), media=media, call_id=text_at(response, "id"))
+        return Result(name, text_of(value["error"]), failed=True, media=media, call_id=text_at(response, "id"))
+    return Result(name, text_of(value.get("output", value)), media=media, call_id=text_at(response, "id"))
 
 
-def words_of(value: object) -> str:
+def text_of(value: object) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
@@ -133,7 +133,7 @@ def _schema(settings: JsonObject) -> JsonObject | None:
     return next((object_at(one, "schema") for one in formats if "schema" in one), None)
 
 
-def thinks(model: str, config: JsonObject) -> bool:
+def is_thinking(model: str, config: JsonObject) -> bool:
     generation = generation_of(model) or (3, 0)
     if generation < (2, 5) or (generation < (3, 0) and "thinkingBudget" in config and not config["thinkingBudget"]):
         return False
@@ -152,23 +152,23 @@ def _numbers_alike(value: object) -> object:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def sealed_content(part: JsonObject) -> str:
+def signed_content(part: JsonObject) -> str:
     """A signature belongs to the part it came on."""
     call = object_at(part, "functionCall")
     return f"{text_at(call, 'name')} {compact(_numbers_alike(object_at(call, 'args')))}" if call else "no call"
 
 
 def is_dummy(signature: str) -> bool:
-    return signature.encode() in _DUMMIES or signatures.decoded_base64(signature) in _DUMMIES
+    return signature.encode() in _DUMMIES or signatures.decode_base64(signature) in _DUMMIES
 
 
-def check_seals(body: JsonObject) -> None:
+def check_signatures(body: JsonObject) -> None:
     for content in objects_at(body, "contents"):
         for part in objects_at(content, "parts"):
             signature = text_at(part, "thoughtSignature")
             if not signature or is_dummy(signature):
                 continue
-            if not signatures.is_seal_text(signature, "gemini", sealed_content(part)):
+            if not signatures.is_signature_text(signature, "gemini", signed_content(part)):
                 raise Refused(Problem("invalid", "Corrupted thought signature."))
 
 
@@ -191,15 +191,15 @@ def usage_of(answer: Answer) -> dict[str, object]:
 
 
 class Writer:
-    def __init__(self, visit: Visit, body: JsonObject, model: str) -> None:
-        self.visit = visit
+    def __init__(self, context: RequestContext, body: JsonObject, model: str) -> None:
+        self.context = context
         self.model = model
-        self.vertex = visit.api == "vertex"
+        self.vertex = context.api == "vertex"
         self.generation = generation_of(model) or (3, 0)
         settings = object_at(body, "generationConfig", "thinkingConfig")
         self.shows_thoughts = settings.get("includeThoughts") is True
-        # Vertex's first stable version has no ids on calls; the models before Gemini 3 never sent any.
-        version = visit.exchange.params.get("version")
+        # Vertex's v1 has no ids on calls; models before Gemini 3 never sent ids.
+        version = context.exchange.params.get("version")
         self.has_ids = self.generation >= (3, 0) and not (self.vertex and version == "v1")
         self.declares = any(objects_at(tool, "functionDeclarations") for tool in objects_at(body, "tools"))
         calling = object_at(body, "toolConfig", "functionCallingConfig")
@@ -207,28 +207,28 @@ class Writer:
 
     @property
     def _tail(self) -> dict[str, object]:
-        tail: dict[str, object] = {"modelVersion": self.model, "responseId": self.visit.exchange.mark("id")[:22]}
+        tail: dict[str, object] = {"modelVersion": self.model, "responseId": self.context.exchange.mark("id")[:22]}
         return {**tail, "createTime": "2026-11-15T12:00:00Z"} if self.vertex else tail
 
     def _parts(self, answer: Answer) -> list[dict[str, object]]:
         written = [self._part(part, index) for index, part in enumerate(answer.parts) if self._visible(part)]
-        return self._signed(answer, written)
+        return self._sign_parts(answer, written)
 
     def _visible(self, part: Part) -> bool:
-        """Thoughts are shown on request. Calls whose arguments broke off cannot be told in an object."""
-        return self.shows_thoughts if isinstance(part, Thought) else not isinstance(part, Called) or part.complete
+        """Thoughts are shown on request. Calls whose arguments were cut off cannot be written as an object."""
+        return self.shows_thoughts if isinstance(part, ThoughtPart) else not isinstance(part, CallPart) or part.complete
 
     def _part(self, part: Part, index: int) -> dict[str, object]:
         match part:
-            case Thought():
+            case ThoughtPart():
                 return {"text": part.text, "thought": True}
-            case Said():
+            case TextPart():
                 return {"text": part.text}
-            case Called():
-                identifier = {"id": self.visit.exchange.mark("call", index)[:8]} if self.has_ids else {}
+            case CallPart():
+                identifier = {"id": self.context.exchange.mark("call", index)[:8]} if self.has_ids else {}
                 return {"functionCall": {**identifier, "name": part.name, "args": part.arguments}}
 
-    def _signed(self, answer: Answer, parts: list[dict[str, object]]) -> list[dict[str, object]]:
+    def _sign_parts(self, answer: Answer, parts: list[dict[str, object]]) -> list[dict[str, object]]:
         """Gemini 3 signs the first call, or the last part when there is none; 2.5 the first part, given functions."""
         if not answer.thoughts or not parts:
             return parts
@@ -241,7 +241,7 @@ class Writer:
             return parts
         if "thought" in parts[place]:
             return parts
-        sealed = signatures.seal("gemini", self.visit.exchange.mark("seal"), sealed_content(parts[place]))
+        sealed = signatures.make_signature("gemini", self.context.exchange.mark("seal"), signed_content(parts[place]))
         signed = {**parts[place], "thoughtSignature": base64.b64encode(sealed).decode()}
         return [*parts[:place], signed, *parts[place + 1 :]]
 
@@ -266,7 +266,7 @@ class Writer:
             for piece in self._pieces(part):
                 yield self._chunk([piece], answer)
             if signature is not None and "functionCall" not in part:
-                # The signature of a text comes on an empty part after it, with the finish reason.
+                # The signature of a text is sent on an empty part after it, with the finish reason.
                 last = [{"text": "", "thoughtSignature": signature}]
         yield self._chunk(last, answer, finishReason=answer.word or _FINISH[answer.finish])
 
@@ -276,7 +276,7 @@ class Writer:
     def _pieces(self, part: dict[str, object]) -> Iterator[dict[str, object]]:
         if "functionCall" not in part:
             thought = {"thought": True} if "thought" in part else {}
-            yield from ({"text": piece, **thought} for piece in self.visit.chunks(text_at(part, "text")))
+            yield from ({"text": piece, **thought} for piece in self.context.chunks(text_at(part, "text")))
         elif self.streams_arguments and self.vertex:
             yield from _partial_calls(part)
         else:
@@ -329,8 +329,8 @@ def _leaf_pieces(path: str, value: object) -> Iterator[JsonObject]:
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-def _backend(visit: Visit) -> BackendName:
-    return "vertex" if visit.api == "vertex" else "gemini"
+def _backend(context: RequestContext) -> BackendName:
+    return "vertex" if context.api == "vertex" else "gemini"
 
 
 def _canonical(body: JsonObject, backend: BackendName) -> JsonObject:
@@ -339,31 +339,31 @@ def _canonical(body: JsonObject, backend: BackendName) -> JsonObject:
     return value if isinstance(value, Mapping) else {}
 
 
-def _checked(visit: Visit, body: JsonObject, method: str) -> JsonObject:
-    model, version = visit.exchange.params["model"], visit.exchange.params["version"]
-    if violations := rules.check_request(body, model=model, version=version, backend=_backend(visit)):
+def _check(context: RequestContext, body: JsonObject, method: str) -> JsonObject:
+    model, version = context.exchange.params["model"], context.exchange.params["version"]
+    if violations := rules.check_request(body, model=model, version=version, backend=_backend(context)):
         raise refused_by(violations)
-    canonical = _canonical(body, _backend(visit))
-    if not visit.any_seal:
-        check_seals(canonical)
-    google.check_model(visit, model, method)
+    canonical = _canonical(body, _backend(context))
+    if not context.any_seal:
+        check_signatures(canonical)
+    google.check_model(context, model, method)
     return canonical
 
 
-def generate(visit: Visit) -> Answered:
-    body = _checked(visit, visit.exchange.json(), "generateContent")
-    model = visit.exchange.params["model"]
+def generate(context: RequestContext) -> Answered:
+    body = _check(context, context.exchange.json(), "generateContent")
+    model = context.exchange.params["model"]
     number = int(number_at(body, "generationConfig", "candidateCount")) or 1
-    answers = visit.answer_cached(read(body, model), number)
-    return json_reply(Writer(visit, body, model).whole(answers))
+    answers = context.answer_cached(read(body, model), number)
+    return json_reply(Writer(context, body, model).whole(answers))
 
 
-def stream(visit: Visit) -> Answered:
-    body = _checked(visit, visit.exchange.json(), "streamGenerateContent")
-    model = visit.exchange.params["model"]
-    answer = visit.answer_cached(read(body, model))[0]
-    chunks = Writer(visit, body, model).chunks(answer)
-    if visit.exchange.query.get("alt") == "sse":
+def stream(context: RequestContext) -> Answered:
+    body = _check(context, context.exchange.json(), "streamGenerateContent")
+    model = context.exchange.params["model"]
+    answer = context.answer_cached(read(body, model))[0]
+    chunks = Writer(context, body, model).chunks(answer)
+    if context.exchange.query.get("alt") == "sse":
         events = (b"data: " + msgspec.json.encode(chunk) + b"\r\n\r\n" for chunk in chunks)
         return Streamed(events, "text/event-stream", failure=google.failure_event)
     return Streamed(_array(chunks), "application/json; charset=UTF-8", garbage=b",{", failure=_array_failure)
@@ -379,16 +379,16 @@ def _array_failure(problem: Problem) -> bytes:
     return b",\r\n" + msgspec.json.encode(google.error_of(problem)[1]) + b"]"
 
 
-def count(visit: Visit) -> Answered:
-    body = visit.exchange.json()
-    model = visit.exchange.params["model"]
+def count(context: RequestContext) -> Answered:
+    body = context.exchange.json()
+    model = context.exchange.params["model"]
     wrapped = body.get("generateContentRequest", body.get("generate_content_request"))
     inner = {key: value for key, value in (wrapped if isinstance(wrapped, Mapping) else body).items() if key != "model"}
-    total = tokens.count_asked(read(_checked(visit, inner, "countTokens"), model))
+    total = tokens.count_asked(read(_check(context, inner, "countTokens"), model))
     return json_reply({"totalTokens": total, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": total}]})
 
 
-_OPERATIONS: Mapping[str, Callable[[Visit], Answered]] = {
+_OPERATIONS: Mapping[str, Callable[[RequestContext], Answered]] = {
     "generateContent": generate,
     "streamGenerateContent": stream,
     "countTokens": count,

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from dragoman.sim.apis import gemini, google
-from dragoman.sim.batches import Batch, Inner, Item, Result, StoredFile, cancel, counts, look, page
+from dragoman.sim.batches import Batch, Inner, Item, Result, StoredFile, advance, cancel, counts, page
 from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Problem, Refused, Reply, json_reply, route
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules.common import object_at, text_at
 
 MAX_FILE = 2 << 30
@@ -32,9 +32,9 @@ def _invalid(message: str) -> Refused:
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def _file(file: StoredFile, visit: Visit) -> JsonObject:
+def _file(file: StoredFile, context: RequestContext) -> JsonObject:
     digest = base64.b64encode(hashlib.sha256(file.content).hexdigest().encode()).decode()
-    host = visit.exchange.headers.get("host", "generativelanguage.googleapis.com")
+    host = context.exchange.headers.get("host", "generativelanguage.googleapis.com")
     uri = f"http://{host}/v1beta/{file.id}"
     generated = {"downloadUri": f"{uri}:download?alt=media"} if file.generated else {}
     return {
@@ -53,95 +53,91 @@ def _file(file: StoredFile, visit: Visit) -> JsonObject:
     }
 
 
-def _new_file_id(visit: Visit) -> str:
-    return f"files/{visit.exchange.mark(visit.memory.shelf.number())[:12]}"
-
-
-def upload(visit: Visit) -> Answered:
-    headers, query = visit.exchange.headers, visit.exchange.query
+def upload(context: RequestContext) -> Answered:
+    headers, query = context.exchange.headers, context.exchange.query
     if "upload_id" in query:
-        return _continue_upload(visit, query["upload_id"])
+        return _continue_upload(context, query["upload_id"])
     if headers.get("x-goog-upload-protocol") != "resumable" or headers.get("x-goog-upload-command") != "start":
         raise _invalid("Uploads start with X-Goog-Upload-Protocol: resumable and X-Goog-Upload-Command: start.")
     size = headers.get("x-goog-upload-header-content-length", "")
     if size and not size.isdecimal():
         raise _invalid("X-Goog-Upload-Header-Content-Length is not a number.")
-    body = visit.exchange.json() if visit.exchange.body else {}
+    body = context.exchange.json() if context.exchange.body else {}
     given = object_at(body, "file")
-    name = text_at(given, "name") or _new_file_id(visit)
+    name = text_at(given, "name") or f"files/{context.exchange.mark(context.memory.shelf.number())[:12]}"
     kind = text_at(given, "mimeType") or headers.get("x-goog-upload-header-content-type", "")
     stored = StoredFile(name, text_at(given, "displayName"), b"", "", kind, expected=int(size or 0))
-    visit.memory.shelf.add_file(stored)
+    context.memory.shelf.add_file(stored)
     host = headers.get("host", "generativelanguage.googleapis.com")
-    version = visit.exchange.params["version"]
+    version = context.exchange.params["version"]
     url = f"http://{host}/upload/{version}/files?upload_id={name.removeprefix('files/')}&upload_protocol=resumable"
     return json_reply({}, headers={"x-goog-upload-status": "active", "x-goog-upload-url": url})
 
 
-def _continue_upload(visit: Visit, upload_id: str) -> Answered:
-    file = visit.memory.shelf.files.get(f"files/{upload_id}")
-    commands = [word.strip() for word in visit.exchange.headers.get("x-goog-upload-command", "").split(",")]
+def _continue_upload(context: RequestContext, upload_id: str) -> Answered:
+    file = context.memory.shelf.files.get(f"files/{upload_id}")
+    commands = [word.strip() for word in context.exchange.headers.get("x-goog-upload-command", "").split(",")]
     if file is None or file.expected is None:
         raise Refused(Problem("no_model", "The upload does not exist or is finished.", 404))
-    if visit.exchange.headers.get("x-goog-upload-offset", "0") != str(len(file.content)):
+    if context.exchange.headers.get("x-goog-upload-offset", "0") != str(len(file.content)):
         raise _invalid(f"The offset is wrong: {len(file.content)} bytes have come.")
     if "upload" in commands:
-        file.content += visit.exchange.body
+        file.content += context.exchange.body
     if "finalize" not in commands:
         return json_reply({}, headers={"x-goog-upload-status": "active"})
     if file.expected and len(file.content) != file.expected:
         raise _invalid(f"The file has {len(file.content)} bytes; {file.expected} were announced.")
     file.expected = None
-    return json_reply({"file": _file(file, visit)}, headers={"x-goog-upload-status": "final"})
+    return json_reply({"file": _file(file, context)}, headers={"x-goog-upload-status": "final"})
 
 
-def _stored(visit: Visit) -> StoredFile:
-    identifier = visit.exchange.params["id"]
+def _find_file(context: RequestContext) -> StoredFile:
+    identifier = context.exchange.params["id"]
     # Google does not say whether another project's file exists.
-    found = visit.memory.shelf.files.get(f"files/{identifier}")
+    found = context.memory.shelf.files.get(f"files/{identifier}")
     if found is None or found.expected is not None:
         words = f"You do not have permission to access the File {identifier} or it may not exist."
         raise Refused(Problem("permission", words))
     return found
 
 
-def show_file(visit: Visit) -> Answered:
-    return json_reply(_file(_stored(visit), visit))
+def show_file(context: RequestContext) -> Answered:
+    return json_reply(_file(_find_file(context), context))
 
 
-def download(visit: Visit) -> Answered:
-    file = _stored(visit)
+def download(context: RequestContext) -> Answered:
+    file = _find_file(context)
     if not file.generated:
         raise _invalid("Uploaded files cannot be downloaded.")
-    if visit.exchange.query.get("alt") != "media":
+    if context.exchange.query.get("alt") != "media":
         return json_reply({})
     return Reply(200, file.content, "application/octet-stream")
 
 
-def delete_file(visit: Visit) -> Answered:
-    del visit.memory.shelf.files[_stored(visit).id]
+def delete_file(context: RequestContext) -> Answered:
+    del context.memory.shelf.files[_find_file(context).id]
     return json_reply({})
 
 
-def _page(visit: Visit, prefix: str, ids: Mapping[str, object]) -> tuple[list[str], dict[str, str]]:
+def _page(context: RequestContext, prefix: str, ids: Mapping[str, object]) -> tuple[list[str], dict[str, str]]:
     own = [id for id in ids if id.startswith(prefix)]
-    chosen, more = page(visit, own, limit="pageSize", after="pageToken", usual=10)
+    chosen, more = page(context, own, limit="pageSize", after="pageToken", usual=10)
     return chosen, {"nextPageToken": chosen[-1]} if more else {}
 
 
-def list_files(visit: Visit) -> Answered:
-    files = {id: file for id, file in visit.memory.shelf.files.items() if file.expected is None}
-    chosen, more = _page(visit, "files/", files)
-    return json_reply({"files": [_file(files[id], visit) for id in chosen], **more})
+def list_files(context: RequestContext) -> Answered:
+    files = {id: file for id, file in context.memory.shelf.files.items() if file.expected is None}
+    chosen, more = _page(context, "files/", files)
+    return json_reply({"files": [_file(files[id], context) for id in chosen], **more})
 
 
 # --- jobs ---------------------------------------------------------------------------------------------------------
 
 
-def create(visit: Visit) -> Answered:
-    model = visit.exchange.params["model"]
-    google.check_model(visit, model, "batchGenerateContent")
-    body = visit.exchange.json()
+def create(context: RequestContext) -> Answered:
+    model = context.exchange.params["model"]
+    google.check_model(context, model, "batchGenerateContent")
+    body = context.exchange.json()
     batch = body.get("batch")
     if unknown := sorted(body.keys() - {"batch"}):
         raise _invalid(f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot find field.')
@@ -151,25 +147,25 @@ def create(visit: Visit) -> Answered:
                                          "model", "name", "webhookConfig"}):  # fmt: skip
         raise _invalid(f"Invalid JSON payload received. Unknown name \"{unknown[0]}\" at 'batch': Cannot find field.")
     source = batch.get("inputConfig", batch.get("input_config"))
-    items = _items(source if isinstance(source, dict) else {}, model, visit)
-    shelf = visit.memory.shelf
+    items = _items(source if isinstance(source, dict) else {}, model, context)
+    shelf = context.memory.shelf
     given = {"model": model, "displayName": batch.get("displayName", batch.get("display_name", "")), "source": source}
-    made = Batch(f"batches/{visit.exchange.mark(shelf.number())[:24]}", shelf.script, items, given)
-    return json_reply(_operation(shelf.add_batch(made), visit))
+    made = Batch(f"batches/{context.exchange.mark(shelf.number())[:24]}", shelf.script, items, given)
+    return json_reply(_operation(shelf.add_batch(made), context))
 
 
-def _items(source: JsonObject, model: str, visit: Visit) -> list[Item]:
+def _items(source: JsonObject, model: str, context: RequestContext) -> list[Item]:
     file_name = source.get("fileName", source.get("file_name"))
     inline = source.get("requests")
     if (file_name is None) == (inline is None):
         raise _invalid("batch.inputConfig: exactly one of fileName and requests is required")
     if file_name is not None:
-        file = visit.memory.shelf.files.get(str(file_name))
+        file = context.memory.shelf.files.get(str(file_name))
         if file is None:
             raise Refused(Problem("no_model", f"File {file_name} not found.", 404))
         lines = [line for line in file.content.splitlines() if line.strip()]
         return [_line(number, line, model) for number, line in enumerate(lines, 1)]
-    if len(visit.exchange.body) > MAX_INLINE:
+    if len(context.exchange.body) > MAX_INLINE:
         raise _invalid(f"Inline requests are limited to {MAX_INLINE} bytes; upload a file.")
     requests = inline.get("requests") if isinstance(inline, dict) else None
     if not isinstance(requests, list) or not requests:
@@ -181,7 +177,7 @@ def _line(number: int, line: bytes, model: str) -> Item:
     try:
         value: Any = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _invalid(f"Line {number} of the input file is no JSON.") from None
+        raise _invalid(f"Line {number} of the input file is not JSON.") from None
     if not isinstance(value, dict) or not isinstance(value.get("request"), dict):
         raise _invalid(f"Line {number} of the input file has no request.")
     if unknown := sorted(value.keys() - {"key", "request", "metadata"}):
@@ -198,7 +194,7 @@ def _item(index: int, given: Any, model: str) -> Item:
 
 
 def _bare(request: JsonObject, model: str) -> JsonObject:
-    """A request may repeat the model of the URL, and name no other."""
+    """The request without its model, which must be that of the URL."""
     named = text_at(request, "model").removeprefix("models/")
     if named and named != model:
         raise _invalid(f"The request is for the model {named}, the batch for {model}.")
@@ -214,7 +210,7 @@ def _inner(batch: Batch) -> Inner:
 def _state(batch: Batch) -> str:
     if batch.ending is not None:
         return f"BATCH_STATE_{_STATES[batch.ending]}"
-    # A cancelled job is looked at once more before it is.
+    # A job is cancelled one poll after the request to cancel it.
     return batch.scripted_state or f"BATCH_STATE_{'RUNNING' if batch.polls else 'PENDING'}"
 
 
@@ -227,8 +223,8 @@ def _stats(batch: Batch) -> JsonObject:
     return {name: str(number) for name, number in numbers.items() if number}
 
 
-def _operation(batch: Batch, visit: Visit) -> JsonObject:
-    output = _output(batch, visit) if batch.ending == "completed" else None
+def _operation(batch: Batch, context: RequestContext) -> JsonObject:
+    output = _output(batch, context) if batch.ending == "completed" else None
     metadata = {
         "@type": _BATCH_TYPE,
         "model": f"models/{batch.given['model']}",
@@ -253,7 +249,7 @@ def _operation(batch: Batch, visit: Visit) -> JsonObject:
     return operation
 
 
-def _output(batch: Batch, visit: Visit) -> JsonObject:
+def _output(batch: Batch, context: RequestContext) -> JsonObject:
     source = object_at(batch.given, "source")
     if "requests" in source:
         return {"inlinedResponses": {"inlinedResponses": [_inline(one) for one in batch.results or ()]}}
@@ -265,7 +261,7 @@ def _output(batch: Batch, visit: Visit) -> JsonObject:
         ]
         name = f"files/batch-{batch.id.removeprefix('batches/')}"
         stored = StoredFile(name, name, b"".join(lines), "", "application/jsonl", generated=True)
-        batch.files["responses"] = visit.memory.shelf.add_file(stored).id
+        batch.files["responses"] = context.memory.shelf.add_file(stored).id
     return {"responsesFile": batch.files["responses"]}
 
 
@@ -284,35 +280,35 @@ def _outcome(result: Result) -> JsonObject:
     return {"error": {"code": 1, "message": "The request was cancelled."}}
 
 
-def _found(visit: Visit) -> Batch:
-    identifier = f"batches/{visit.exchange.params['id']}"
-    return visit.memory.shelf.batch(identifier, f"{identifier} is not found.")
+def _find_batch(context: RequestContext) -> Batch:
+    identifier = f"batches/{context.exchange.params['id']}"
+    return context.memory.shelf.batch(identifier, f"{identifier} is not found.")
 
 
-def retrieve(visit: Visit) -> Answered:
-    batch = _found(visit)
-    look(batch, visit, _inner(batch))
-    return json_reply(_operation(batch, visit))
+def retrieve(context: RequestContext) -> Answered:
+    batch = _find_batch(context)
+    advance(batch, context, _inner(batch))
+    return json_reply(_operation(batch, context))
 
 
-def cancel_job(visit: Visit) -> Answered:
-    batch = _found(visit)
+def cancel_job(context: RequestContext) -> Answered:
+    batch = _find_batch(context)
     if batch.ending is not None:
         raise _invalid(f"{batch.id} has already ended.")
     cancel(batch)
     return json_reply({})
 
 
-def delete(visit: Visit) -> Answered:
-    batch = _found(visit)
-    del visit.memory.shelf.batches[batch.id]
+def delete(context: RequestContext) -> Answered:
+    batch = _find_batch(context)
+    del context.memory.shelf.batches[batch.id]
     return json_reply({})
 
 
-def list_jobs(visit: Visit) -> Answered:
-    batches = visit.memory.shelf.batches
-    chosen, more = _page(visit, "batches/", batches)
-    return json_reply({"operations": [_operation(batches[id], visit) for id in chosen], **more})
+def list_jobs(context: RequestContext) -> Answered:
+    batches = context.memory.shelf.batches
+    chosen, more = _page(context, "batches/", batches)
+    return json_reply({"operations": [_operation(batches[id], context) for id in chosen], **more})
 
 
 _VERSION = r"(?P<version>v1beta|v1alpha|v1)"

@@ -1,4 +1,4 @@
-"""Gemini's Interactions API: create, get, cancel, delete, and streams that go on where they broke off."""
+"""Gemini's Interactions API: create, get, cancel, delete, and resumable streams."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import msgspec
 
 from dragoman.sim import signatures
 from dragoman.sim.apis import gemini, google
-from dragoman.sim.apis.reading import gathered
+from dragoman.sim.apis.reading import merge_turns
 from dragoman.sim.conversation_view import (
     Answer,
-    Asked,
     Call,
-    Called,
+    CallPart,
     Choice,
     Finish,
     JsonObject,
+    Prompt,
     Result,
-    Said,
-    Thought,
+    TextPart,
+    ThoughtPart,
     Tool,
     Turn,
     compact,
 )
 from dragoman.sim.exchange import Answered, Api, Problem, Refused, Reply, Streamed, json_reply, refused_by, route
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import gemini_interactions as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 
@@ -45,15 +45,15 @@ Steps = list[JsonObject]
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def read(body: JsonObject, steps: Sequence[JsonObject]) -> Asked:
+def read(body: JsonObject, steps: Sequence[JsonObject]) -> Prompt:
     config = object_at(body, "generation_config")
     system = text_at(body, "system_instruction")
     turns = [Turn("system", system)] if system else []
     limit = number_at(config, "max_output_tokens")
     form = next((one for one in _formats(body) if one.get("type") == "text"), {})
-    return Asked(
+    return Prompt(
         model=text_at(body, "model") or text_at(body, "agent"),
-        turns=gathered([*turns, *(_turn(step) for step in steps if _is_read(step))]),
+        turns=merge_turns([*turns, *(_turn(step) for step in steps if _is_read(step))]),
         tools=tuple(
             Tool(text_at(tool, "name"), text_at(tool, "description"), object_at(tool, "parameters"))
             for tool in objects_at(body, "tools")
@@ -65,7 +65,7 @@ def read(body: JsonObject, steps: Sequence[JsonObject]) -> Asked:
         stop=tuple(texts_at(config, "stop_sequences")),
         max_tokens=int(limit) if limit else None,
         seed=int(number_at(config, "seed")),
-        thinks=gemini.thinks(text_at(body, "model"), {}),
+        thinks=gemini.is_thinking(text_at(body, "model"), {}),
     )
 
 
@@ -113,22 +113,22 @@ def _choice(config: JsonObject) -> Choice:
 # --- signatures ---------------------------------------------------------------------------------------------------
 
 
-def _sealed(step: JsonObject | None) -> str:
+def _signed_content(step: JsonObject | None) -> str:
     """A thought signs the step that follows it."""
     if step is None or step.get("type") != "function_call":
-        return gemini.sealed_content({})
-    return gemini.sealed_content(
+        return gemini.signed_content({})
+    return gemini.signed_content(
         {"functionCall": {"name": text_at(step, "name"), "args": object_at(step, "arguments")}}
     )
 
 
-def check_seals(steps: Sequence[JsonObject]) -> None:
+def check_signatures(steps: Sequence[JsonObject]) -> None:
     for index, step in enumerate(steps):
         signature = text_at(step, "signature")
         if step.get("type") != "thought" or not signature or gemini.is_dummy(signature):
             continue
         following = steps[index + 1] if index + 1 < len(steps) else None
-        if not signatures.is_seal_text(signature, "gemini", _sealed(following)):
+        if not signatures.is_signature_text(signature, "gemini", _signed_content(following)):
             raise Refused(Problem("invalid", "Corrupted thought signature."))
 
 
@@ -150,28 +150,30 @@ def usage_of(answer: Answer) -> JsonObject:
 
 
 class Writer:
-    def __init__(self, visit: Visit, body: JsonObject) -> None:
-        self.visit = visit
+    def __init__(self, context: RequestContext, body: JsonObject) -> None:
+        self.context = context
         self.body = body
         self.stores = body.get("store") is not False
         self.shows_thoughts = text_at(body, "generation_config", "thinking_summaries") == "auto"
 
     @property
     def id(self) -> str:
-        return f"v1_{self.visit.exchange.mark('interaction')[:40]}" if self.stores else ""
+        return f"v1_{self.context.exchange.mark('interaction')[:40]}" if self.stores else ""
 
     def steps(self, answer: Answer) -> Steps:
         said: Steps = []
         for index, part in enumerate(answer.parts):
-            if isinstance(part, Said):
+            if isinstance(part, TextPart):
                 said.append({"type": "model_output", "content": [{"type": "text", "text": part.text}]})
-            elif isinstance(part, Called) and part.complete:
-                call = {"id": self.visit.exchange.mark("call", index)[:8], "name": part.name}
+            elif isinstance(part, CallPart) and part.complete:
+                call = {"id": self.context.exchange.mark("call", index)[:8], "name": part.name}
                 said.append({"type": "function_call", **call, "arguments": part.arguments})
-        thoughts = [part.text for part in answer.parts if isinstance(part, Thought)]
+        thoughts = [part.text for part in answer.parts if isinstance(part, ThoughtPart)]
         if not thoughts:
             return said
-        sealed = signatures.seal("gemini", self.visit.exchange.mark("seal"), _sealed(said[0] if said else None))
+        sealed = signatures.make_signature(
+            "gemini", self.context.exchange.mark("seal"), _signed_content(said[0] if said else None)
+        )
         thought: dict[str, object] = {"type": "thought", "signature": base64.b64encode(sealed).decode()}
         if self.shows_thoughts:
             thought["summary"] = [{"type": "text", "text": text} for text in thoughts]
@@ -195,8 +197,8 @@ class Writer:
         }
 
 
-def events_of(visit: Visit, whole: JsonObject, *, numbered: bool) -> Iterator[bytes]:
-    """The stream of an interaction. Events have ids where the stream can be resumed."""
+def events_of(context: RequestContext, whole: JsonObject, *, numbered: bool) -> Iterator[bytes]:
+    """The stream of an interaction. Events have ids if the stream can be resumed."""
     count = 0
 
     def event(kind: str, **fields: object) -> bytes:
@@ -217,7 +219,7 @@ def events_of(visit: Visit, whole: JsonObject, *, numbered: bool) -> Iterator[by
         if step.get("type") == "user_input":
             continue
         yield event("step.start", index=index, step=_skeleton(step))
-        for delta in _deltas(visit, step):
+        for delta in _deltas(context, step):
             yield event("step.delta", index=index, delta=delta)
         yield event("step.stop", index=index)
     ended = {key: value for key, value in whole.items() if key != "steps"}
@@ -231,18 +233,18 @@ def _skeleton(step: JsonObject) -> JsonObject:
     return {"id": step["id"], "signature": "", "type": "function_call", "name": step["name"], "arguments": {}}
 
 
-def _deltas(visit: Visit, step: JsonObject) -> Iterator[JsonObject]:
+def _deltas(context: RequestContext, step: JsonObject) -> Iterator[JsonObject]:
     match step.get("type"):
         case "thought":
             for content in objects_at(step, "summary"):
-                for piece in visit.chunks(text_at(content, "text")):
+                for piece in context.chunks(text_at(content, "text")):
                     yield {"content": {"text": piece, "type": "text"}, "type": "thought_summary"}
             yield {"signature": step["signature"], "type": "thought_signature"}
         case "model_output":
             for content in objects_at(step, "content"):
-                yield from ({"text": piece, "type": "text"} for piece in visit.chunks(text_at(content, "text")))
+                yield from ({"text": piece, "type": "text"} for piece in context.chunks(text_at(content, "text")))
         case "function_call":
-            for piece in visit.chunks(compact(step["arguments"])):
+            for piece in context.chunks(compact(step["arguments"])):
                 yield {"arguments": piece, "type": "arguments_delta"}
 
 
@@ -257,64 +259,64 @@ def failure(problem: Problem) -> bytes:
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-def _checked(visit: Visit, body: JsonObject) -> Steps:
-    """The whole timeline, once the request is found to be good."""
+def _check(context: RequestContext, body: JsonObject) -> Steps:
+    """Checks the request; returns the whole timeline."""
     if violations := rules.check_request(body):
         raise refused_by(violations)
     steps: Steps = [step for _, step in rules.steps_of(body)]
     previous = text_at(body, "previous_interaction_id")
     if previous:
-        stored = visit.memory.responses.get(previous)
+        stored = context.memory.responses.get(previous)
         if stored is None:
             raise Refused(Problem("invalid", _NOT_FOUND, 404))
         steps = [*objects_at(stored, "timeline"), *steps]
         alone = {key: value for key, value in body.items() if key != "previous_interaction_id"}
         if violations := rules.check_request({**alone, "input": steps}):
             raise refused_by(violations)
-    if not visit.any_seal:
-        check_seals(steps)
+    if not context.any_seal:
+        check_signatures(steps)
     if "model" in body:
-        google.check_model(visit, text_at(body, "model"), "createInteraction")
+        google.check_model(context, text_at(body, "model"), "createInteraction")
     return steps
 
 
-def create(visit: Visit) -> Answered:
-    body = visit.exchange.json()
-    steps = _checked(visit, body)
-    answer = visit.answer_cached(read(body, steps))[0]
-    writer = Writer(visit, body)
+def create(context: RequestContext) -> Answered:
+    body = context.exchange.json()
+    steps = _check(context, body)
+    answer = context.answer_cached(read(body, steps))[0]
+    writer = Writer(context, body)
     whole = writer.whole(answer)
     background = body.get("background") is True
     if writer.stores:
         kept: dict[str, object] = {"interaction": whole, "timeline": [*steps, *objects_at(whole, "steps")]}
-        visit.memory.store(writer.id, {**kept, "running": background and not body.get("stream")})
+        context.memory.store(writer.id, {**kept, "running": background and not body.get("stream")})
     if body.get("stream"):
-        return Streamed(events_of(visit, whole, numbered=background), "text/event-stream", failure=failure)
+        return Streamed(events_of(context, whole, numbered=background), "text/event-stream", failure=failure)
     if background:
         begun = {key: value for key, value in whole.items() if key not in ("steps", "usage")}
         return json_reply({**begun, "status": "in_progress"})
     return json_reply(whole)
 
 
-def _stored(visit: Visit) -> JsonObject:
-    stored = visit.memory.responses.get(visit.exchange.params["id"])
+def _find_interaction(context: RequestContext) -> JsonObject:
+    stored = context.memory.responses.get(context.exchange.params["id"])
     if stored is None or "interaction" not in stored:
         raise Refused(Problem("invalid", _NOT_FOUND, 404))
     return stored
 
 
-def retrieve(visit: Visit) -> Answered:
-    """The whole timeline, user inputs included. A background run is done by the time that it is looked at."""
-    stored = _stored(visit)
-    visit.memory.store(visit.exchange.params["id"], {**stored, "running": False})
-    if visit.exchange.query.get("stream") == "true":
-        return _resume(visit, object_at(stored, "interaction"))
+def retrieve(context: RequestContext) -> Answered:
+    """The whole timeline, including user inputs. Background runs are finished when they are retrieved."""
+    stored = _find_interaction(context)
+    context.memory.store(context.exchange.params["id"], {**stored, "running": False})
+    if context.exchange.query.get("stream") == "true":
+        return _resume(context, object_at(stored, "interaction"))
     return json_reply({**object_at(stored, "interaction"), "steps": stored["timeline"]})
 
 
-def _resume(visit: Visit, whole: JsonObject) -> Answered:
-    last = visit.exchange.query.get("last_event_id", "")
-    events = list(events_of(visit, whole, numbered=True))
+def _resume(context: RequestContext, whole: JsonObject) -> Answered:
+    last = context.exchange.query.get("last_event_id", "")
+    events = list(events_of(context, whole, numbered=True))
     if last:
         mark = b'"event_id":"' + last.encode() + b'"'
         seen = next((index for index, event in enumerate(events) if mark in event), None)
@@ -324,18 +326,18 @@ def _resume(visit: Visit, whole: JsonObject) -> Answered:
     return Streamed(iter(events), "text/event-stream", failure=failure)
 
 
-def cancel(visit: Visit) -> Answered:
-    stored = _stored(visit)
+def cancel(context: RequestContext) -> Answered:
+    stored = _find_interaction(context)
     whole = dict(object_at(stored, "interaction"))
     if stored.get("running") is True:
         whole = {**whole, "status": "cancelled", "steps": []}
-        visit.memory.store(visit.exchange.params["id"], {**stored, "interaction": whole, "running": False})
+        context.memory.store(context.exchange.params["id"], {**stored, "interaction": whole, "running": False})
     return json_reply(whole)
 
 
-def delete(visit: Visit) -> Answered:
-    _stored(visit)
-    del visit.memory.responses[visit.exchange.params["id"]]
+def delete(context: RequestContext) -> Answered:
+    _find_interaction(context)
+    del context.memory.responses[context.exchange.params["id"]]
     return Reply(200, b"{}", "application/json; charset=UTF-8")
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.sim import catalogue
 from dragoman.sim.exchange import Answered, Exchange, Kind, Problem, Refused, Reply, json_reply
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 
 MAX_BODY = 20 << 20
 BAD_REQUEST = 400
@@ -68,7 +68,7 @@ def api_key(exchange: Exchange) -> str:
 
 def authenticate_by_key(exchange: Exchange, keys: frozenset[str]) -> Problem | None:
     if exchange.path.startswith("/upload/") and "upload_id" in exchange.query:
-        return None  # the address of an upload is its credential
+        return None  # the URL of an upload is its credential
     key = api_key(exchange)
     if not key:
         return Problem("authentication")
@@ -76,7 +76,7 @@ def authenticate_by_key(exchange: Exchange, keys: frozenset[str]) -> Problem | N
 
 
 def authenticate_by_token(exchange: Exchange, keys: frozenset[str]) -> Problem | None:
-    """Projects take an OAuth token; express mode takes a key."""
+    """Projects need an OAuth token; express mode needs a key."""
     if "/projects/" not in exchange.path and api_key(exchange):
         return authenticate_by_key(exchange, keys)
     if not exchange.bearer:
@@ -116,7 +116,7 @@ def refusal(problem: Problem, exchange: Exchange) -> Reply:
         return Reply(404, _NO_SUCH_PAGE, "text/html; charset=UTF-8")
     status, body = error_of(problem)
     headers = {} if problem.retry_after is None else {"retry-after": str(max(1, round(problem.retry_after)))}
-    # A stream that is no event stream is a JSON array, and its error is an element of it.
+    # Without alt=sse a stream is a JSON array, and its error is an element of it.
     streams = exchange.path.endswith(":streamGenerateContent") and exchange.query.get("alt") != "sse"
     return json_reply([body] if streams else body, status=status, headers=headers)
 
@@ -137,22 +137,22 @@ def _model(name: str) -> dict[str, object]:
     }
 
 
-def list_models(visit: Visit) -> Answered:
+def list_models(context: RequestContext) -> Answered:
     models = [_model(name) for name in catalogue.LISTED["google"]]
-    return json_reply({"publisherModels" if visit.api == "vertex" else "models": models})
+    return json_reply({"publisherModels" if context.api == "vertex" else "models": models})
 
 
-def check_model(visit: Visit, name: str, method: str) -> None:
-    if visit.any_model or catalogue.exists("google", name):
+def check_model(context: RequestContext, name: str, method: str) -> None:
+    if context.any_model or catalogue.exists("google", name):
         return
-    version = visit.exchange.params.get("version", "v1beta")
+    version = context.exchange.params.get("version", "v1beta")
     message = (
         f"models/{name} is not found for API version {version}, or is not supported for {method}. Call ListModels to "
     )
     raise Refused(Problem("no_model", f"{message}see the list of available models and their supported methods."))
 
 
-def show_model(visit: Visit) -> Answered:
-    name = visit.exchange.params["model"]
-    check_model(visit, name, "getModel")
+def show_model(context: RequestContext) -> Answered:
+    name = context.exchange.params["model"]
+    check_model(context, name, "getModel")
     return json_reply(_model(name))

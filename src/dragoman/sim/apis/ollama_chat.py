@@ -1,4 +1,4 @@
-"""Ollama: `/api/chat`, the models it has, and the part of OpenAI's API that it speaks under `/v1`."""
+"""Ollama: `/api/chat`, its models, and the part of OpenAI's API that it serves under `/v1`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import msgspec
 
 from dragoman.sim import catalogue
 from dragoman.sim.apis import openai, openai_chat
-from dragoman.sim.apis.reading import gathered, parsed_arguments, told
+from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result, read_tool
 from dragoman.sim.catalogue import LocalModel
 from dragoman.sim.conversation_view import (
     Answer,
-    Asked,
     Call,
-    Called,
+    CallPart,
     Choice,
     JsonObject,
     Part,
-    Said,
-    Thought,
-    Tool,
+    Prompt,
+    TextPart,
+    ThoughtPart,
     Turn,
 )
 from dragoman.sim.exchange import (
@@ -38,7 +37,7 @@ from dragoman.sim.exchange import (
     refused_by,
     route,
 )
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import ollama_chat as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 
@@ -46,7 +45,7 @@ NAME = "ollama-chat"
 VERSION = "0.33.1"
 MAX_BODY = 256 << 20
 CREATED_AT = "2026-11-15T12:00:00.000000Z"
-# Nanoseconds for each token: a machine of moderate speed.
+# Nanoseconds per token of a moderately fast machine.
 PER_TOKEN = 10_000_000
 LOAD = 50_000_000
 
@@ -73,7 +72,7 @@ _USUAL: Mapping[Kind, tuple[int, str]] = {
 
 
 def authenticate(exchange: Exchange, keys: frozenset[str]) -> Problem | None:
-    """A local server asks for no key. One that was configured to (as Ollama's cloud does) takes a bearer token."""
+    """A local server needs no key. If keys are configured (as in Ollama's cloud), it needs a bearer token."""
     if not keys or exchange.bearer in keys:
         return None
     return Problem("authentication" if not exchange.bearer else "wrong_key")
@@ -99,19 +98,19 @@ def failure_line(problem: Problem) -> bytes:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _folded(value: JsonObject) -> dict[str, object]:
-    """Go matches keys whatever their case."""
+def _fold_keys(value: JsonObject) -> dict[str, object]:
+    """Go matches keys case-insensitively."""
     return {key.lower(): item for key, item in value.items()}
 
 
-def read(body: JsonObject, model: LocalModel) -> Asked:
+def read(body: JsonObject, model: LocalModel) -> Prompt:
     options = object_at(body, "options")
     limit = int(number_at(options, "num_predict"))
     form = body.get("format")
-    return Asked(
+    return Prompt(
         model=text_at(body, "model"),
-        turns=gathered(_turns(objects_at(body, "messages"))),
-        tools=tuple(_tool(object_at(tool, "function")) for tool in objects_at(body, "tools")),
+        turns=merge_turns(_turns(objects_at(body, "messages"))),
+        tools=tuple(read_tool(object_at(tool, "function")) for tool in objects_at(body, "tools")),
         schema=form if isinstance(form, Mapping) else None,
         any_json=form == "json",
         stop=tuple(texts_at(options, "stop")),
@@ -121,10 +120,6 @@ def read(body: JsonObject, model: LocalModel) -> Asked:
     )
 
 
-def _tool(spec: JsonObject) -> Tool:
-    return Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"))
-
-
 def _turns(messages: Sequence[JsonObject]) -> Iterator[Turn]:
     """Results pair by id, by name, or else by order."""
     open_calls: list[Call] = []
@@ -132,9 +127,9 @@ def _turns(messages: Sequence[JsonObject]) -> Iterator[Turn]:
         role = text_at(message, "role").lower()
         text = text_at(message, "content")
         if role == "tool":
-            call = _answered(message, open_calls)
+            call = _answered_call(message, open_calls)
             name = text_at(message, "tool_name") or (call.name if call else "the tool")
-            yield Turn("user", results=(told(name, text, call_id=call.id if call else ""),))
+            yield Turn("user", results=(read_result(name, text, call_id=call.id if call else ""),))
         elif role == "assistant":
             open_calls = [_call(call) for call in objects_at(message, "tool_calls")]
             yield Turn("assistant", text, calls=tuple(open_calls))
@@ -148,7 +143,7 @@ def _call(call: JsonObject) -> Call:
     return Call(text_at(call, "id"), text_at(function, "name"), object_at(function, "arguments"))
 
 
-def _answered(message: JsonObject, open_calls: list[Call]) -> Call | None:
+def _answered_call(message: JsonObject, open_calls: list[Call]) -> Call | None:
     identifier, name = text_at(message, "tool_call_id"), text_at(message, "tool_name")
     fitting = [call for call in open_calls if call.id and call.id == identifier]
     fitting = fitting or [call for call in open_calls if call.name == name] or open_calls[:1]
@@ -162,8 +157,8 @@ def _answered(message: JsonObject, open_calls: list[Call]) -> Call | None:
 
 
 class Writer:
-    def __init__(self, visit: Visit, body: JsonObject) -> None:
-        self.visit = visit
+    def __init__(self, context: RequestContext, body: JsonObject) -> None:
+        self.context = context
         self.model = text_at(body, "model")
 
     def line(self, message: JsonObject, **more: object) -> dict[str, object]:
@@ -188,9 +183,9 @@ class Writer:
         whole = [call for call in answer.calls if call.complete]
         return [self._call(call, index) for index, call in enumerate(whole)]
 
-    def _call(self, call: Called, index: int) -> JsonObject:
+    def _call(self, call: CallPart, index: int) -> JsonObject:
         function = {"index": index, "name": call.name, "arguments": call.arguments}
-        return {"id": f"call_{self.visit.exchange.mark('call', index)[:8]}", "function": function}
+        return {"id": f"call_{self.context.exchange.mark('call', index)[:8]}", "function": function}
 
     def whole(self, answer: Answer) -> JsonObject:
         message: dict[str, object] = {"content": answer.text}
@@ -208,23 +203,23 @@ class Writer:
     def _messages(self, answer: Answer) -> Iterator[JsonObject]:
         for part in answer.parts:
             yield from self._pieces(part)
-        # Whole, one in each line, before the last line.
+        # Calls are complete, one per line, before the last line.
         yield from ({"tool_calls": [call]} for call in self._calls(answer))
 
     def _pieces(self, part: Part) -> Iterator[JsonObject]:
         match part:
-            case Thought():
-                yield from ({"thinking": piece} for piece in self.visit.chunks(part.text))
-            case Said():
-                yield from ({"content": piece} for piece in self.visit.chunks(part.text))
+            case ThoughtPart():
+                yield from ({"thinking": piece} for piece in self.context.chunks(part.text))
+            case TextPart():
+                yield from ({"content": piece} for piece in self.context.chunks(part.text))
 
 
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-def _found(visit: Visit, name: str) -> LocalModel:
+def _find_model(context: RequestContext, name: str) -> LocalModel:
     model = catalogue.local_model(name)
-    if model is None and visit.any_model:
+    if model is None and context.any_model:
         return replace(catalogue.LOCAL_MODELS[0], name=name)
     if model is None:
         raise Refused(Problem("no_model", f"model '{name}' not found"))
@@ -238,24 +233,24 @@ def _check_capabilities(body: JsonObject, model: LocalModel) -> None:
         raise Refused(Problem("invalid", f'"{text_at(body, "model")}" does not support thinking'))
 
 
-def chat(visit: Visit) -> Answered:
-    raw = visit.exchange.json()
+def chat(context: RequestContext) -> Answered:
+    raw = context.exchange.json()
     if violations := rules.check_request(raw):
         raise refused_by(violations)
-    body = _folded(raw)
-    model = _found(visit, text_at(body, "model"))
+    body = _fold_keys(raw)
+    model = _find_model(context, text_at(body, "model"))
     _check_capabilities(body, model)
-    writer = Writer(visit, body)
+    writer = Writer(context, body)
     if not objects_at(body, "messages"):
         return json_reply(writer.line({}, done=True, done_reason="unload" if body.get("keep_alive") == 0 else "load"))
-    answer = visit.answer(read(body, model))
+    answer = context.answer(read(body, model))
     if body.get("stream") is False:
         return json_reply(writer.whole(answer))
     garbage = b'{"unfinished": \n'
     return Streamed(writer.lines(answer), "application/x-ndjson", garbage=garbage, failure=failure_line)
 
 
-def _described(model: LocalModel) -> dict[str, object]:
+def _describe_model(model: LocalModel) -> dict[str, object]:
     details = {
         "parent_model": "",
         "format": "gguf",
@@ -274,17 +269,17 @@ def _described(model: LocalModel) -> dict[str, object]:
     }
 
 
-def list_tags(_visit: Visit) -> Answered:
-    return json_reply({"models": [_described(model) for model in catalogue.LOCAL_MODELS]})
+def list_tags(_context: RequestContext) -> Answered:
+    return json_reply({"models": [_describe_model(model) for model in catalogue.LOCAL_MODELS]})
 
 
-def show(visit: Visit) -> Answered:
-    body = _folded(visit.exchange.json())
+def show(context: RequestContext) -> Answered:
+    body = _fold_keys(context.exchange.json())
     name = text_at(body, "model") or text_at(body, "name")
     if not name:
         raise Refused(Problem("invalid", "model is required"))
-    model = _found(visit, name)
-    described = _described(model)
+    model = _find_model(context, name)
+    described = _describe_model(model)
     return json_reply(
         {
             "modelfile": f"FROM {model.name}\n",
@@ -298,15 +293,15 @@ def show(visit: Visit) -> Answered:
     )
 
 
-def version(_visit: Visit) -> Answered:
+def version(_context: RequestContext) -> Answered:
     return json_reply({"version": VERSION})
 
 
-# --- OpenAI's API, as Ollama speaks it ----------------------------------------------------------------------------
+# --- OpenAI's API as served by Ollama -----------------------------------------------------------------------------
 
 
 def _check_compatible(body: JsonObject) -> None:
-    """What this layer refuses; unknown keys are ignored, and so are several known ones."""
+    """Checks what this layer refuses; unknown keys and several known ones are ignored."""
     if not objects_at(body, "messages"):
         raise Refused(Problem("invalid", "[] is too short - 'messages'"))
     for message in objects_at(body, "messages"):
@@ -316,16 +311,16 @@ def _check_compatible(body: JsonObject) -> None:
             if text_at(part, "image_url", "url").startswith("http"):
                 raise Refused(Problem("invalid", "invalid image input"))
         for call in objects_at(message, "tool_calls"):
-            if not isinstance(parsed_arguments(text_at(call, "function", "arguments")), dict):
+            if not isinstance(parse_arguments(text_at(call, "function", "arguments")), dict):
                 raise Refused(Problem("invalid", "invalid tool call arguments"))
 
 
 class CompatibleWriter(openai_chat.Writer):
-    """Thinking is called `reasoning`, each call comes whole, and the id is as short as Ollama's."""
+    """Thinking is named `reasoning`, calls are not split, and ids are as short as Ollama's."""
 
     @property
     def _head(self) -> dict[str, object]:
-        return {**super()._head, "id": f"chatcmpl-{int(self.visit.exchange.mark('id')[:8], 16) % 999}"}
+        return {**super()._head, "id": f"chatcmpl-{int(self.context.exchange.mark('id')[:8], 16) % 999}"}
 
     @property
     def _tail(self) -> dict[str, object]:
@@ -336,31 +331,36 @@ class CompatibleWriter(openai_chat.Writer):
         message = {key: value for key, value in object_at(choice, "message").items() if key in ("role", "tool_calls")}
         if answer.thoughts:
             message["reasoning"] = "".join(thought.text for thought in answer.thoughts)
-        told = {"index": index, "message": {"content": answer.text, **message}}
-        return {**told, "finish_reason": choice["finish_reason"]}
+        choice_fields = {"index": index, "message": {"content": answer.text, **message}}
+        return {**choice_fields, "finish_reason": choice["finish_reason"]}
 
     def _deltas(self, answer: Answer, choice: int) -> Iterator[JsonObject]:
         for thought in answer.thoughts:
-            for piece in self.visit.chunks(thought.text):
+            for piece in self.context.chunks(thought.text):
                 yield {"role": "assistant", "content": "", "reasoning": piece}
-        for piece in self.visit.chunks(answer.text):
+        for piece in self.context.chunks(answer.text):
             yield {"role": "assistant", "content": piece}
         for number, call in enumerate(answer.calls):
             function = {"name": call.name, "arguments": call.text}
-            told = {"id": self.call_id(choice, number), "index": number, "type": "function", "function": function}
-            yield {"role": "assistant", "content": "", "tool_calls": [told]}
+            call_fields = {
+                "id": self.call_id(choice, number),
+                "index": number,
+                "type": "function",
+                "function": function,
+            }
+            yield {"role": "assistant", "content": "", "tool_calls": [call_fields]}
 
 
-def complete(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def complete(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     _check_compatible(body)
-    model = _found(visit, text_at(body, "model"))
+    model = _find_model(context, text_at(body, "model"))
     _check_capabilities({key: value for key, value in body.items() if key != "think"}, model)
     thinks = "thinking" in model.capabilities and text_at(body, "reasoning_effort") != "none"
     limit = int(number_at(body, "max_tokens"))
     asked = replace(openai_chat.read(body), choice=Choice(), thinks=thinks, max_tokens=limit or None)
-    answer = visit.answer(asked)
-    writer = CompatibleWriter(visit, {**body, "stream_options": {**object_at(body, "stream_options"), **_CLEAR}})
+    answer = context.answer(asked)
+    writer = CompatibleWriter(context, {**body, "stream_options": {**object_at(body, "stream_options"), **_CLEAR}})
     if body.get("stream"):
         return Streamed(writer.events([answer]), "text/event-stream", failure=openai.failure_event)
     return json_reply(writer.whole([answer]))
@@ -369,7 +369,7 @@ def complete(visit: Visit) -> Answered:
 _CLEAR: JsonObject = {"include_obfuscation": False}
 
 
-def list_compatible(_visit: Visit) -> Answered:
+def list_compatible(_context: RequestContext) -> Answered:
     models = [
         {"id": model.name, "object": "model", "created": openai.CREATED, "owned_by": "library"}
         for model in catalogue.LOCAL_MODELS

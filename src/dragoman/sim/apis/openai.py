@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dragoman.sim import catalogue
 from dragoman.sim.exchange import Answered, Exchange, Kind, Problem, Refused, Reply, json_reply
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 
 MAX_BODY = 64 << 20
 CONTEXT_WINDOW = 400_000
@@ -57,7 +57,7 @@ _USUAL: Mapping[Kind, tuple[int, str, str | None, str]] = {
 
 
 def authenticate(exchange: Exchange, keys: frozenset[str]) -> Problem | None:
-    # Azure's header for the same thing.
+    # Azure's header.
     key = exchange.bearer or exchange.headers.get("api-key", "")
     if not key:
         return Problem("authentication")
@@ -80,7 +80,7 @@ def error_of(problem: Problem) -> tuple[int, dict[str, object]]:
 
 
 def refusal(problem: Problem, exchange: Exchange) -> Reply:
-    problem = _worded(problem, exchange)
+    problem = _with_message(problem, exchange)
     status, error = error_of(problem)
     headers = dict(headers_of(exchange))
     if problem.retry_after is not None:
@@ -93,7 +93,7 @@ def refusal(problem: Problem, exchange: Exchange) -> Reply:
     return json_reply({"error": error}, status=status, headers=headers)
 
 
-def _worded(problem: Problem, exchange: Exchange) -> Problem:
+def _with_message(problem: Problem, exchange: Exchange) -> Problem:
     if problem.kind == "bad_json":
         return replace(problem, message="")
     request = f"{exchange.method} {exchange.path}"
@@ -126,13 +126,13 @@ def _model(name: str) -> dict[str, object]:
     return {"id": name, "object": "model", "created": CREATED, "owned_by": "system"}
 
 
-def list_models(visit: Visit) -> Answered:
+def list_models(context: RequestContext) -> Answered:
     models = [_model(name) for name in catalogue.LISTED["openai"]]
-    return json_reply({"object": "list", "data": models}, headers=headers_of(visit.exchange))
+    return json_reply({"object": "list", "data": models}, headers=headers_of(context.exchange))
 
 
-def show_model(visit: Visit) -> Answered:
-    name = visit.exchange.params["model"]
-    if not visit.any_model and not catalogue.exists("openai", name):
+def show_model(context: RequestContext) -> Answered:
+    name = context.exchange.params["model"]
+    if not context.any_model and not catalogue.exists("openai", name):
         raise Refused(Problem("no_model", f"The model '{name}' does not exist", param="model"))
-    return json_reply(_model(name), headers=headers_of(visit.exchange))
+    return json_reply(_model(name), headers=headers_of(context.exchange))

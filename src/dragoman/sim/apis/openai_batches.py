@@ -9,11 +9,11 @@ import msgspec
 
 from dragoman.sim import catalogue
 from dragoman.sim.apis import openai, openai_chat, openai_responses
-from dragoman.sim.batches import Batch, Inner, Item, Result, StoredFile, cancel, counts, look, page
+from dragoman.sim.batches import Batch, Inner, Item, Result, StoredFile, advance, cancel, counts, page
 from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Problem, Refused, Reply, json_reply, route
 from dragoman.sim.forms import read_form
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules.common import text_at
 
 MAX_FILE = 512 << 20
@@ -25,7 +25,7 @@ _INNER: Mapping[str, Inner] = {
     "/v1/chat/completions": Inner("openai-chat", "/v1/chat/completions", openai_chat.complete, openai.refusal),
     "/v1/responses": Inner("openai-responses", "/v1/responses", openai_responses.create, openai.refusal),
 }
-# They exist, and have nothing behind them here.
+# Endpoints that exist but are not simulated.
 _OTHER_ENDPOINTS = ("/v1/embeddings", "/v1/completions", "/v1/moderations")
 _CREATED_KEYS = frozenset({"input_file_id", "endpoint", "completion_window", "metadata", "output_expires_after"})
 _NEVER_RAN = {"expired": "batch_expired", "canceled": "batch_cancelled"}
@@ -53,13 +53,13 @@ def _file(file: StoredFile, now: int) -> JsonObject:
     }
 
 
-def _reply(visit: Visit, body: object) -> Reply:
-    return json_reply(body, headers=openai.headers_of(visit.exchange))
+def _reply(context: RequestContext, body: object) -> Reply:
+    return json_reply(body, headers=openai.headers_of(context.exchange))
 
 
-def upload(visit: Visit) -> Answered:
+def upload(context: RequestContext) -> Answered:
     try:
-        parts = read_form(visit.exchange.body, visit.exchange.headers.get("content-type", ""))
+        parts = read_form(context.exchange.body, context.exchange.headers.get("content-type", ""))
     except ValueError as error:
         raise _invalid(f"Could not parse multipart form: {error}") from None
     fields = {part.name: part for part in parts}
@@ -77,47 +77,47 @@ def upload(visit: Visit) -> Answered:
         raise _invalid("File is empty.", "file")
     if purpose == "batch" and len(given.content) > MAX_BATCH_FILE:
         raise _invalid(f"Batch input file is too large: the limit is {MAX_BATCH_FILE} bytes.", "file")
-    shelf = visit.memory.shelf
-    stored = StoredFile(f"file-{visit.exchange.mark(shelf.number())[:22]}", given.filename, given.content, purpose)
-    return _reply(visit, _file(shelf.add_file(stored), visit.now))
+    shelf = context.memory.shelf
+    stored = StoredFile(f"file-{context.exchange.mark(shelf.number())[:22]}", given.filename, given.content, purpose)
+    return _reply(context, _file(shelf.add_file(stored), context.now))
 
 
-def _stored(visit: Visit) -> StoredFile:
-    identifier = visit.exchange.params["id"]
-    return visit.memory.shelf.file(identifier, f"No such File object: {identifier}")
+def _find_file(context: RequestContext) -> StoredFile:
+    identifier = context.exchange.params["id"]
+    return context.memory.shelf.file(identifier, f"No such File object: {identifier}")
 
 
-def show_file(visit: Visit) -> Answered:
-    return _reply(visit, _file(_stored(visit), visit.now))
+def show_file(context: RequestContext) -> Answered:
+    return _reply(context, _file(_find_file(context), context.now))
 
 
-def file_content(visit: Visit) -> Answered:
-    return Reply(200, _stored(visit).content, "application/octet-stream", openai.headers_of(visit.exchange))
+def file_content(context: RequestContext) -> Answered:
+    return Reply(200, _find_file(context).content, "application/octet-stream", openai.headers_of(context.exchange))
 
 
-def delete_file(visit: Visit) -> Answered:
-    stored = _stored(visit)
-    del visit.memory.shelf.files[stored.id]
-    return _reply(visit, {"id": stored.id, "object": "file", "deleted": True})
+def delete_file(context: RequestContext) -> Answered:
+    stored = _find_file(context)
+    del context.memory.shelf.files[stored.id]
+    return _reply(context, {"id": stored.id, "object": "file", "deleted": True})
 
 
-def _listed(visit: Visit, data: list[JsonObject], *, has_more: bool) -> Reply:
+def _list_reply(context: RequestContext, data: list[JsonObject], *, has_more: bool) -> Reply:
     first, last = (data[0]["id"], data[-1]["id"]) if data else (None, None)
-    return _reply(visit, {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": has_more})
+    return _reply(context, {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": has_more})
 
 
-def list_files(visit: Visit) -> Answered:
-    files = visit.memory.shelf.files
-    purpose = visit.exchange.query.get("purpose", "")
+def list_files(context: RequestContext) -> Answered:
+    files = context.memory.shelf.files
+    purpose = context.exchange.query.get("purpose", "")
     ids = [id for id, file in files.items() if file.id.startswith("file-") and purpose in ("", file.purpose)]
-    chosen, more = page(visit, ids, limit="limit", after="after", usual=10_000)
-    return _listed(visit, [_file(files[id], visit.now) for id in chosen], has_more=more)
+    chosen, more = page(context, ids, limit="limit", after="after", usual=10_000)
+    return _list_reply(context, [_file(files[id], context.now) for id in chosen], has_more=more)
 
 
 # --- batches ------------------------------------------------------------------------------------------------------
 
 
-def _checked_creation(body: JsonObject) -> None:
+def _check_creation(body: JsonObject) -> None:
     for name in ("input_file_id", "endpoint", "completion_window"):
         if not isinstance(body.get(name), str):
             raise _invalid(f"Missing required parameter: '{name}'.", name, "missing_required_parameter")
@@ -137,22 +137,22 @@ def _checked_creation(body: JsonObject) -> None:
         raise _invalid("Invalid type for 'metadata': expected a map of strings.", "metadata", "invalid_type")
 
 
-def create(visit: Visit) -> Answered:
-    body = visit.exchange.json()
-    _checked_creation(body)
-    shelf = visit.memory.shelf
+def create(context: RequestContext) -> Answered:
+    body = context.exchange.json()
+    _check_creation(body)
+    shelf = context.memory.shelf
     identifier = text_at(body, "input_file_id")
     file = shelf.files.get(identifier)
     if file is None:
         raise _invalid(f"Invalid file id: {identifier}", "input_file_id", "invalid_value")
     if file.purpose != "batch":
         raise _invalid(f"File {identifier} has purpose '{file.purpose}', expected 'batch'.", "input_file_id")
-    items, problems = _read_items(file.content, text_at(body, "endpoint"), visit)
-    batch = Batch(f"batch_{visit.exchange.mark(shelf.number())[:32]}", shelf.script, items, body, problems=problems)
-    return _reply(visit, _batch(shelf.add_batch(batch), visit.now))
+    items, problems = _read_items(file.content, text_at(body, "endpoint"), context)
+    batch = Batch(f"batch_{context.exchange.mark(shelf.number())[:32]}", shelf.script, items, body, problems=problems)
+    return _reply(context, _batch(shelf.add_batch(batch), context.now))
 
 
-def _read_items(content: bytes, endpoint: str, visit: Visit) -> tuple[list[Item], list[JsonObject]]:
+def _read_items(content: bytes, endpoint: str, context: RequestContext) -> tuple[list[Item], list[JsonObject]]:
     items: list[Item] = []
     problems: list[JsonObject] = []
     seen: set[str] = set()
@@ -161,7 +161,7 @@ def _read_items(content: bytes, endpoint: str, visit: Visit) -> tuple[list[Item]
         if not line.strip():
             continue
         try:
-            items.append(_item(line, endpoint, seen, models, visit))
+            items.append(_item(line, endpoint, seen, models, context))
         except Refused as refused:
             problem = refused.problem
             problems.append({"code": problem.code, "line": number, "message": problem.message, "param": problem.param})
@@ -173,7 +173,7 @@ def _read_items(content: bytes, endpoint: str, visit: Visit) -> tuple[list[Item]
     return items, problems
 
 
-def _item(line: bytes, endpoint: str, seen: set[str], models: set[str], visit: Visit) -> Item:
+def _item(line: bytes, endpoint: str, seen: set[str], models: set[str], context: RequestContext) -> Item:
     try:
         value: Any = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -194,15 +194,15 @@ def _item(line: bytes, endpoint: str, seen: set[str], models: set[str], visit: V
         raise _invalid(words, "url", "mismatched_endpoint")
     if not isinstance(body, dict):
         raise _invalid("Missing required parameter: 'body'.", "body", "missing_required_parameter")
-    _check_model(body, models, visit)
+    _check_model(body, models, context)
     return Item(identifier, body)
 
 
-def _check_model(body: JsonObject, models: set[str], visit: Visit) -> None:
+def _check_model(body: JsonObject, models: set[str], context: RequestContext) -> None:
     model = text_at(body, "model")
     if not model:
         raise _invalid("Missing required parameter: 'body.model'.", "body.model", "missing_required_parameter")
-    if not visit.any_model and not catalogue.exists("openai", model):
+    if not context.any_model and not catalogue.exists("openai", model):
         raise _invalid(f"The provided model '{model}' is not supported.", "body.model", "model_not_found")
     models.add(model)
     if len(models) > 1:
@@ -257,52 +257,52 @@ def _line(result: Result, batch: Batch, number: int) -> JsonObject:
     return {**identified, "response": response, "error": None}
 
 
-def _write_files(batch: Batch, visit: Visit) -> None:
-    """Requests that were refused or never ran are in the error file; the order is not that of the input."""
+def _write_files(batch: Batch, context: RequestContext) -> None:
+    """Writes the output files: failed requests go to the error file; the order differs from the input."""
     lines: dict[str, list[bytes]] = {"output": [], "error": []}
     for number, result in enumerate(reversed(batch.results or ())):
         if result.outcome != "missing":
             kind = "output" if result.outcome == "succeeded" else "error"
             lines[kind].append(msgspec.json.encode(_line(result, batch, number)) + b"\n")
-    shelf = visit.memory.shelf
+    shelf = context.memory.shelf
     for kind, written in lines.items():
         if written:
-            identifier = f"file-{visit.exchange.mark(kind, shelf.number())[:22]}"
+            identifier = f"file-{context.exchange.mark(kind, shelf.number())[:22]}"
             name = f"{batch.id}_{kind}.jsonl"
             shelf.add_file(StoredFile(identifier, name, b"".join(written), "batch_output", generated=True))
             batch.files[kind] = identifier
 
 
-def _found(visit: Visit) -> Batch:
-    identifier = visit.exchange.params["id"]
-    return visit.memory.shelf.batch(identifier, f"No batch found with id '{identifier}'.")
+def _find_batch(context: RequestContext) -> Batch:
+    identifier = context.exchange.params["id"]
+    return context.memory.shelf.batch(identifier, f"No batch found with id '{identifier}'.")
 
 
-def retrieve(visit: Visit) -> Answered:
-    batch = _found(visit)
+def retrieve(context: RequestContext) -> Answered:
+    batch = _find_batch(context)
     inner = _INNER.get(text_at(batch.given, "endpoint"))
     if inner is None:
         raise Refused(Problem("server", "The simulator does not run batches of this endpoint."))
     before = batch.results
-    look(batch, visit, inner)
+    advance(batch, context, inner)
     if before is None and batch.results is not None:
-        _write_files(batch, visit)
-    return _reply(visit, _batch(batch, visit.now))
+        _write_files(batch, context)
+    return _reply(context, _batch(batch, context.now))
 
 
-def cancel_batch(visit: Visit) -> Answered:
-    batch = _found(visit)
+def cancel_batch(context: RequestContext) -> Answered:
+    batch = _find_batch(context)
     if batch.ending is not None:
         raise Refused(Problem("conflict", f"Cannot cancel a batch with status '{_state(batch)}'."))
     cancel(batch)
-    return _reply(visit, _batch(batch, visit.now))
+    return _reply(context, _batch(batch, context.now))
 
 
-def list_batches(visit: Visit) -> Answered:
-    batches = visit.memory.shelf.batches
+def list_batches(context: RequestContext) -> Answered:
+    batches = context.memory.shelf.batches
     ids = [id for id in batches if id.startswith("batch_")]
-    chosen, more = page(visit, ids, limit="limit", after="after", usual=20)
-    return _listed(visit, [_batch(batches[id], visit.now) for id in chosen], has_more=more)
+    chosen, more = page(context, ids, limit="limit", after="after", usual=20)
+    return _list_reply(context, [_batch(batches[id], context.now) for id in chosen], has_more=more)
 
 
 def routes() -> Iterator[Any]:

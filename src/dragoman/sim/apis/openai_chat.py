@@ -9,10 +9,21 @@ import msgspec
 
 from dragoman.sim import catalogue, tokens
 from dragoman.sim.apis import openai
-from dragoman.sim.apis.reading import gathered, parsed_arguments, told
-from dragoman.sim.conversation_view import Answer, Asked, Call, Called, Choice, Finish, JsonObject, Said, Tool, Turn
+from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result, read_tool
+from dragoman.sim.conversation_view import (
+    Answer,
+    Call,
+    CallPart,
+    Choice,
+    Finish,
+    JsonObject,
+    Prompt,
+    TextPart,
+    Tool,
+    Turn,
+)
 from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import openai_chat as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 from dragoman.sim.rules.openai_request import traits_of
@@ -38,14 +49,14 @@ def text_of(content: object) -> str:
     return "\n".join(text_at(part, "text") or text_at(part, "refusal") for part in objects_at({"c": content}, "c"))
 
 
-def read(body: JsonObject) -> Asked:
+def read(body: JsonObject) -> Prompt:
     names: dict[str, str] = {}
-    tools = (*_tools(body), *_functions(body))
+    tools = (*_tools(body), *map(read_tool, objects_at(body, "functions")))
     limit = number_at(body, "max_completion_tokens") or number_at(body, "max_tokens")
     stop = body.get("stop")
-    return Asked(
+    return Prompt(
         model=text_at(body, "model"),
-        turns=gathered(_turn(message, names) for message in objects_at(body, "messages")),
+        turns=merge_turns(_turn(message, names) for message in objects_at(body, "messages")),
         tools=tools,
         choice=_choice(body.get("tool_choice", body.get("function_call"))),
         parallel=body.get("parallel_tool_calls") is not False and not objects_at(body, "functions"),
@@ -54,11 +65,11 @@ def read(body: JsonObject) -> Asked:
         stop=(stop,) if isinstance(stop, str) else tuple(texts_at(body, "stop")),
         max_tokens=int(limit) if limit else None,
         seed=int(number_at(body, "seed")),
-        thinks=thinks(text_at(body, "model"), text_at(body, "reasoning_effort")),
+        thinks=is_thinking(text_at(body, "model"), text_at(body, "reasoning_effort")),
     )
 
 
-def thinks(model: str, effort: str) -> bool:
+def is_thinking(model: str, effort: str) -> bool:
     traits = traits_of(model)
     if traits is None or not traits.reasons:
         return False
@@ -71,7 +82,7 @@ def _turn(message: JsonObject, names: dict[str, str]) -> Turn:
     if role in ("tool", "function"):
         call_id = text_at(message, "tool_call_id")
         name = names.get(call_id, text_at(message, "name")) or "the tool"
-        return Turn("user", results=(told(name, text, call_id=call_id),))
+        return Turn("user", results=(read_result(name, text, call_id=call_id),))
     if role == "assistant":
         calls = tuple(_call(call) for call in objects_at(message, "tool_calls"))
         names.update({call.id: call.name for call in calls})
@@ -87,19 +98,14 @@ def _call(call: JsonObject) -> Call:
     function, custom = object_at(call, "function"), object_at(call, "custom")
     if custom:
         return Call(text_at(call, "id"), text_at(custom, "name"), text_at(custom, "input"))
-    return Call(text_at(call, "id"), text_at(function, "name"), parsed_arguments(text_at(function, "arguments")))
+    return Call(text_at(call, "id"), text_at(function, "name"), parse_arguments(text_at(function, "arguments")))
 
 
 def _tools(body: JsonObject) -> Iterator[Tool]:
     for tool in objects_at(body, "tools"):
         free = tool.get("type") == "custom"
         spec = object_at(tool, "custom" if free else "function")
-        yield Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"), free)
-
-
-def _functions(body: JsonObject) -> Iterator[Tool]:
-    for spec in objects_at(body, "functions"):
-        yield Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"))
+        yield read_tool(spec, free_text=free)
 
 
 def _choice(choice: object) -> Choice:
@@ -145,7 +151,7 @@ def usage_of(answers: list[Answer]) -> JsonObject:
     }
 
 
-def _identified(call: Called, identifier: str) -> dict[str, object]:
+def _with_id(call: CallPart, identifier: str) -> dict[str, object]:
     if call.free_text:
         return {"id": identifier, "type": "custom", "custom": {"name": call.name, "input": call.text}}
     return {"id": identifier, "type": "function", "function": {"name": call.name, "arguments": call.text}}
@@ -161,8 +167,8 @@ def _logprobs(text: str) -> list[JsonObject]:
 class Writer:
     """Writes answers to one request, whole or in chunks."""
 
-    def __init__(self, visit: Visit, body: JsonObject) -> None:
-        self.visit = visit
+    def __init__(self, context: RequestContext, body: JsonObject) -> None:
+        self.context = context
         self.body = body
         self.legacy = bool(objects_at(body, "functions"))
         options = object_at(body, "stream_options")
@@ -172,9 +178,9 @@ class Writer:
     @property
     def _head(self) -> dict[str, object]:
         return {
-            "id": f"chatcmpl-{self.visit.exchange.mark('id')[:29]}",
+            "id": f"chatcmpl-{self.context.exchange.mark('id')[:29]}",
             "object": "chat.completion",
-            "created": self.visit.now,
+            "created": self.context.now,
             "model": text_at(self.body, "model"),
         }
 
@@ -183,7 +189,7 @@ class Writer:
         return {"service_tier": "default", "system_fingerprint": "fp_dragomansim"}
 
     def call_id(self, choice: int, index: int) -> str:
-        return f"call_{self.visit.exchange.mark('call', choice, index)[:24]}"
+        return f"call_{self.context.exchange.mark('call', choice, index)[:24]}"
 
     def _finish(self, answer: Answer) -> str:
         usual = "function_call" if self.legacy and answer.finish == "calls" else _FINISH[answer.finish]
@@ -208,7 +214,7 @@ class Writer:
             message["function_call"] = {"name": answer.calls[0].name, "arguments": answer.calls[0].text}
         elif answer.calls:
             calls = enumerate(answer.calls)
-            message["tool_calls"] = [_identified(call, self.call_id(index, number)) for number, call in calls]
+            message["tool_calls"] = [_with_id(call, self.call_id(index, number)) for number, call in calls]
         logprobs = {"content": _logprobs(answer.text), "refusal": None} if self.body.get("logprobs") else None
         return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": self._finish(answer)}
 
@@ -233,18 +239,20 @@ class Writer:
         if self.tells_usage:
             chunk["usage"] = usage
         if self.obfuscates:
-            chunk["obfuscation"] = self.visit.exchange.mark(len(str(choices)))[:8]
+            chunk["obfuscation"] = self.context.exchange.mark(len(str(choices)))[:8]
         return b"data: " + msgspec.json.encode(chunk) + b"\n\n"
 
     def _deltas(self, answer: Answer, choice: int) -> Iterator[JsonObject]:
         field = "refusal" if answer.finish == "refusal" else "content"
         fragments = self._call_fragments(answer, choice)
         opening: dict[str, object] = {"role": "assistant", "content": None if answer.calls else "", "refusal": None}
-        # With exactly one call and nothing before it, the role and the first fragment come together.
+        # With a single call and no text, the role and the first fragment are in one chunk.
         if len(answer.calls) == 1 and not answer.text and not self.legacy:
             opening |= next(fragments)
         yield opening
-        said = chain.from_iterable(self.visit.chunks(part.text) for part in answer.parts if isinstance(part, Said))
+        said = chain.from_iterable(
+            self.context.chunks(part.text) for part in answer.parts if isinstance(part, TextPart)
+        )
         yield from ({field: piece} for piece in said)
         yield from fragments
 
@@ -252,11 +260,11 @@ class Writer:
         for number, call in enumerate(answer.calls):
             if self.legacy:
                 yield {"function_call": {"name": call.name, "arguments": ""}}
-                yield from ({"function_call": {"arguments": piece}} for piece in self.visit.chunks(call.text))
+                yield from ({"function_call": {"arguments": piece}} for piece in self.context.chunks(call.text))
                 return
-            identified = _identified(Called(call.name, {}, "", free_text=call.free_text), self.call_id(choice, number))
+            identified = _with_id(CallPart(call.name, {}, "", free_text=call.free_text), self.call_id(choice, number))
             yield {"tool_calls": [{"index": number, **identified}]}
-            for piece in self.visit.chunks(call.text):
+            for piece in self.context.chunks(call.text):
                 yield {"tool_calls": [_fragment(number, piece, free_text=call.free_text)]}
 
 
@@ -269,21 +277,21 @@ def _fragment(index: int, piece: str, *, free_text: bool) -> JsonObject:
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-def complete(visit: Visit) -> Answered:
-    body = visit.exchange.json()
+def complete(context: RequestContext) -> Answered:
+    body = context.exchange.json()
     if violations := rules.check_request(body):
         raise refused_by(violations)
     model = text_at(body, "model")
-    if not visit.any_model and not catalogue.exists("openai", model):
+    if not context.any_model and not catalogue.exists("openai", model):
         message = f"The model `{model}` does not exist or you do not have access to it."
         raise Refused(Problem("no_model", message))
-    return answered(visit, body)
+    return answered(context, body)
 
 
-def answered(visit: Visit, body: JsonObject) -> Answered:
-    answers = visit.answer_cached(read(body), int(number_at(body, "n")) or 1)
-    writer = Writer(visit, body)
-    headers = openai.headers_of(visit.exchange)
+def answered(context: RequestContext, body: JsonObject) -> Answered:
+    answers = context.answer_cached(read(body), int(number_at(body, "n")) or 1)
+    writer = Writer(context, body)
+    headers = openai.headers_of(context.exchange)
     if body.get("stream"):
         kind = "text/event-stream; charset=utf-8"
         return Streamed(writer.events(answers), kind, headers, failure=openai.failure_event)

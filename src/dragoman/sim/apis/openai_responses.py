@@ -9,23 +9,23 @@ import msgspec
 
 from dragoman.sim import catalogue, signatures, tokens
 from dragoman.sim.apis import openai
-from dragoman.sim.apis.openai_chat import thinks
-from dragoman.sim.apis.reading import gathered, parsed_arguments, told
+from dragoman.sim.apis.openai_chat import is_thinking
+from dragoman.sim.apis.reading import merge_turns, parse_arguments, read_result, read_tool
 from dragoman.sim.conversation_view import (
     Answer,
-    Asked,
     Call,
-    Called,
+    CallPart,
     Choice,
     JsonObject,
     Part,
-    Said,
-    Thought,
+    Prompt,
+    TextPart,
+    ThoughtPart,
     Tool,
     Turn,
 )
 from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
-from dragoman.sim.request_context import Visit
+from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import openai_responses as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 
@@ -33,10 +33,10 @@ NAME = "openai-responses"
 
 _MEDIA = {"input_image": "image", "input_file": "document", "input_audio": "audio"}
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-# How real ones begin: the version and the time of a Fernet token.
+# Prefix of real ones: version and time of a Fernet token.
 _ENVELOPE = "gAAAAAAA"
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
-# What the response tells back of the request, and what it says where the request was silent.
+# Request fields that the response repeats, with their defaults.
 _ECHO: Mapping[str, object] = {
     "background": False,
     "frequency_penalty": 0.0,
@@ -64,7 +64,7 @@ _ECHO: Mapping[str, object] = {
 
 
 def items_of(body: JsonObject) -> list[JsonObject]:
-    """The input as items: a text is one message of the user's."""
+    """The input as items: a string is one user message."""
     given = body.get("input")
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
@@ -83,23 +83,23 @@ def _media(content: object) -> tuple[str, ...]:
     return tuple(_MEDIA[kind] for kind in kinds if kind in _MEDIA)
 
 
-def read(body: JsonObject, items: Sequence[JsonObject]) -> Asked:
+def read(body: JsonObject, items: Sequence[JsonObject]) -> Prompt:
     names: dict[str, str] = {}
     instructions = text_at(body, "instructions")
     turns = [Turn("system", instructions)] if instructions else []
     turns.extend(turn for item in items if (turn := _turn(item, names)) is not None)
     described = object_at(body, "text", "format")
     limit = number_at(body, "max_output_tokens")
-    return Asked(
+    return Prompt(
         model=text_at(body, "model"),
-        turns=gathered(turns),
+        turns=merge_turns(turns),
         tools=tuple(_tools(body)),
         choice=_choice(body.get("tool_choice")),
         parallel=body.get("parallel_tool_calls") is not False,
         schema=object_at(described, "schema") if described.get("type") == "json_schema" else None,
         any_json=described.get("type") == "json_object",
         max_tokens=int(limit) if limit else None,
-        thinks=thinks(text_at(body, "model"), text_at(body, "reasoning", "effort")),
+        thinks=is_thinking(text_at(body, "model"), text_at(body, "reasoning", "effort")),
     )
 
 
@@ -115,19 +115,18 @@ def _turn(item: JsonObject, names: dict[str, str]) -> Turn | None:
     if kind in _CALLS:
         names[call_id] = text_at(item, "name")
         written = text_at(item, _CALLS[kind])
-        arguments = parsed_arguments(written) if kind == "function_call" else written
+        arguments = parse_arguments(written) if kind == "function_call" else written
         return Turn("assistant", calls=(Call(call_id, names[call_id], arguments),))
     if kind in _OUTPUTS:
         output = item.get("output")
-        result = told(names.get(call_id, "the tool"), _text(output), call_id=call_id, media=len(_media(output)))
+        result = read_result(names.get(call_id, "the tool"), _text(output), call_id=call_id, media=len(_media(output)))
         return Turn("user", results=(result,))
     return None
 
 
 def _tools(body: JsonObject) -> Iterator[Tool]:
     for tool, _ in _callable_tools(body):
-        free = tool.get("type") == "custom"
-        yield Tool(text_at(tool, "name"), text_at(tool, "description"), object_at(tool, "parameters"), free)
+        yield read_tool(tool, free_text=tool.get("type") == "custom")
 
 
 def _callable_tools(body: JsonObject) -> Iterator[tuple[JsonObject, str]]:
@@ -156,18 +155,18 @@ def _choice(choice: object) -> Choice:
 # --- what is stored -----------------------------------------------------------------------------------------------
 
 
-def _with_history(visit: Visit, body: JsonObject) -> list[JsonObject]:
-    """Every item of the conversation: what is stored, then what came."""
-    items = [_dereferenced(visit, item) for item in items_of(body)]
+def _with_history(context: RequestContext, body: JsonObject) -> list[JsonObject]:
+    """All items of the conversation: stored ones, then the input."""
+    items = [_dereference(context, item) for item in items_of(body)]
     previous = body.get("previous_response_id")
     if isinstance(previous, str):
-        stored = visit.memory.responses.get(previous)
+        stored = context.memory.responses.get(previous)
         if stored is None:
             message = f"Previous response with id '{previous}' not found."
             raise Refused(Problem("invalid", message, 400, "previous_response_id", "previous_response_not_found"))
         return [*objects_at(stored, "items"), *items]
     if conversation := _conversation_id(body):
-        stored = visit.memory.responses.get(conversation)
+        stored = context.memory.responses.get(conversation)
         if stored is None:
             raise Refused(Problem("invalid", f"Conversation with id '{conversation}' not found.", 404))
         return [*objects_at(stored, "items"), *items]
@@ -179,24 +178,24 @@ def _conversation_id(body: JsonObject) -> str:
     return conversation if isinstance(conversation, str) else text_at(conversation, "id")
 
 
-def _dereferenced(visit: Visit, item: JsonObject) -> JsonObject:
+def _dereference(context: RequestContext, item: JsonObject) -> JsonObject:
     if item.get("type") != "item_reference" and ("type" in item or "role" in item):
         return item
     wanted = text_at(item, "id")
-    for stored in visit.memory.responses.values():
+    for stored in context.memory.responses.values():
         for known in objects_at(stored, "items"):
             if known.get("id") == wanted:
                 return known
     raise Refused(Problem("invalid", f"Item with id '{wanted}' not found.", 404, "input"))
 
 
-def _store(visit: Visit, body: JsonObject, items: Sequence[JsonObject], response: JsonObject) -> None:
+def _store(context: RequestContext, body: JsonObject, items: Sequence[JsonObject], response: JsonObject) -> None:
     whole = [*items, *objects_at(response, "output")]
     if body.get("store") is not False:
         kept = {"response": response, "items": whole, "input": list(items)}
-        visit.memory.store(text_at(response, "id"), kept)
+        context.memory.store(text_at(response, "id"), kept)
     if conversation := _conversation_id(body):
-        visit.memory.store(conversation, {"items": whole})
+        context.memory.store(conversation, {"items": whole})
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -214,8 +213,8 @@ def usage_of(answer: Answer) -> JsonObject:
 
 
 class Writer:
-    def __init__(self, visit: Visit, body: JsonObject) -> None:
-        self.visit = visit
+    def __init__(self, context: RequestContext, body: JsonObject) -> None:
+        self.context = context
         self.body = body
         self.sealed = body.get("store") is False or "reasoning.encrypted_content" in texts_at(body, "include")
         self.summarises = text_at(body, "reasoning", "summary") != ""
@@ -226,7 +225,7 @@ class Writer:
     # the object
 
     def response(self, answer: Answer | None) -> dict[str, object]:
-        """The whole response; without an answer, what it looks like while it is being made."""
+        """The whole response; without an answer, the response in progress."""
         cut = answer is not None and (answer.finish == "length" or answer.word is not None)
         reason = (answer.word if answer else None) or "max_output_tokens"
         echo = {key: usual if (held := self.body.get(key)) is None else held for key, usual in _ECHO.items()}
@@ -236,10 +235,10 @@ class Writer:
             form = {"description": None, "strict": False, **form}
         reasoning = {"effort": None, "summary": None, **object_at(self.body, "reasoning")}
         return {
-            "id": f"resp_{self.visit.exchange.mark('id')[:48]}",
+            "id": f"resp_{self.context.exchange.mark('id')[:48]}",
             "object": "response",
-            "created_at": self.visit.now,
-            "completed_at": None if answer is None or cut else self.visit.now,
+            "created_at": self.context.now,
+            "completed_at": None if answer is None or cut else self.context.now,
             "status": "in_progress" if answer is None else "incomplete" if cut else "completed",
             "error": None,
             "incomplete_details": {"reason": reason} if cut else None,
@@ -256,33 +255,37 @@ class Writer:
         return [self._item(answer, index) for index in range(len(answer.parts))]
 
     def _id(self, prefix: str, index: int) -> str:
-        return f"{prefix}_{self.visit.exchange.mark(prefix, index)[:48]}"
+        return f"{prefix}_{self.context.exchange.mark(prefix, index)[:48]}"
 
     def _item(self, answer: Answer, index: int) -> dict[str, object]:
         part = answer.parts[index]
         last = answer.finish == "length" and index == len(answer.parts) - 1
         status = "incomplete" if last else "completed"
         match part:
-            case Thought():
+            case ThoughtPart():
                 return self._reasoning(part, index)
-            case Said():
-                said = _refusal(part.text) if answer.finish == "refusal" else _output_text(part.text)
+            case TextPart():
+                said = (
+                    _refusal(part.text)
+                    if answer.finish == "refusal"
+                    else {"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}
+                )
                 item = {"id": self._id("msg", index), "type": "message", "status": status, "role": "assistant"}
                 return {**item, "content": [said]}
-            case Called():
+            case CallPart():
                 return self._call(part, index, status)
 
-    def _reasoning(self, thought: Thought, index: int) -> dict[str, object]:
+    def _reasoning(self, thought: ThoughtPart, index: int) -> dict[str, object]:
         identifier = self._id("rs", index)
         summary = [{"type": "summary_text", "text": thought.text}] if self.summarises else []
         item: dict[str, object] = {"id": identifier, "type": "reasoning", "summary": summary}
         if self.sealed:
-            sealed = base64.urlsafe_b64encode(signatures.seal("openai", identifier, "")).decode()
+            sealed = base64.urlsafe_b64encode(signatures.make_signature("openai", identifier, "")).decode()
             item["encrypted_content"] = _ENVELOPE + sealed
         return item
 
-    def _call(self, call: Called, index: int, status: str) -> dict[str, object]:
-        call_id = f"call_{self.visit.exchange.mark('call', index)[:24]}"
+    def _call(self, call: CallPart, index: int, status: str) -> dict[str, object]:
+        call_id = f"call_{self.context.exchange.mark('call', index)[:24]}"
         named: dict[str, object] = {"status": status, "call_id": call_id, "name": call.name}
         if call.name in self.namespaces:
             named["namespace"] = self.namespaces[call.name]
@@ -297,8 +300,8 @@ class Writer:
             yield self._event(name, response=self.response(None))
         for index, part in enumerate(answer.parts):
             item = self._item(answer, index)
-            yield self._event("response.output_item.added", output_index=index, item=_begun(item))
-            yield from self._inside(part, item, index)
+            yield self._event("response.output_item.added", output_index=index, item=_announced_item(item))
+            yield from self._part_events(part, item, index)
             yield self._event("response.output_item.done", output_index=index, item=item)
         yield self._event(f"response.{whole['status']}", response=whole)
 
@@ -308,19 +311,19 @@ class Writer:
         return b"event: " + name.encode() + b"\ndata: " + msgspec.json.encode(event) + b"\n\n"
 
     def _delta(self, name: str, delta: str, **data: object) -> bytes:
-        hidden = {"obfuscation": self.visit.exchange.mark(self.sequence)[:8]} if self.obfuscates else {}
+        hidden = {"obfuscation": self.context.exchange.mark(self.sequence)[:8]} if self.obfuscates else {}
         return self._event(name, **data, delta=delta, **hidden)
 
-    def _inside(self, part: Part, item: JsonObject, index: int) -> Iterator[bytes]:
+    def _part_events(self, part: Part, item: JsonObject, index: int) -> Iterator[bytes]:
         place: dict[str, object] = {"item_id": item["id"], "output_index": index}
         match part:
-            case Thought():
+            case ThoughtPart():
                 yield from self._summary(item, place)
-            case Said():
-                yield from self._said(objects_at(item, "content")[0], place)
-            case Called():
+            case TextPart():
+                yield from self._text_events(objects_at(item, "content")[0], place)
+            case CallPart():
                 kind = "custom_tool_call_input" if part.free_text else "function_call_arguments"
-                for piece in self.visit.chunks(part.text):
+                for piece in self.context.chunks(part.text):
                     yield self._delta(f"response.{kind}.delta", piece, **place)
                 done = {"input" if part.free_text else "arguments": part.text}
                 yield self._event(f"response.{kind}.done", **place, **done)
@@ -330,32 +333,28 @@ class Writer:
             where = {**place, "summary_index": number}
             text = text_at(part, "text")
             yield self._event("response.reasoning_summary_part.added", **where, part={**part, "text": ""})
-            for piece in self.visit.chunks(text):
+            for piece in self.context.chunks(text):
                 yield self._delta("response.reasoning_summary_text.delta", piece, **where)
             yield self._event("response.reasoning_summary_text.done", **where, text=text)
             yield self._event("response.reasoning_summary_part.done", **where, part=part)
 
-    def _said(self, part: JsonObject, place: dict[str, object]) -> Iterator[bytes]:
+    def _text_events(self, part: JsonObject, place: dict[str, object]) -> Iterator[bytes]:
         where = {**place, "content_index": 0}
         key = "refusal" if part["type"] == "refusal" else "text"
         name = "response.refusal" if key == "refusal" else "response.output_text"
         more: dict[str, object] = {} if key == "refusal" else {"logprobs": []}
         yield self._event("response.content_part.added", **where, part={**part, key: ""})
-        for piece in self.visit.chunks(text_at(part, key)):
+        for piece in self.context.chunks(text_at(part, key)):
             yield self._delta(f"{name}.delta", piece, **where, **more)
         yield self._event(f"{name}.done", **where, **{key: part[key]}, **more)
         yield self._event("response.content_part.done", **where, part=part)
 
     def failure(self, problem: Problem) -> bytes:
-        """On the wire the error is nested, and the failed response follows."""
+        """An error event with a nested error, then the failed response."""
         _, error = openai.error_of(problem)
         code = error["code"] or "server_error"
         failed = {**self.response(None), "status": "failed", "error": {"code": code, "message": error["message"]}}
         return self._event("error", error=error) + self._event("response.failed", response=failed)
-
-
-def _output_text(text: str) -> dict[str, object]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
 def _refusal(text: str) -> dict[str, object]:
@@ -363,14 +362,14 @@ def _refusal(text: str) -> dict[str, object]:
 
 
 def _repeated_tool(tool: JsonObject) -> JsonObject:
-    """A function left to the default is strict; credentials are not repeated."""
+    """Functions are strict by default; credentials are not repeated."""
     if tool.get("type") == "function":
         return {"description": None, "strict": True, **tool}
     return {key: value for key, value in tool.items() if key not in ("authorization", "headers")}
 
 
-def _begun(item: JsonObject) -> dict[str, object]:
-    """An item as it is announced: still empty."""
+def _announced_item(item: JsonObject) -> dict[str, object]:
+    """An item as announced in the stream: still empty."""
     empty: JsonObject = {"content": [], "summary": [], "arguments": "", "input": "", "status": "in_progress"}
     return {**item, **{key: value for key, value in empty.items() if key in item}}
 
@@ -378,126 +377,128 @@ def _begun(item: JsonObject) -> dict[str, object]:
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-def _checked(visit: Visit, body: JsonObject) -> list[JsonObject]:
-    """The items of the whole conversation, once the request is found to be good."""
+def _check(context: RequestContext, body: JsonObject) -> list[JsonObject]:
+    """Checks the request; returns the items of the whole conversation."""
     if violations := rules.check_request(body):
         raise refused_by(violations)
-    items = _with_history(visit, body)
-    # What leans on stored items can only be judged together with them.
+    items = _with_history(context, body)
+    # Requests that refer to stored items are checked together with them.
     alone = {key: value for key, value in body.items() if key not in ("previous_response_id", "conversation")}
     if items and len(items) != len(items_of(body)) and (violations := rules.check_request({**alone, "input": items})):
         raise refused_by(violations)
-    for item in () if visit.any_seal else items:
-        _check_seal(item)
+    for item in () if context.any_seal else items:
+        _check_signature(item)
     model = text_at(body, "model")
-    if not visit.any_model and not catalogue.exists("openai", model):
+    if not context.any_model and not catalogue.exists("openai", model):
         message = f"The requested model '{model}' does not exist."
         raise Refused(Problem("no_model", message, 400, "model"))
     return items
 
 
-def _check_seal(item: JsonObject) -> None:
+def _check_signature(item: JsonObject) -> None:
     sealed = item.get("encrypted_content")
     if item.get("type") != "reasoning" or not isinstance(sealed, str):
         return
-    if not sealed.startswith(_ENVELOPE) or not signatures.is_seal_text(sealed.removeprefix(_ENVELOPE), "openai", ""):
+    if not sealed.startswith(_ENVELOPE) or not signatures.is_signature_text(
+        sealed.removeprefix(_ENVELOPE), "openai", ""
+    ):
         message = f"The encrypted content for item {text_at(item, 'id')} could not be verified."
         raise Refused(Problem("invalid", message, 400, code="invalid_encrypted_content"))
 
 
-def create(visit: Visit) -> Answered:
-    body = visit.exchange.json()
-    items = _checked(visit, body)
-    answer = visit.answer_cached(read(body, items))[0]
-    writer = Writer(visit, body)
+def create(context: RequestContext) -> Answered:
+    body = context.exchange.json()
+    items = _check(context, body)
+    answer = context.answer_cached(read(body, items))[0]
+    writer = Writer(context, body)
     response = writer.response(answer)
-    _store(visit, body, items, response)
-    headers = openai.headers_of(visit.exchange)
+    _store(context, body, items, response)
+    headers = openai.headers_of(context.exchange)
     if body.get("stream"):
         kind = "text/event-stream; charset=utf-8"
         return Streamed(writer.events(answer, response), kind, headers, failure=writer.failure)
     return json_reply(response, headers=headers)
 
 
-def _in_parts(message: JsonObject) -> JsonObject:
+def _as_parts(message: JsonObject) -> JsonObject:
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "input_text", "text": content}]
     return {**message, "type": "message", "content": content}
 
 
-def compact(visit: Visit) -> Answered:
-    """The messages of the user, and one item that stands for everything else."""
-    body = visit.exchange.json()
-    items = _checked(visit, body)
-    answer = visit.answer_cached(read(body, items))[0]
-    sealed = base64.urlsafe_b64encode(signatures.seal("openai", "compaction", "")).decode()
-    identifier = f"cmp_{visit.exchange.mark('cmp')[:48]}"
+def compact(context: RequestContext) -> Answered:
+    """The user's messages, and one compaction item for the rest."""
+    body = context.exchange.json()
+    items = _check(context, body)
+    answer = context.answer_cached(read(body, items))[0]
+    sealed = base64.urlsafe_b64encode(signatures.make_signature("openai", "compaction", "")).decode()
+    identifier = f"cmp_{context.exchange.mark('cmp')[:48]}"
     kept = [
         {
-            "id": f"msg_{visit.exchange.mark('msg', index)[:48]}",
+            "id": f"msg_{context.exchange.mark('msg', index)[:48]}",
             "type": "message",
             "status": "completed",
-            **_in_parts(item),
+            **_as_parts(item),
         }
         for index, item in enumerate(items)
         if item.get("role") == "user"
     ]
     compaction = {"id": identifier, "type": "compaction", "encrypted_content": _ENVELOPE + sealed}
     compacted = {
-        "id": f"resp_{visit.exchange.mark('id')[:48]}",
+        "id": f"resp_{context.exchange.mark('id')[:48]}",
         "object": "response.compaction",
-        "created_at": visit.now,
+        "created_at": context.now,
         "output": [*kept, compaction],
         "usage": usage_of(answer),
     }
-    return json_reply(compacted, headers=openai.headers_of(visit.exchange))
+    return json_reply(compacted, headers=openai.headers_of(context.exchange))
 
 
-def count(visit: Visit) -> Answered:
-    body = visit.exchange.json()
-    total = tokens.count_asked(read(body, _checked(visit, body)))
+def count(context: RequestContext) -> Answered:
+    body = context.exchange.json()
+    total = tokens.count_asked(read(body, _check(context, body)))
     return json_reply({"object": "response.input_tokens", "input_tokens": total})
 
 
-def _stored(visit: Visit) -> JsonObject:
-    identifier = visit.exchange.params["id"]
-    stored = visit.memory.responses.get(identifier)
+def _find_response(context: RequestContext) -> JsonObject:
+    identifier = context.exchange.params["id"]
+    stored = context.memory.responses.get(identifier)
     if stored is None:
         raise Refused(Problem("invalid", f"Response with id '{identifier}' not found.", 404))
     return stored
 
 
-def retrieve(visit: Visit) -> Answered:
-    return json_reply(_stored(visit)["response"], headers=openai.headers_of(visit.exchange))
+def retrieve(context: RequestContext) -> Answered:
+    return json_reply(_find_response(context)["response"], headers=openai.headers_of(context.exchange))
 
 
-def delete(visit: Visit) -> Answered:
-    _stored(visit)
-    del visit.memory.responses[visit.exchange.params["id"]]
-    return json_reply({"id": visit.exchange.params["id"], "object": "response.deleted", "deleted": True})
+def delete(context: RequestContext) -> Answered:
+    _find_response(context)
+    del context.memory.responses[context.exchange.params["id"]]
+    return json_reply({"id": context.exchange.params["id"], "object": "response.deleted", "deleted": True})
 
 
-def list_input(visit: Visit) -> Answered:
-    items = objects_at(_stored(visit), "input")
+def list_input(context: RequestContext) -> Answered:
+    items = objects_at(_find_response(context), "input")
     ids = [text_at(item, "id") for item in items] or [""]
     page = {"object": "list", "data": items, "first_id": ids[0], "last_id": ids[-1], "has_more": False}
-    return json_reply(page, headers=openai.headers_of(visit.exchange))
+    return json_reply(page, headers=openai.headers_of(context.exchange))
 
 
-def converse(visit: Visit) -> Answered:
-    body = visit.exchange.json() if visit.exchange.body else {}
-    identifier = f"conv_{visit.exchange.mark('conversation', len(visit.memory.responses))[:48]}"
-    visit.memory.store(identifier, {"items": list(objects_at(body, "items"))})
+def converse(context: RequestContext) -> Answered:
+    body = context.exchange.json() if context.exchange.body else {}
+    identifier = f"conv_{context.exchange.mark('conversation', len(context.memory.responses))[:48]}"
+    context.memory.store(identifier, {"items": list(objects_at(body, "items"))})
     metadata = object_at(body, "metadata")
-    return json_reply({"id": identifier, "object": "conversation", "created_at": visit.now, "metadata": metadata})
+    return json_reply({"id": identifier, "object": "conversation", "created_at": context.now, "metadata": metadata})
 
 
 API = Api(
     name=NAME,
     routes=(
         route("POST", r"/v1/responses", create),
-        # Azure's path for the same thing.
+        # Azure's path.
         route("POST", r"/openai/responses", create),
         route("POST", r"/v1/responses/input_tokens", count),
         route("POST", r"/v1/responses/compact", compact),

@@ -1,4 +1,4 @@
-"""What the readers of all APIs need."""
+"""Shared by the readers of all APIs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from dragoman.sim.conversation_view import Result, Turn
+from dragoman.sim.conversation_view import JsonObject, Result, Tool, Turn
+from dragoman.sim.rules.common import object_at, text_at
 
 _FAILED = re.compile(r"\s*(?:error|exception|traceback|failed)\b", re.IGNORECASE)
 
 
-def failed(text: str) -> bool:
-    """Formats without a flag for errors leave it to the words: `{"error": ...}`, or a text that begins so."""
+def is_failure(text: str) -> bool:
+    """Without an error flag, a result is a failure if it is `{"error": ...}` or starts with "error"."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -21,7 +22,7 @@ def failed(text: str) -> bool:
 
 
 def failure_text(text: str) -> str:
-    """The words inside `{"error": ...}`."""
+    """The text inside `{"error": ...}`."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -30,13 +31,17 @@ def failure_text(text: str) -> str:
     return inner if isinstance(inner, str) else text
 
 
-def told(name: str, text: str, *, call_id: str = "", media: int = 0) -> Result:
-    """A result in a format that has no flag for errors."""
-    wrong = failed(text)
+def read_result(name: str, text: str, *, call_id: str = "", media: int = 0) -> Result:
+    """Reads a result of a format without an error flag."""
+    wrong = is_failure(text)
     return Result(name, failure_text(text) if wrong else text, failed=wrong, media=media, call_id=call_id)
 
 
-def parsed_arguments(text: str) -> object:
+def read_tool(spec: JsonObject, *, free_text: bool = False) -> Tool:
+    return Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"), free_text)
+
+
+def parse_arguments(text: str) -> object:
     try:
         value: object = json.loads(text)
     except ValueError:
@@ -44,12 +49,12 @@ def parsed_arguments(text: str) -> object:
     return value
 
 
-def gathered(turns: Iterable[Turn]) -> tuple[Turn, ...]:
-    """Neighbouring turns that other formats would say in one: results of one step, words and calls of it."""
+def merge_turns(turns: Iterable[Turn]) -> tuple[Turn, ...]:
+    """Merges adjacent turns that are one turn in other formats: results of one step, text and calls of one step."""
     joined: list[Turn] = []
     for turn in turns:
         previous = joined[-1] if joined else None
-        if previous is not None and _are_one(previous, turn):
+        if previous is not None and _belong_together(previous, turn):
             text = "\n".join(text for text in (previous.text, turn.text) if text)
             calls, results = previous.calls + turn.calls, previous.results + turn.results
             joined[-1] = Turn(turn.role, text, calls=calls, results=results, media=previous.media + turn.media)
@@ -58,12 +63,12 @@ def gathered(turns: Iterable[Turn]) -> tuple[Turn, ...]:
     return tuple(joined)
 
 
-def _are_one(first: Turn, second: Turn) -> bool:
+def _belong_together(first: Turn, second: Turn) -> bool:
     if first.role == second.role == "assistant":
         return True
     return bool(first.results and second.results) and not first.text and not second.text
 
 
 def without_empty(mapping: Mapping[str, object]) -> dict[str, object]:
-    """Google leaves out what is zero or empty."""
+    """Google omits fields that are zero or empty."""
     return {key: value for key, value in mapping.items() if value not in (0, None, "", [], {})}

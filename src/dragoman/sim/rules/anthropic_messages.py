@@ -48,7 +48,7 @@ def check_request(body: JsonObject, *, model: str | None = None, version: str | 
 
 
 def cache_writes_add_up(body: JsonObject) -> Iterator[Violation]:
-    # Behind a server tool the total sums several requests, the parts do not (7 recordings, e.g. 518e09884be0).
+    # With a server tool, the total covers several requests, the parts do not (7 recordings, e.g. 518e09884be0).
     if any(block.get("type") == "server_tool_use" for block in objects_at(body, "content")):
         return
     usage = object_at(body, "usage")

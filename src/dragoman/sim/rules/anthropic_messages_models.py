@@ -1,4 +1,4 @@
-"""What each Claude model takes: the table of wire notes, as data. A model we do not know is judged by no model rule."""
+"""What each Claude model accepts, as data. Unknown models are not checked by model rules."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _MYTHOS_PREVIEW = Limits(
     system_messages=None,
 )
 
-# (family, major, minor) -> limits. A date after the name is no minor version.
+# (family, major, minor) -> limits. A date after the name is not a minor version.
 _MODELS: dict[tuple[str, int, int], Limits] = {
     **{(family, 3, minor): _CLAUDE_3 for family in ("opus", "sonnet", "haiku") for minor in (0, 5)},
     ("sonnet", 3, 7): _CLAUDE_4,

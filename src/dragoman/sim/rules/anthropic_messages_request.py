@@ -1,4 +1,4 @@
-"""A Messages request as its rules see it: blocks with their places, and turns as the server merges them."""
+"""A Messages request for the rules: blocks with their paths, and turns as the server merges them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dragoman.sim.rules.common import JsonObject, Path, Violation, dotted_path, 
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A block and its place in the caller's own arrays: that is what the server's messages name."""
+class LocatedBlock:
+    """A block and its path in the request, which the server's messages name."""
 
     path: Path
     block: JsonObject
@@ -30,17 +30,17 @@ class Turn:
     """Consecutive messages of one role: the server reads them as one."""
 
     role: str
-    blocks: tuple[Placed, ...]
+    blocks: tuple[LocatedBlock, ...]
     first_message: int
 
-    def of_kind(self, *kinds: str) -> Iterator[Placed]:
+    def of_kind(self, *kinds: str) -> Iterator[LocatedBlock]:
         return (placed for placed in self.blocks if placed.kind in kinds)
 
 
 @dataclass(frozen=True)
 class Request:
     body: JsonObject
-    # Judged by the API version of 2026-10-21, not by the one before it.
+    # Checked by the API version of 2026-10-21, not by the one before it.
     modern: bool
     limits: Limits | None
 
@@ -55,15 +55,15 @@ class Request:
         return tuple(turns)
 
     @property
-    def blocks(self) -> Iterator[tuple[str, Placed]]:
+    def blocks(self) -> Iterator[tuple[str, LocatedBlock]]:
         for turn in self.turns:
             for placed in turn.blocks:
                 yield turn.role, placed
 
     @property
-    def tools(self) -> Iterator[Placed]:
+    def tools(self) -> Iterator[LocatedBlock]:
         for index, tool in enumerate(objects_at(self.body, "tools")):
-            yield Placed(("tools", index), tool)
+            yield LocatedBlock(("tools", index), tool)
 
     @property
     def forces_tool_use(self) -> bool:
@@ -76,26 +76,26 @@ class Request:
 
     @property
     def continues_thread(self) -> bool:
-        """The server holds the history: what a result answers is not in the body."""
+        """Whether the server has the history, so that calls may be missing in the body."""
         return text_at(self.body, "thread", "type") == "continue"
 
 
 Rule: TypeAlias = Callable[[Request], Iterator[Violation]]
 
 
-def blocks_of(message: JsonObject, path: Path) -> Iterator[Placed]:
+def blocks_of(message: JsonObject, path: Path) -> Iterator[LocatedBlock]:
     """The blocks of a message; a string stands for one text block."""
     content = message.get("content")
     if isinstance(content, str):
-        yield Placed((*path, "content"), {"type": "text", "text": content})
+        yield LocatedBlock((*path, "content"), {"type": "text", "text": content})
     for index, block in enumerate(objects_at(message, "content")):
-        yield Placed((*path, "content", index), block)
+        yield LocatedBlock((*path, "content", index), block)
 
 
-def inner_blocks(placed: Placed) -> Iterator[Placed]:
+def inner_blocks(placed: LocatedBlock) -> Iterator[LocatedBlock]:
     """The blocks inside a tool result."""
     for index, block in enumerate(objects_at(placed.block, "content")):
-        yield Placed((*placed.path, "content", index), block)
+        yield LocatedBlock((*placed.path, "content", index), block)
 
 
 def refuse(path: Path, message: str, *, named: Path | None = None) -> Violation:

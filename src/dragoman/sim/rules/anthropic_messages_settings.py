@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dragoman.sim.rules.anthropic_messages_models import Sampling
-from dragoman.sim.rules.anthropic_messages_request import Placed, Request, Rule, inner_blocks, refuse
+from dragoman.sim.rules.anthropic_messages_request import LocatedBlock, Request, Rule, inner_blocks, refuse
 from dragoman.sim.rules.anthropic_messages_shapes import CODE_CALLERS, TOOLSET_MEMBERS, TOOLSETS
 from dragoman.sim.rules.common import (
     JsonObject,
@@ -183,7 +183,7 @@ class Compiled:
     schema: JsonObject
 
 
-def strict_tools(request: Request) -> Iterator[Placed]:
+def strict_tools(request: Request) -> Iterator[LocatedBlock]:
     return (placed for placed in request.tools if placed.block.get("strict") is True)
 
 
@@ -315,12 +315,12 @@ def compiled_schemas_are_small(request: Request) -> Iterator[Violation]:
 MOST_CACHE_MARKS = 4
 
 
-def cache_marks(request: Request) -> Iterator[Placed]:
+def cache_marks(request: Request) -> Iterator[LocatedBlock]:
     """Every marked block in the order the server caches them: tools, system, messages."""
     for index, block in enumerate(objects_at(request.body, "tools")):
-        yield Placed(("tools", index), block)
+        yield LocatedBlock(("tools", index), block)
     for index, block in enumerate(objects_at(request.body, "system")):
-        yield Placed(("system", index), block)
+        yield LocatedBlock(("system", index), block)
     for _, placed in request.blocks:
         # What is inside a result is cached before the result as a whole.
         if placed.kind == "tool_result":
@@ -328,12 +328,12 @@ def cache_marks(request: Request) -> Iterator[Placed]:
         yield placed
 
 
-def _marked(request: Request) -> list[Placed]:
+def _marked_blocks(request: Request) -> list[LocatedBlock]:
     return [placed for placed in cache_marks(request) if placed.block.get("cache_control") is not None]
 
 
 def cache_marks_are_few(request: Request) -> Iterator[Violation]:
-    found = len(_marked(request)) + (request.body.get("cache_control") is not None)
+    found = len(_marked_blocks(request)) + (request.body.get("cache_control") is not None)
     if found > MOST_CACHE_MARKS:
         complaint = f"A maximum of {MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {found}."
         yield refuse((), complaint)
@@ -341,7 +341,7 @@ def cache_marks_are_few(request: Request) -> Iterator[Violation]:
 
 def long_cache_comes_first(request: Request) -> Iterator[Violation]:
     short_seen = False
-    for placed in _marked(request):
+    for placed in _marked_blocks(request):
         ttl = text_at(placed.block, "cache_control", "ttl") or "5m"
         if ttl == "1h" and short_seen:
             complaint = "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block."
@@ -350,7 +350,7 @@ def long_cache_comes_first(request: Request) -> Iterator[Violation]:
 
 
 def empty_text_is_not_cached(request: Request) -> Iterator[Violation]:
-    for placed in _marked(request):
+    for placed in _marked_blocks(request):
         if placed.kind == "text" and not text_at(placed.block, "text"):
             yield refuse((*placed.path, "cache_control"), "cache_control cannot be set for empty text blocks")
 
@@ -466,7 +466,7 @@ def empty_answers_ask_for_nothing(request: Request) -> Iterator[Violation]:
             yield refuse(("max_tokens",), f"max_tokens: 0 cannot be combined with {name}", named=())
 
 
-def _citable(request: Request, kind: str) -> Iterator[Placed]:
+def _citable(request: Request, kind: str) -> Iterator[LocatedBlock]:
     for role, placed in request.blocks:
         if role == "user":
             yield from (inner for inner in (placed, *inner_blocks(placed)) if inner.kind == kind)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dragoman.sim.rules.anthropic_messages_request import (
-    Placed,
+    LocatedBlock,
     Request,
     Rule,
     Turn,
@@ -84,11 +84,11 @@ def messages_say_something(request: Request) -> Iterator[Violation]:
         yield refuse(("messages", index), complaint)
 
 
-def _is_blank(placed: Placed) -> bool:
+def _is_blank(placed: LocatedBlock) -> bool:
     return placed.kind == "text" and not text_at(placed.block, "text").strip()
 
 
-def _texts(request: Request) -> Iterator[Placed]:
+def _texts(request: Request) -> Iterator[LocatedBlock]:
     """The texts that have to say something."""
     for index, message in enumerate(objects_at(request.body, "messages")):
         blocks = list(blocks_of(message, ("messages", index))) if message.get("content") != "" else []
@@ -100,9 +100,9 @@ def _texts(request: Request) -> Iterator[Placed]:
     system = request.body.get("system")
     # An empty string counts as no system prompt (recordings 79cb60a2e3f0, ce297c0cdbf9), an empty block does not.
     if isinstance(system, str) and system:
-        yield Placed(("system",), {"type": "text", "text": system})
+        yield LocatedBlock(("system",), {"type": "text", "text": system})
     for index, block in enumerate(objects_at(request.body, "system")):
-        yield Placed(("system", index), block)
+        yield LocatedBlock(("system", index), block)
 
 
 def texts_say_something(request: Request) -> Iterator[Violation]:
@@ -266,7 +266,7 @@ def results_do_not_mix_search(request: Request) -> Iterator[Violation]:
             yield refuse(placed.path, "`search_result` blocks cannot be mixed with other blocks in a `tool_result`")
 
 
-def _calls_from_code(turn: Turn) -> Iterator[Placed]:
+def _calls_from_code(turn: Turn) -> Iterator[LocatedBlock]:
     return (call for call in turn.of_kind("tool_use") if text_at(call.block, "caller", "type") in CODE_CALLERS)
 
 

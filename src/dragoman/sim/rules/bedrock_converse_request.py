@@ -28,7 +28,7 @@ class Family:
     """How the models of one vendor differ behind the one API. None: not known."""
 
     starts_with_user: bool = True
-    # Nothing may stand beside tool results in their turn.
+    # A turn with tool results must have no other blocks.
     results_stand_alone: bool = False
     # `toolChoice.tool`
     takes_named_choice: bool = False

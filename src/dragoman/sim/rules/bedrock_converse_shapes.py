@@ -1,7 +1,7 @@
 """The typed objects of Bedrock Converse, and how the service words a breach of them.
 
-Three voices speak here: the service's own validation of constraints, its JSON reader, and, for what botocore never lets
-out of the house (unknown keys, unions with more than one member), botocore. `code` is the exception's name.
+Messages come from three sources: the service's validation of constraints, its JSON reader, and, for what botocore
+never sends (unknown keys, unions with more than one member), botocore. `code` is the exception's name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def member_path(path: Path) -> str:
     return ".".join(steps)
 
 
-# What the service's JSON reader calls a value that stands where another one is expected.
+# Messages of the service's JSON reader for a value of the wrong type.
 _STARTS = {
     "array": "Start of list found where not expected",
     "object": "Start of structure or map found where not expected.",
@@ -58,7 +58,7 @@ _TOKENS = {"boolean": "TRUE_VALUE", "integer": "NUMBER_VALUE", "number": "NUMBER
 _TARGETS = {"string": "a String", "integer": "an Integer", "number": "a Float", "boolean": "a Boolean"}
 
 
-def misread(got: object, expected: str) -> str:
+def wrong_type_message(got: object, expected: str) -> str:
     found = json_type(got)
     if found in _STARTS:
         return _STARTS[found]
@@ -74,7 +74,7 @@ class AwsDialect(Dialect):
         self, fault: Fault, path: Path, *, got: object = "", expected: str = "", limit: object = ""
     ) -> Violation:
         if fault in (Fault.WRONG_TYPE, Fault.NULL):
-            return Violation(json_path(path), misread(got, expected), SERIALIZATION, self.status)
+            return Violation(json_path(path), wrong_type_message(got, expected), SERIALIZATION, self.status)
         if fault is Fault.NOT_ONE_OF:
             expected = expected.replace("'", "")
         if fault is Fault.UNKNOWN_KEY:
@@ -153,7 +153,7 @@ class Union:
     """An object with exactly one of its members."""
 
     members: Mapping[str, Shape]
-    # Answers grow new members without warning.
+    # New members appear in responses without notice.
     unknown_members_pass: bool = False
 
     def read(self, reader: Reader, path: Path, value: object) -> object:
@@ -182,7 +182,7 @@ class Union:
 
 
 def _complaint(reader: Reader, path: Path, message: str) -> Violation:
-    """Requests and answers are read by the same shapes, but complained of to different people."""
+    """Requests and responses share shapes, but are reported with different statuses."""
     if reader.dialect is DIALECT:
         return Violation(json_path(path), message, VALIDATION)
     return bad_answer(path, message)

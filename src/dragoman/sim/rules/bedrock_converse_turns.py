@@ -1,4 +1,4 @@
-"""The rules on messages: who speaks, what a block may hold and stand beside, calls and results, cache points, media."""
+"""Rules on messages: roles, blocks and their neighbours, calls and results, cache points, media."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.sim.rules.common import Path, Violation, object_at, objects_at, te
 
 NO_OBJECT = "The format of the value at {} is invalid. Provide a json object for the field and try again."
 
-# --- who speaks ---------------------------------------------------------------------------------------------------
+# --- roles --------------------------------------------------------------------------------------------------------
 
 BLOCKS_OF_ROLE = {
     "user": {

@@ -1,6 +1,6 @@
-"""Shapes, and the reader that holds a body against them.
+"""Shapes, and the reader that checks a body against them.
 
-A *shape* says what a place in a JSON body may hold. Shapes are data; how a server words its complaint is data too
+A *shape* describes what a value in a JSON body may be. Shapes are data; how a server words its complaint is data too
 (`Dialect`), so one reader serves all formats. Reading happens in two steps, as on the real servers: first the shape of
 the whole body, and only when that holds, the rules between its parts (pairing, order, combinations), which may then
 trust the shape.
@@ -26,7 +26,7 @@ class Tag(str):
 Path: TypeAlias = tuple[str | int, ...]
 
 ROOT: Path = ()
-# A body of the caller's may be huge; what we quote of it in a message is not.
+# Bodies may be huge; quotations in messages are limited.
 LONGEST_QUOTE = 80
 
 
@@ -90,12 +90,12 @@ def quote(value: object) -> str:
     return spelled if len(spelled) <= LONGEST_QUOTE else spelled[:LONGEST_QUOTE] + "..."
 
 
-def listed(values: Iterable[object]) -> str:
+def comma_list(values: Iterable[object]) -> str:
     return ", ".join(f"'{value}'" for value in values)
 
 
 class Fault(Enum):
-    """Everything a shape can find wrong."""
+    """Everything that can be wrong with a shape."""
 
     UNKNOWN_KEY = auto()
     MISSING = auto()
@@ -156,7 +156,7 @@ class Dialect:
 
 class Shape(Protocol):
     def read(self, reader: Reader, path: Path, value: object, /) -> object:
-        """Report what is wrong with `value`; return it with the dialect's liberties (aliases, nulls) taken back."""
+        """Reports what is wrong with `value`; returns it normalised (aliases, nulls)."""
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """A free-form place: the server looks no further."""
+    """Any value: the server does not check it."""
 
     def read(self, _reader: Reader, _path: Path, value: object) -> object:
         return value
@@ -253,7 +253,7 @@ class Choice:
         if json_type(value) not in {json_type(allowed) for allowed in self.values}:
             reader.wrong_type(path, value, json_type(self.values[0]))
         else:
-            reader.fault(Fault.NOT_ONE_OF, path, got=value, expected=listed(self.values))
+            reader.fault(Fault.NOT_ONE_OF, path, got=value, expected=comma_list(self.values))
         return value
 
 
@@ -333,7 +333,7 @@ class Tagged:
     key: str
     variants: Mapping[str, Shape]
     default: str | None = None
-    # Responses grow new variants without warning: a reader of responses carries them along.
+    # New variants appear in responses without notice: unknown ones are accepted.
     unknown_variants_pass: bool = False
 
     def read(self, reader: Reader, path: Path, value: object) -> object:
@@ -348,13 +348,13 @@ class Tagged:
         elif isinstance(tag, str) and tag in self.variants:
             return self.variants[tag].read(reader, (*path, Tag(tag)), value)
         elif not (self.unknown_variants_pass and isinstance(tag, str)):
-            reader.fault(Fault.UNKNOWN_TAG, (*path, self.key), got=tag, expected=listed(self.variants))
+            reader.fault(Fault.UNKNOWN_TAG, (*path, self.key), got=tag, expected=comma_list(self.variants))
         return value
 
 
 @dataclass(frozen=True, slots=True)
 class ByType:
-    """A place that takes several JSON types, each with its own shape."""
+    """A value of several JSON types, each with its own shape."""
 
     shapes: Mapping[str, Shape]
 
@@ -368,7 +368,7 @@ class ByType:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A shape that is defined further down: the way out of a circle."""
+    """A shape that is defined later, for recursive shapes."""
 
     shape: Callable[[], Shape]
 
@@ -408,7 +408,7 @@ def struct(
 
 
 def tagged(key: str, variants: Mapping[str, Shape], *, default: str | None = None) -> Tagged:
-    """Shapes told apart by `key`, which each struct among them then has as a field."""
+    """Shapes distinguished by `key`, which is added to each struct as a field."""
     return Tagged(key, {tag: _with_key(key, variant) for tag, variant in variants.items()}, default)
 
 
@@ -441,7 +441,7 @@ def object_at(value: object, *keys: str) -> JsonObject:
 
 
 def objects_at(value: object, *keys: str) -> Sequence[JsonObject]:
-    """The objects of the array under `keys`; a place that holds something else counts as an empty object."""
+    """The objects of the array under `keys`; other values count as empty objects."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return [item if isinstance(item, Mapping) else {} for item in value] if isinstance(value, list) else []
@@ -503,7 +503,7 @@ def types_of(node: JsonObject) -> frozenset[str]:
 
 # --- answers ------------------------------------------------------------------------------------------------------
 
-# A response that a strict client cannot read is the upstream's fault: what a gateway calls 502.
+# A response that a strict client cannot read is the upstream's fault, as in a gateway's 502.
 ANSWER_STATUS = 502
 ANSWER_CODE = "invalid_response"
 

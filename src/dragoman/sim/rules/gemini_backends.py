@@ -1,4 +1,4 @@
-"""The developer API and Vertex AI are one API with two sets of differences: here they are, as data."""
+"""Differences between the developer API and Vertex AI, as data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Backend:
     # Fields of the other backend, by message: unknown here.
     foreign_fields: Mapping[str, frozenset[str]]
     schema_keywords: frozenset[str]
-    # URIs the service does not fetch.
+    # URIs that the service does not fetch.
     foreign_files: re.Pattern[str]
     # 64 in the proto of the developer API and in live error texts, 128 in the documentation of Vertex.
     longest_function_name: int

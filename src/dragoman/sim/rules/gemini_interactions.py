@@ -192,7 +192,7 @@ def check_request(
     model: str | None = None,
     version: str | None = None,  # noqa: ARG001 - the versions take the same bodies; all judges are called alike
 ) -> tuple[Violation, ...]:
-    """`model` stands for a body that names none."""
+    """`model` is used if the body has none."""
     named = body if model is None or "agent" in body else {**body, "model": model}
     _, faults = read(REQUEST, DIALECT, named)
     if faults:

@@ -94,5 +94,5 @@ def role_of(content: JsonObject) -> str:
 
 
 def refuse(path: Path, message: str) -> Violation:
-    """`{where}` in the message stands for the path as the service spells it."""
+    """`{where}` in the message is replaced by the path as the service spells it."""
     return Violation(json_path(path), message.replace("{where}", google_path(path)), INVALID_ARGUMENT)

@@ -92,7 +92,7 @@ def open_calls(step: Step) -> list[tuple[Path, JsonObject]]:
     return calls[len(step.holding("functionResponse")) :]
 
 
-def answering(request: Request, step: Step | None) -> Step:
+def answering_step(request: Request, step: Step | None) -> Step:
     """The part of a user step that may hold responses: its first Content."""
     if step is None:
         return Step("user", ())
@@ -104,7 +104,7 @@ def calls_are_answered(request: Request) -> Iterator[Violation]:
     """One Content right after the calls answers all of them."""
     for step, following in zip(request.steps, (*request.steps[1:], None), strict=True):
         calls = open_calls(step)
-        answers = answering(request, following).holding("functionResponse")
+        answers = answering_step(request, following).holding("functionResponse")
         # Before Gemini 3 the user may go on without answering at all (13 recordings, e.g. 682af044c52c, a80e8cb79c0a).
         if calls and len(answers) != len(calls) and not (request.below(3) and following and not answers):
             yield refuse(calls[0][0], COUNT_MISMATCH)
@@ -115,7 +115,7 @@ def responses_follow_calls(request: Request) -> Iterator[Violation]:
         if step.role != "user":
             continue
         asked = previous is not None and bool(open_calls(previous))
-        welcome = {path for path, _ in answering(request, step).holding("functionResponse")} if asked else set()
+        welcome = {path for path, _ in answering_step(request, step).holding("functionResponse")} if asked else set()
         for path, _ in step.holding("functionResponse"):
             if path not in welcome:
                 yield refuse(path, RESPONSE_OUT_OF_TURN)
@@ -125,7 +125,7 @@ def responses_name_their_calls(request: Request) -> Iterator[Violation]:
     """`name` equals the call's name; an id, when given, is one of the calls'."""
     for previous, step in zip(request.steps, request.steps[1:], strict=False):
         calls = [part for _, part in open_calls(previous)]
-        answers = answering(request, step).holding("functionResponse")
+        answers = answering_step(request, step).holding("functionResponse")
         if len(calls) != len(answers):
             continue
         names = Counter(text_at(call, "functionCall", "name") for call in calls)

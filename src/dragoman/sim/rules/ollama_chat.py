@@ -85,7 +85,7 @@ class PropertyType:
 
 
 class Property:
-    """A schema inside a schema. Deep ones are Go's business, not our stack's: it stops at 10000 levels itself."""
+    """A nested schema. Depth is not checked here: Go stops at 10000 levels itself."""
 
     DEEPEST = 200
 
@@ -173,7 +173,7 @@ REQUEST = GoStruct(
 
 # --- what the server looks at after decoding ----------------------------------------------------------------------
 
-# Told while the model is being loaded or run, and so with the status of a failure.
+# Reported while the model is loaded or run, and so with a failure status.
 TOLD_TOO_LATE = 500
 MOST_LOGPROBS = 20
 
@@ -222,7 +222,7 @@ def _fits(value: object, kind: str) -> bool:
 
 
 def format_is_json(body: JsonObject, _model: str) -> Iterator[Violation]:
-    """Looked at only when there is something to answer."""
+    """Checked only if there are messages to answer."""
     form = body.get("format")
     if not body.get("messages") or form in (None, "", "json") or isinstance(form, Mapping):
         return
@@ -291,7 +291,7 @@ def answer_is_done(body: JsonObject) -> Iterator[Violation]:
 
 
 def calls_have_their_own_ids(body: JsonObject) -> Iterator[Violation]:
-    """Some servers give none."""
+    """Ids are optional: some servers send none."""
     ids = [text_at(call, "id") for call in objects_at(body, "message", "tool_calls") if text_at(call, "id")]
     if len(set(ids)) != len(ids):
         yield bad_answer(("message", "tool_calls"), "expected a different id for each call")

@@ -1,4 +1,4 @@
-"""What Go's `encoding/json` takes where it knows the type, and the words of its refusal.
+"""Type checks of Go's `encoding/json`, with its error messages.
 
 Ollama has no other validation of shape: unknown keys are ignored, keys match in any case, null means absent everywhere,
 and only a value of another JSON type than the Go field is refused.
@@ -21,7 +21,7 @@ NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/=\r\n]")
 
 @dataclass(slots=True)
 class GoReader:
-    """Collects what does not fit.
+    """Collects type errors.
 
     Go names a place by a struct and the fields that lead to it from the top; list indexes and the keys of maps are no
     fields.
@@ -79,7 +79,7 @@ class GoBool:
 
 @dataclass(frozen=True, slots=True)
 class GoInt:
-    """A number with a fraction is refused even when that is zero (`5.0`); which number it was, is told."""
+    """A number with a fraction is refused even if it is zero (`5.0`); the message quotes the number."""
 
     def read(self, reader: GoReader, path: Path, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -90,7 +90,7 @@ class GoInt:
 
 @dataclass(frozen=True, slots=True)
 class GoBytes:
-    """Base64 of the standard alphabet, padded; line ends are skipped. An array of small numbers does as well."""
+    """Base64 of the standard alphabet, padded; line ends are skipped. An array of bytes is accepted too."""
 
     name: str
 
@@ -132,7 +132,7 @@ class GoMap:
 
 @dataclass(frozen=True, slots=True)
 class OrderedMap:
-    """Read by a library of its own, whose only complaint is this one."""
+    """Read by a separate library, which has only this error message."""
 
     item: GoType
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dragoman.sim.rules.common import (
@@ -24,7 +24,7 @@ from dragoman.sim.rules.common import (
     walk_schema,
 )
 from dragoman.sim.rules.openai_chat_shapes import DIALECT, REQUEST, RESPONSE
-from dragoman.sim.rules.openai_request import Request, Rule, judged, refuse, sums
+from dragoman.sim.rules.openai_request import Request, Rule, check_all, check_totals, refuse
 
 # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -99,10 +99,10 @@ def results_follow_their_calls(request: Request) -> Iterator[Violation]:
                 open_ids.remove(answered)
             continue
         if open_ids:
-            yield _unanswered(asked_at, open_ids)
+            yield _unanswered_calls(asked_at, open_ids)
         open_ids, asked_at = [text_at(call, "id") for call in objects_at(message, "tool_calls")], index
     if open_ids:
-        yield _unanswered(asked_at, open_ids)
+        yield _unanswered_calls(asked_at, open_ids)
 
 
 def _orphan(index: int) -> Violation:
@@ -112,7 +112,7 @@ def _orphan(index: int) -> Violation:
     )
 
 
-def _unanswered(index: int, ids: list[str]) -> Violation:
+def _unanswered_calls(index: int, ids: list[str]) -> Violation:
     return refuse(
         ("messages", index),
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
@@ -121,7 +121,7 @@ def _unanswered(index: int, ids: list[str]) -> Violation:
 
 
 def call_ids_differ(request: Request) -> Iterator[Violation]:
-    """Whether the server minds twins within one turn is not known; their results could not be told apart."""
+    """Not documented for one turn, but results of duplicate ids could not be distinguished."""
     for path, message in messages_of(request):
         seen: set[str] = set()
         for index, call in enumerate(objects_at(message, "tool_calls")):
@@ -255,7 +255,7 @@ def _function_schema(path: Path, function: JsonObject) -> Iterator[NamedSchema]:
         yield NamedSchema(path, title, "invalid_function_parameters", schema, function.get("strict") is True)
 
 
-def _bad_schema(named: NamedSchema, path: Path, complaint: str) -> Violation:
+def bad_schema(named: NamedSchema, path: Path, complaint: str) -> Violation:
     context = path[len(named.path) :]
     return refuse(path, f"Invalid schema for {named.title}: In context={context!r}, {complaint}", named.code)
 
@@ -264,21 +264,25 @@ def schemas_describe_objects(request: Request) -> Iterator[Violation]:
     for named in schemas_of(request):
         if types_of(named.schema) != {"object"}:
             complaint = "schema must be a JSON Schema of 'type: \"object\"'."
-            yield _bad_schema(named, named.path, complaint)
+            yield bad_schema(named, named.path, complaint)
 
 
 def arrays_have_items(request: Request) -> Iterator[Violation]:
-    for named in schemas_of(request):
+    return itemless_arrays(schemas_of(request))
+
+
+def itemless_arrays(schemas: Iterable[NamedSchema]) -> Iterator[Violation]:
+    for named in schemas:
         for path, node in walk_schema(named.schema, named.path):
             if "array" in types_of(node) and not {"items", "prefixItems"} & node.keys():
-                yield _bad_schema(named, path, "array schema missing items.")
+                yield bad_schema(named, path, "array schema missing items.")
 
 
 def strict_objects_are_closed(request: Request) -> Iterator[Violation]:
     for named in schemas_of(request):
         for path, node in walk_schema(named.schema, named.path) if named.strict else ():
             if "object" in types_of(node) and node.get("additionalProperties") is not False:
-                yield _bad_schema(named, path, "'additionalProperties' is required to be supplied and to be false.")
+                yield bad_schema(named, path, "'additionalProperties' is required to be supplied and to be false.")
 
 
 def strict_objects_require_all(request: Request) -> Iterator[Violation]:
@@ -290,7 +294,7 @@ def strict_objects_require_all(request: Request) -> Iterator[Violation]:
                     "'required' is required to be supplied and to be an array including every key in properties. "
                     f"Missing '{min(missing)}'."
                 )
-                yield _bad_schema(named, path, complaint)
+                yield bad_schema(named, path, complaint)
 
 
 def strict_schemas_use_known_keywords(request: Request) -> Iterator[Violation]:
@@ -298,13 +302,13 @@ def strict_schemas_use_known_keywords(request: Request) -> Iterator[Violation]:
         for path, node in walk_schema(named.schema, named.path) if named.strict else ():
             for keyword in NOT_IN_STRICT:
                 if keyword in node:
-                    yield _bad_schema(named, path, f"'{keyword}' is not permitted.")
+                    yield bad_schema(named, path, f"'{keyword}' is not permitted.")
             if isinstance(node.get("format"), str) and node["format"] not in STRICT_FORMATS:
-                yield _bad_schema(named, path, f"'{node['format']}' is not a valid format.")
+                yield bad_schema(named, path, f"'{node['format']}' is not a valid format.")
             if LOOK_AROUND.search(text_at(node, "pattern")):
-                yield _bad_schema(named, path, "'pattern' with look-around is not permitted.")
+                yield bad_schema(named, path, "'pattern' with look-around is not permitted.")
         if named.strict and "anyOf" in named.schema:
-            yield _bad_schema(named, named.path, "the root must be an object, not 'anyOf'.")
+            yield bad_schema(named, named.path, "the root must be an object, not 'anyOf'.")
 
 
 def strict_schemas_are_small(request: Request) -> Iterator[Violation]:
@@ -323,7 +327,7 @@ def strict_schemas_are_small(request: Request) -> Iterator[Violation]:
             (depth, STRICT_DEPTH, "levels of nesting"),
         ):
             if count > limit:
-                yield _bad_schema(named, named.path, f"{count} {what} exceed the limit of {limit}.")
+                yield bad_schema(named, named.path, f"{count} {what} exceed the limit of {limit}.")
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
@@ -383,7 +387,7 @@ def _everything_said(request: Request) -> Iterator[str]:
 
 # --- models -------------------------------------------------------------------------------------------------------
 
-# Setting them to what they are anyway is harmless (`temperature: 1` on gpt-5-nano: 8 recordings).
+# Setting them to their defaults is accepted (`temperature: 1` on gpt-5-nano: 8 recordings).
 SAMPLING_DEFAULTS: dict[str, object] = {
     "temperature": 1,
     "top_p": 1,
@@ -505,14 +509,14 @@ def check_request(
     model: str | None = None,
     version: str | None = None,  # noqa: ARG001 - the API has one version; the argument makes all judges callable alike
 ) -> tuple[Violation, ...]:
-    return judged(REQUEST, DIALECT, RULES, body, model)
+    return check_all(REQUEST, DIALECT, RULES, body, model)
 
 
 # --- responses ----------------------------------------------------------------------------------------------------
 
 
 def usage_adds_up(body: JsonObject) -> Iterator[Violation]:
-    return sums(body, "prompt_tokens", "completion_tokens")
+    return check_totals(body, "prompt_tokens", "completion_tokens")
 
 
 def choices_are_numbered(body: JsonObject) -> Iterator[Violation]:
@@ -529,7 +533,7 @@ def calls_have_their_own_ids(body: JsonObject) -> Iterator[Violation]:
 
 
 def finish_reason_has_calls(body: JsonObject) -> Iterator[Violation]:
-    """`tool_calls` without a call is a lie; `stop` with calls is legal, forced choices end so."""
+    """`tool_calls` needs a call; `stop` with calls is legal, because forced choices end that way."""
     for index, choice in enumerate(objects_at(body, "choices")):
         if choice.get("finish_reason") == "tool_calls" and not objects_at(choice, "message", "tool_calls"):
             yield bad_answer(("choices", index, "finish_reason"), "finish_reason is 'tool_calls', but there is no call")

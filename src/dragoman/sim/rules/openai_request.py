@@ -1,4 +1,4 @@
-"""What both request formats of OpenAI have in common: its models, and how their rules are asked."""
+"""Shared by both request formats of OpenAI: model traits, and running the rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dragoman.sim.rules.common import (
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a family of models does not take."""
+    """Parameters that a family of models does not accept."""
 
     reasons: bool = False
     # From GPT-5.1 on reasoning is off unless asked for, and with it the limits on sampling.
@@ -58,7 +58,7 @@ MODELS: tuple[tuple[str, Traits], ...] = (
 class Request:
     body: JsonObject
     model: str
-    # None: a deployment or another vendor's model, judged by no model rule.
+    # None: a deployment or another vendor's model, which no model rule checks.
     traits: Traits | None
 
 
@@ -73,7 +73,7 @@ def traits_of(model: str) -> Traits | None:
     return next((traits for pattern, traits in MODELS if re.match(pattern, model)), None)
 
 
-def judged(
+def check_all(
     shape: Shape, dialect: Dialect, rules: tuple[Rule, ...], body: JsonObject, model: str | None
 ) -> tuple[Violation, ...]:
     """`model` is the one of the URL, where there is one (Azure deployments)."""
@@ -85,7 +85,7 @@ def judged(
     return tuple(violation for rule in rules for violation in rule(request))
 
 
-def sums(body: JsonObject, taken: str, made: str) -> Iterator[Violation]:
+def check_totals(body: JsonObject, taken: str, made: str) -> Iterator[Violation]:
     """Usage whose total is the sum of these two, and whose details are parts of them."""
     usage = object_at(body, "usage")
     if not usage:

@@ -16,7 +16,7 @@ from dragoman.sim.rules.common import (
     read,
     text_at,
 )
-from dragoman.sim.rules.openai_request import Rule, judged, sums
+from dragoman.sim.rules.openai_request import Rule, check_all, check_totals
 from dragoman.sim.rules.openai_responses_shapes import DIALECT, REQUEST, RESPONSE
 
 RULES: tuple[Rule, ...] = openai_responses_items.RULES + openai_responses_settings.RULES
@@ -28,14 +28,14 @@ def check_request(
     model: str | None = None,
     version: str | None = None,  # noqa: ARG001 - the API has one version; the argument makes all judges callable alike
 ) -> tuple[Violation, ...]:
-    return judged(REQUEST, DIALECT, RULES, body, model)
+    return check_all(REQUEST, DIALECT, RULES, body, model)
 
 
 # --- responses ----------------------------------------------------------------------------------------------------
 
 
 def usage_adds_up(body: JsonObject) -> Iterator[Violation]:
-    return sums(body, "input_tokens", "output_tokens")
+    return check_totals(body, "input_tokens", "output_tokens")
 
 
 def status_is_explained(body: JsonObject) -> Iterator[Violation]:

@@ -62,7 +62,7 @@ def outputs_have_calls(request: Request) -> Iterator[Violation]:
                 yield refuse(("input",), f"No tool call found for {name} output with call_id {call_id}.")
 
 
-# What no model makes, and may therefore not stand behind its reasoning. Messages are recognised by their role.
+# Items that models do not make, and that may not follow their reasoning. Messages are recognised by their role.
 NOT_OF_THE_MODEL = frozenset(
     {
         *CALLS_BY_OUTPUT,

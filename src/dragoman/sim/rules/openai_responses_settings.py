@@ -25,6 +25,8 @@ from dragoman.sim.rules.openai_chat import (
     STRICT_FORMATS,
     STRICT_PROPERTIES,
     NamedSchema,
+    bad_schema,
+    itemless_arrays,
 )
 from dragoman.sim.rules.openai_request import Request, Rule, refuse
 from dragoman.sim.rules.openai_responses_request import items_of, kind_of, tools_of
@@ -118,25 +120,17 @@ def schemas_of(request: Request) -> Iterator[NamedSchema]:
         yield NamedSchema(path, title, "invalid_json_schema", object_at(form, "schema"), form.get("strict") is True)
 
 
-def _bad_schema(named: NamedSchema, path: Path, complaint: str) -> Violation:
-    context = path[len(named.path) :]
-    return refuse(path, f"Invalid schema for {named.title}: In context={context!r}, {complaint}", named.code)
-
-
 def schemas_describe_objects(request: Request) -> Iterator[Violation]:
     for named in schemas_of(request):
         types = types_of(named.schema)
         # An empty schema describes nothing, and passes (recorded for functions that take nothing).
         if types != {"object"} and named.schema:
             got = f'type: "{min(types)}"' if types else "type: None"
-            yield _bad_schema(named, named.path, f"schema must be a JSON Schema of 'type: \"object\"', got '{got}'.")
+            yield bad_schema(named, named.path, f"schema must be a JSON Schema of 'type: \"object\"', got '{got}'.")
 
 
 def arrays_have_items(request: Request) -> Iterator[Violation]:
-    for named in schemas_of(request):
-        for path, node in walk_schema(named.schema, named.path):
-            if "array" in types_of(node) and not {"items", "prefixItems"} & node.keys():
-                yield _bad_schema(named, path, "array schema missing items.")
+    return itemless_arrays(schemas_of(request))
 
 
 def _open_object(node: JsonObject) -> str | None:
@@ -161,7 +155,7 @@ def _unknown_keyword(node: JsonObject) -> str | None:
 
 
 def _unknown_format(node: JsonObject) -> str | None:
-    """Of numbers it is not looked at (`uint8`, `double`: recording 3d1698344fce)."""
+    """Formats of numbers are not checked (`uint8`, `double`: recording 3d1698344fce)."""
     form = text_at(node, "format")
     if not form or form in STRICT_FORMATS or "string" not in types_of(node):
         return None
@@ -186,9 +180,9 @@ def strict_schemas_are_strict(request: Request) -> Iterator[Violation]:
         for path, node in walk_schema(named.schema, named.path) if named.strict else ():
             for complaint in STRICT_COMPLAINTS:
                 if found := complaint(node):
-                    yield _bad_schema(named, path, found)
+                    yield bad_schema(named, path, found)
         if named.strict and "anyOf" in named.schema:
-            yield _bad_schema(named, named.path, "the root must be an object, not 'anyOf'.")
+            yield bad_schema(named, named.path, "the root must be an object, not 'anyOf'.")
 
 
 def strict_schemas_are_small(request: Request) -> Iterator[Violation]:
@@ -202,7 +196,7 @@ def strict_schemas_are_small(request: Request) -> Iterator[Violation]:
             (max(depths, default=0), STRICT_DEPTH, "levels of nesting"),
         ):
             if count > limit:
-                yield _bad_schema(named, named.path, f"{count} {what} exceed the limit of {limit}.")
+                yield bad_schema(named, named.path, f"{count} {what} exceed the limit of {limit}.")
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
@@ -228,7 +222,7 @@ def json_mode_is_announced(request: Request) -> Iterator[Violation]:
     """`instructions` do not count."""
     if text_at(request.body, "text", "format", "type") != "json_object":
         return
-    # A conversation of which we see only the end may have said it before.
+    # Stored parts of the conversation may contain it.
     if request.body.get("previous_response_id") is not None or request.body.get("conversation") is not None:
         return
     if not any("json" in said.lower() for said in _everything_said(request)):
@@ -251,7 +245,7 @@ def _everything_said(request: Request) -> Iterator[str]:
 
 NOT_ON_RESPONSES = re.compile(r"o1-mini|o1-preview|text-embedding-|gpt-3\.5-turbo-instruct")
 DEEP_RESEARCH_TOOLS = ("web_search_preview", "code_interpreter", "mcp", "file_search")
-# Setting them to what they are anyway is harmless, as on Chat.
+# Setting them to their defaults is accepted, as on Chat.
 SAMPLING_DEFAULTS: dict[str, object] = {"temperature": 1, "top_p": 1, "top_logprobs": None}
 
 _CLASSIC = ("low", "medium", "high")

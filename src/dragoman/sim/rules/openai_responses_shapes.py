@@ -45,7 +45,7 @@ def with_and(values: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenDialect(Dialect):
+class ListingDialect(Dialect):
     def violation(
         self, fault: Fault, path: Path, *, got: object = "", expected: str = "", limit: object = ""
     ) -> Violation:
@@ -54,7 +54,7 @@ class SpokenDialect(Dialect):
         return Dialect.violation(self, fault, path, got=got, expected=expected, limit=limit)
 
 
-DIALECT = SpokenDialect(
+DIALECT = ListingDialect(
     spell=bracket_path,
     type_names={
         "string": "a string",

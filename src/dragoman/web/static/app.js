@@ -3,7 +3,7 @@ var HEADERS = {
 	"x-dragoman-page": "1",
 	"content-type": "application/json"
 };
-/** The server's own words, its status, and all that it told. */
+/** An error of the server: message, status and body. */
 var Problem = class extends Error {
 	status;
 	told;
@@ -29,7 +29,7 @@ function wordsOf(told) {
 	const error = typeof told === "object" && told !== null && "error" in told ? told.error : null;
 	return typeof error === "string" ? error : null;
 }
-/** Events of the server, each under its kind, until it is closed. The browser comes back by itself after a break. */
+/** Events of the server by kind, until closed. The browser reconnects by itself. */
 function listen(path, handlers) {
 	const source = new EventSource(`/_/api${path}`);
 	for (const [kind, handle] of Object.entries(handlers)) source.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
@@ -37,7 +37,7 @@ function listen(path, handlers) {
 }
 //#endregion
 //#region src/dom.ts
-/** `on…` listens, `true` is an attribute without a value, `false`, `null` and `undefined` leave it out. */
+/** `on…` adds a listener, `true` an attribute without a value; `false`, `null` and `undefined` are skipped. */
 function element(tag, attributes = {}, ...children) {
 	const made = document.createElement(tag);
 	for (const [name, value] of Object.entries(attributes)) {
@@ -55,7 +55,7 @@ function button(label, run, attributes = {}) {
 		...attributes
 	}, label);
 }
-/** What the page certainly has. */
+/** An element that the page must have. */
 function byId(id) {
 	const found = document.getElementById(id);
 	if (found === null) throw new Error(`the page has no #${id}`);
@@ -76,7 +76,7 @@ function notice(text, kind = "info") {
 	byId("status").append(line);
 	if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
 }
-/** The same work, with what goes wrong told instead of thrown. */
+/** Runs the work and shows errors as notices instead of throwing. */
 function attempt(work) {
 	return async (...given) => {
 		try {
@@ -94,7 +94,7 @@ async function copy(text, what) {
 		await navigator.clipboard.writeText(text);
 		notice(`${what} copied`);
 	} catch {
-		notice("the browser does not let pages copy here", "problem");
+		notice("the browser does not allow copying here", "problem");
 	}
 }
 //#endregion
@@ -131,7 +131,7 @@ function opened(title, body, choices) {
 		(dialog.querySelector("textarea, input, select") ?? row[0])?.focus();
 	});
 }
-/** Asks for something that the server may refuse: then the window stays, with the reason. */
+/** Asks for input; if the server refuses it, the window stays open with the reason. */
 function form(title, body, word, submit) {
 	const dialog = byId("dialog");
 	return new Promise((done) => {
@@ -203,7 +203,7 @@ function ask(title, label, value) {
 	]]);
 }
 var unsent = /* @__PURE__ */ new Map();
-/** What was written and then left is there again the next time. */
+/** Keeps unsaved input for the next time. */
 async function askText(title, about, value) {
 	const area = element("textarea", {
 		rows: 8,
@@ -218,7 +218,7 @@ async function askText(title, about, value) {
 	]]);
 	if (text === null && area.value !== value) {
 		unsent.set(key, area.value);
-		notice("What you wrote is kept: it is there when you open this again.");
+		notice("Your text is kept and will be here when you open this again.");
 	} else unsent.delete(key);
 	return text;
 }
@@ -283,14 +283,14 @@ function amount(number) {
 //#region src/chat/mentions.ts
 var MENTION = /\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)/y;
 var ALL = "all";
-/** Names at the start, as whole words; `@allies` is text. Without any, whoever answers by default. */
+/** Mentioned names at the start, as whole words; `@allies` is text. Without any, the default models. */
 function addressed(text, known) {
 	const names = known.models.map((one) => one.name);
 	const chosen = new Set(named(text, names).words);
 	const wanted = chosen.size ? chosen : new Set(known.default);
 	return names.filter((name) => wanted.has(name) || wanted.has(ALL));
 }
-/** A name at the start that nobody has: most likely a slip. */
+/** An unknown name at the start, most likely a typo. */
 function stranger(text, names) {
 	MENTION.lastIndex = 0;
 	const word = MENTION.exec(text)?.[1]?.replace(/[.-]+$/, "") ?? null;
@@ -312,14 +312,14 @@ function named(text, names) {
 		end
 	};
 }
-/** The same message for one more model, or for one less. */
+/** The message with one more mention, or one less. */
 function toggled(text, name, names) {
 	const { words, end } = named(text, names);
 	const rest = text.slice(end).trimStart();
 	const others = name === ALL ? [] : words.filter((word) => word !== ALL && word !== name);
 	return (words.includes(name) ? others : [...others, name]).map((word) => `@${word} `).join("") + rest;
 }
-/** What could complete the mention that is being written, up to the cursor. */
+/** Completions of the mention before the cursor. */
 function completions(before, models) {
 	const begun = /^\s*(?:@[\w.-]+\s+)*@([\w.-]*)$/.exec(before)?.[1];
 	if (begun === void 0) return [];
@@ -387,7 +387,7 @@ var Completion = class {
 		this.#picked = (this.#picked + step + count) % count;
 		this.show();
 	}
-	/** Whether a key was for the list, and for nothing else: Esc stops no answers then. */
+	/** Whether the list handled the key: then Esc does not stop answers. */
 	pressed(event) {
 		const offered = this.node.hidden ? [] : this.#offered();
 		const chosen = offered[this.#picked];
@@ -461,7 +461,7 @@ var Files = class {
 		});
 		this.node.replaceChildren(...chips);
 	}
-	/** `target` shows that it would take what is being dragged over the page. */
+	/** `target` is highlighted while a file is dragged over the page. */
 	listen(root, target) {
 		const carriesFiles = (event) => event.dataTransfer?.types.includes("Files") ?? false;
 		for (const kind of [
@@ -498,7 +498,7 @@ var Composer = class {
 	#text = element("textarea", {
 		id: "text",
 		rows: 2,
-		placeholder: "Write a message; @name asks another model, @all every one",
+		placeholder: "Write a message; @name asks another model, @all asks all",
 		"aria-label": "Message",
 		"aria-describedby": "hint",
 		autocomplete: "off"
@@ -536,7 +536,7 @@ var Composer = class {
 		});
 		this.#memo = button("Memo", () => void this.#submit(true), {
 			id: "memo",
-			title: "Store it for later; no model is asked"
+			title: "Store it as a note; no model answers"
 		});
 		this.#default.addEventListener("change", () => actions.choose(this.#default.value));
 		this.#completion = new Completion(this.#text, () => state().models, () => this.typed());
@@ -549,7 +549,7 @@ var Composer = class {
 	#built() {
 		const attach = button("Attach", () => this.files.input.click(), {
 			id: "attach",
-			title: "Add pictures or files"
+			title: "Add images or files"
 		});
 		const buttons = element("div", { class: "buttons" }, this.#send, this.#stop, this.#memo, attach);
 		const choices = element("div", { class: "sending" }, element("label", {}, "Goes to ", this.#default), element("label", { class: "as" }, "sent as ", this.#format), this.#target);
@@ -621,10 +621,10 @@ var Composer = class {
 	}
 	#destination(text, models) {
 		const unknown = unknownIn(text, this.#state());
-		if (unknown !== null) return `No model is called @${unknown}.`;
-		return models.length ? `→ ${models.map((one) => `@${one}`).join(", ")}` : "A memo: stored, and sent to no model.";
+		if (unknown !== null) return `There is no model named @${unknown}.`;
+		return models.length ? `→ ${models.map((one) => `@${one}`).join(", ")}` : "A memo: stored, not sent to any model.";
 	}
-	/** A button for each model: it says how full its window is, and pressing it asks that model. */
+	/** A button per model: shows how full its window is, and mentions the model when pressed. */
 	showModels(gauges = this.#gauges) {
 		this.#gauges = gauges;
 		const { models } = this.#state();
@@ -642,7 +642,7 @@ var Composer = class {
 			return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
 		});
 		this.#showChoices();
-		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "Ask all of them")] : [], ...chips);
+		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "Ask all models")] : [], ...chips);
 		this.showTarget();
 	}
 	#showChoices() {
@@ -676,14 +676,14 @@ var Composer = class {
 			this.#actions.count(this.#text.value).then((gauges) => this.showModels(gauges), () => void 0);
 		}, COUNTED_AFTER);
 	}
-	/** What was to be counted is no more. */
+	/** Cancels a pending count. */
 	forget() {
 		clearTimeout(this.#counting);
 	}
 };
 /** A name at the start that no model has. */
 var unknownIn = (text, state) => stranger(text, state.models.map((one) => one.name));
-/** How full, for the eye; the words say it too. */
+/** A bar that shows how full the window is; the text says it too. */
 function bar(share) {
 	const inner = element("span", { class: share > NEARLY_FULL ? "full" : null });
 	inner.style.width = `${share * 100}%`;
@@ -695,7 +695,7 @@ function bar(share) {
 //#endregion
 //#region src/chat/groups.ts
 var NO_MODELS = /* @__PURE__ */ new Set(["user", "system"]);
-/** Those of old files have no ids of answers: they are told apart by who speaks. */
+/** Old files have no answer ids: their entries are grouped by speaker. */
 function grouped(entries) {
 	const groups = [];
 	for (const entry of entries) {
@@ -738,7 +738,7 @@ function address(place, rest = [], query = {}) {
 	const words = new URLSearchParams(query).toString();
 	return `#/${path}${words ? `?${words}` : ""}`;
 }
-/** Another address for what is shown already: no new step in the history, and nobody is told. */
+/** Replaces the URL of the current view, without a history entry or an event. */
 function rewrite(hash) {
 	history.replaceState(null, "", hash);
 }
@@ -831,14 +831,14 @@ var Session = class {
 	get id() {
 		return this.#id;
 	}
-	/** Something about the conversation that is open. */
+	/** The open conversation changed. */
 	call(method, rest = "", body) {
 		return call(method, this.path(rest), body);
 	}
 	path(rest = "") {
 		return `/chat/conversations/${encodeURIComponent(this.#id ?? "")}${rest}`;
 	}
-	/** Nothing is the beginning of a new one. */
+	/** An empty id starts a new conversation. */
 	open(id) {
 		this.#rename(id);
 		if (id === null) {
@@ -855,14 +855,14 @@ var Session = class {
 		this.snapshot = snapshot;
 		this.#taken(snapshot);
 	}
-	/** A new one exists from the first thing on that is said in it. */
+	/** A new conversation is created with its first message. */
 	async ensure() {
 		if (this.#id !== null) return;
 		const { id } = await call("POST", "/chat/conversations", {});
 		this.#rename(id);
 		await this.resume();
 	}
-	/** Kept as soon as the first snapshot is there. */
+	/** Resolves with the first snapshot. */
 	resume() {
 		this.suspend();
 		if (this.#id === null) return Promise.resolve();
@@ -982,14 +982,14 @@ var Sidebar = class {
 //#endregion
 //#region src/losses.ts
 var WORDS$2 = {
-	dropped: "the other side never sees it",
-	degraded: "it arrives in a poorer form",
-	invented: "nobody said it, and the other side demands it",
-	noted: "bookkeeping about the answer; what it says is the same"
+	dropped: "the target does not get it",
+	degraded: "it arrives in a reduced form",
+	invented: "added, because the target requires it",
+	noted: "bookkeeping about the answer; its content is the same"
 };
-/** How many there are, without what is mere bookkeeping. */
+/** Number of losses, without notes. */
 var lossCount = (losses) => losses.filter((loss) => loss.severity !== "noted").length;
-/** `choose` shows the place; whether it is exactly there. `failure` stands where there is no answer that could have lost anything. */
+/** `choose` shows the place and returns whether it exists exactly. `failure` is shown instead if the request failed. */
 function lossList(losses, choose, failure = "") {
 	if (losses.length === 0 && failure !== "") return element("p", { class: "lost-all" }, failure);
 	if (losses.length === 0) return element("p", { class: "nothing-lost" }, "Nothing was lost.");
@@ -998,7 +998,7 @@ function lossList(losses, choose, failure = "") {
 		const about = element("span", {
 			class: "soft nearest",
 			hidden: true
-		}, "Not said in this body: this is the nearest place.");
+		}, "Not in this body: this is the nearest place.");
 		const pick = () => {
 			for (const other of list.querySelectorAll("[aria-pressed]")) other.setAttribute("aria-pressed", "false");
 			button.setAttribute("aria-pressed", "true");
@@ -1205,7 +1205,7 @@ var ToolCard = class {
 		this.#ticking = window.setInterval(tell, 1e3);
 		this.node.classList.add("running");
 	}
-	/** It runs only once somebody has allowed it. */
+	/** The call waits for the user's permission. */
 	wait(waiting) {
 		this.#waiting = waiting;
 		if (this.node.classList.contains("running")) this.#tell();
@@ -1230,7 +1230,7 @@ var ToolCard = class {
 		const told = milliseconds < 1e3 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1e3).toFixed(1)} s`;
 		this.#state.textContent += ` (${told})`;
 	}
-	/** The answer is over, and no result came. */
+	/** The answer ended without a result. */
 	abandoned() {
 		if (this.node.classList.contains("running")) this.#settle("no result");
 	}
@@ -1255,7 +1255,7 @@ var WORDS$1 = {
 	cut: "Cut short",
 	interrupted: "Interrupted"
 };
-/** Text that grows: painted once a frame, however fast the pieces come. */
+/** Growing text, painted at most once per frame. */
 var Growing = class {
 	node;
 	type;
@@ -1308,7 +1308,7 @@ var Card = class {
 		this.#stopper = button("Stop", () => actions.stop(key), { class: "small" });
 		const head = element("div", { class: "head" }, element("h2", { class: `name hue-${Math.max(0, index) % HUES}` }, model), models[index]?.simulated ? element("span", {
 			class: "simulated",
-			title: "A simulator on this machine answers, and no model"
+			title: "A simulator on this machine answers instead of a model"
 		}, "simulated") : null, this.#about, this.#stopper);
 		const attributes = {
 			class: "answer",
@@ -1338,7 +1338,7 @@ var Card = class {
 	}
 	#tellEnd({ status = "ok", error }) {
 		if (status === "ok") return;
-		const words = `: ${error || "no reason was given"}`;
+		const words = `: ${error || "no reason given"}`;
 		this.#body.append(element("div", {
 			class: "problem",
 			role: "alert"
@@ -1432,7 +1432,7 @@ var Card = class {
 			default: return;
 		}
 	}
-	/** Not focused: whoever is typing must not allow something by accident. Screen readers are told. */
+	/** Not focused, so that typing cannot allow a call by accident. Announced to screen readers. */
 	ask(question) {
 		const answer = (label, kind, given) => button(label, () => this.#actions.permit(question.id, given), { class: kind });
 		this.#tools.get(question.tool_call_id ?? "")?.wait(true);
@@ -1516,7 +1516,7 @@ var Timeline$1 = class {
 		}
 		return turn;
 	}
-	/** Columns stand in the order of the models, whoever was first. */
+	/** Columns are in the order of the models, not of arrival. */
 	#place(key, turn, model, page) {
 		const { models } = this.#state();
 		const card = new Card(key, model, models, this.#actions);
@@ -1545,7 +1545,7 @@ var Timeline$1 = class {
 	said(entry, models) {
 		this.#following(() => this.#say(entry, models.length === 0));
 	}
-	/** What the gateway made of a message that was sent in another format. */
+	/** The gateway's translations of a message sent in another format. */
 	translated(turn, translations, open) {
 		const found = this.#turns.get(turn);
 		if (found === void 0 || translations.length === 0) return;
@@ -1587,7 +1587,7 @@ var Timeline$1 = class {
 		work();
 		if (follows) this.toEnd();
 	}
-	/** What is not seen has no exact height yet, so the end moves while one goes there. */
+	/** Unseen content has no exact height yet, so the end moves while scrolling there. */
 	toEnd(frames = 30) {
 		const before = this.node.scrollTop;
 		this.node.scrollTop = this.node.scrollHeight;
@@ -1602,11 +1602,11 @@ function userPart(part) {
 }
 //#endregion
 //#region src/json/parse.ts
-/** Why a text is no JSON, and where. */
+/** Why a text is not JSON, and where. */
 var NotJson = class extends Error {
 	place;
 	constructor(place) {
-		super(`no JSON at character ${place}`);
+		super(`invalid JSON at character ${place}`);
 		this.place = place;
 	}
 };
@@ -1625,7 +1625,7 @@ function parse(text) {
 	if (reader.place < text.length) throw new NotJson(reader.place);
 	return item;
 }
-/** The tree, or null for what is no JSON. */
+/** The tree, or null if the text is not JSON. */
 function parsed(text) {
 	try {
 		return parse(text);
@@ -1700,7 +1700,7 @@ var Reader = class {
 		this.place += 1;
 		return next === ",";
 	}
-	/** Past a string; its end. Letter by letter: an expression over megabytes of a picture runs out of stack. */
+	/** The end of a string. Character by character: a regular expression over megabytes exhausts the stack. */
 	#string() {
 		if (this.#text.charCodeAt(this.place) !== QUOTE) throw new NotJson(this.place);
 		let place = this.place + 1;
@@ -1742,7 +1742,7 @@ var STEP = /\.([^.[]+)|\[(\d+)\]/g;
 function steps(path) {
 	return [...path.matchAll(STEP)].map((found) => found[1] ?? found[2] ?? "");
 }
-/** The item at a path, or the nearest one around where it would be. */
+/** The item at a path, or the nearest enclosing one. */
 function find(root, path) {
 	const way = [];
 	let item = root;
@@ -1771,7 +1771,7 @@ var LONG = 240;
 var MANY = 100;
 var BUDGET = 700;
 var MORE = 5e3;
-/** A body, whatever it is: JSON as a tree, a stream by its lines, anything else as it is. */
+/** Shows any body: JSON as a tree, a stream by lines, anything else as text. */
 function view(text, label) {
 	const root = parsed(text);
 	if (root !== null) return new Tree(text, root, label);
@@ -1896,7 +1896,7 @@ function more(label, run) {
 		onclick: run
 	}, `… ${label}`);
 }
-/** A string as it was written, with what is beyond a certain length behind a button. */
+/** A string as written; a button shows what exceeds a certain length. */
 function string(text) {
 	const shown = element("span", { class: "string" }, text.slice(0, LONG));
 	let end = LONG;
@@ -1972,7 +1972,7 @@ function inline(text) {
 //#endregion
 //#region src/chat/windows.ts
 var OWN = /* @__PURE__ */ new Set(["markdown", "json"]);
-/** A message as a provider's API would say it, and what that cannot say. */
+/** A message in the format of a provider's API, with its losses. */
 async function showAs(path, part, state) {
 	const body = element("pre", { tabindex: 0 });
 	const losses = element("ul", { class: "losses" });
@@ -1987,10 +1987,10 @@ async function showAs(path, part, state) {
 		losses.replaceChildren(...rows.length ? rows : [element("li", {}, "nothing is lost")]);
 	});
 	pick.addEventListener("change", () => void load());
-	const heading = element("h3", {}, "What this format cannot say");
+	const heading = element("h3", {}, "Losses in this format");
 	await Promise.all([load(), show("Show as…", element("label", {}, "Format ", pick), body, heading, losses)]);
 }
-/** A message as it was sent, as the model's provider got it, and what is lost between the two. */
+/** A message as sent, as the model's provider got it, and the losses in between. */
 async function showTranslation(one) {
 	if (one.problem) {
 		await show(`@${one.model}`, element("p", { class: "problem" }, one.problem));
@@ -2014,7 +2014,7 @@ async function exportAs(path, state) {
 	pick.addEventListener("change", () => save.setAttribute("href", address()));
 	await show("Export", element("label", {}, "Format ", pick), element("p", {}, save));
 }
-/** Which model answers to which name, and what holds for all of them. */
+/** The model of each name, and options of all of them. */
 async function chooseModels(state, changed) {
 	const change = (path, body) => attempt(async () => changed(await call("PATCH", path, body())));
 	const offered = element("datalist", { id: "offered" });
@@ -2116,7 +2116,7 @@ var Chat = class {
 		permission_settled: ({ id }) => this.#timeline.settled(id),
 		answer_ended: ({ answer, model, status, entries }) => {
 			this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries)));
-			this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has given no whole answer"}.`;
+			this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has not completed its answer"}.`;
 		},
 		turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
 		gauges: ({ gauges, title }) => {
@@ -2164,7 +2164,7 @@ var Chat = class {
 		this.#state = await call("GET", "/chat/state");
 		if (this.#state.warning) notice(this.#state.warning, "problem");
 	}
-	/** What can be done with the conversation; on a phone behind one button. */
+	/** Actions on the conversation; behind one button on a phone. */
 	#actions() {
 		const all = {
 			rename: button("Rename", attempt(() => this.#rename()), { id: "rename" }),
@@ -2251,12 +2251,12 @@ var Chat = class {
 	#welcome() {
 		const tries = TRIES.map((text) => button(text, () => this.#composer.write(text)));
 		const names = this.#state.models.map((one) => `@${one.name}`).join(", ");
-		const simulated = this.#state.models.some((one) => one.simulated) ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " No keys of providers were found, so simulators answer. These conversations are kept apart from real ones.") : null;
+		const simulated = this.#state.models.some((one) => one.simulated) ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " No provider keys were found, so simulators answer. These conversations are kept apart from real ones.") : null;
 		return element("div", { class: "empty" }, element("p", {}, `Ask ${names}, or @all of them at once.`), simulated, ...tries);
 	}
 	#send = attempt(async (text, attachments, how) => {
 		const unknown = how.memo ? null : stranger(text, this.#state.models.map((one) => one.name));
-		if (unknown !== null) throw new Error(`No model is called @${unknown}. Nothing was sent; there are ${this.#state.models.map((one) => `@${one.name}`).join(", ")} and @all.`);
+		if (unknown !== null) throw new Error(`There is no model named @${unknown}. Nothing was sent; there are ${this.#state.models.map((one) => `@${one.name}`).join(", ")} and @all.`);
 		await this.#session.ensure();
 		const { turn, translations = [] } = await this.#session.call("POST", "/messages", {
 			text,
@@ -2274,10 +2274,10 @@ var Chat = class {
 			entry
 		});
 		this.#open(id);
-		notice("This is a branch: the conversation before is unchanged.");
+		notice("This is a branch: the original conversation is unchanged.");
 	}
 	async #edit(entry) {
-		const text = await askText("Edit and resend", "The conversation goes on in a branch; this one stays as it is.", textOf(entry));
+		const text = await askText("Edit and resend", "The conversation continues in a branch; this one stays unchanged.", textOf(entry));
 		if (text === null) return;
 		const { id } = await call("POST", "/chat/conversations", {
 			branch: this.#session.id,
@@ -2296,13 +2296,13 @@ var Chat = class {
 		await this.#sidebar.refresh();
 	}
 	async #system() {
-		const text = await askText("System prompt", "Said to every model before everything else.", this.#session.snapshot.system_prompt);
+		const text = await askText("System prompt", "Sent to every model before all messages.", this.#session.snapshot.system_prompt);
 		if (text === null) return;
 		await this.#session.ensure();
 		await this.#session.call("PATCH", "", { system_prompt: text });
 	}
 	async #delete() {
-		if (!await confirmed(`Delete “${this.#title.textContent}”?`, "It cannot be brought back.", "Delete")) return;
+		if (!await confirmed(`Delete “${this.#title.textContent}”?`, "This cannot be undone.", "Delete")) return;
 		const path = this.#session.path();
 		this.#session.suspend();
 		this.#composer.forget();
@@ -2407,7 +2407,7 @@ var KeysPlace = class {
 	#isShown = false;
 	mount(root) {
 		const head = element("div", { class: "row usage-tools" }, element("h1", {}, "Keys"), element("span", { class: "space" }), this.#create);
-		const about = element("p", { class: "soft" }, "Clients show a key to this gateway. Each has its own models, limits and budget, and sees its own requests and usage.");
+		const about = element("p", { class: "soft" }, "Clients log in to this gateway with a key. Each key has its own models, limits and budget, and sees its own requests and usage.");
 		this.#create.disabled = true;
 		root.append(element("div", { class: "keys-page" }, head, about, this.#note, this.#list));
 		document.addEventListener("keydown", (event) => {
@@ -2427,7 +2427,7 @@ var KeysPlace = class {
 		this.#create.disabled = told.refusal !== "";
 		this.#note.hidden = told.refusal === "";
 		this.#note.textContent = told.refusal;
-		const none = element("p", { class: "soft" }, "There are no keys: everybody who reaches this gateway may use it.");
+		const none = element("p", { class: "soft" }, "There are no keys: everyone who can reach this gateway may use it.");
 		this.#list.replaceChildren(...told.keys.length > 0 ? [this.#table(told.keys)] : told.refusal ? [] : [none]);
 	});
 	#table(keys) {
@@ -2488,7 +2488,7 @@ var KeysPlace = class {
 		await this.#once(made);
 		await this.#load();
 	}
-	/** The only time that it is seen: the gateway keeps a digest. */
+	/** Shows the key once: the gateway keeps only a digest. */
 	async #once({ name, key }) {
 		const box = element("div", { class: "client" }, element("code", { class: "the-key" }, key), button("Copy", () => void copy(key, "Key"), { class: "small" }));
 		const words = element("p", {}, "Copy it now: it is not shown again. The gateway keeps only a digest of it.");
@@ -2500,7 +2500,7 @@ var KeysPlace = class {
 		await this.#load();
 	}
 	async #revoke(name) {
-		if (!await confirmed(`Revoke the key “${name}”?`, "Clients that show it are refused at once. It cannot be undone.", "Revoke")) return;
+		if (!await confirmed(`Revoke the key “${name}”?`, "Clients that use it are refused at once. This cannot be undone.", "Revoke")) return;
 		await call("POST", `/keys/${encodeURIComponent(name)}/revoke`);
 		await this.#load();
 	}
@@ -2661,7 +2661,7 @@ var Feed = class {
 	#order = NEWEST;
 	#isPaused = false;
 	#rows = null;
-	/** Everything there is, from the server's side: after a break in the connection too. */
+	/** The server's full list, also after reconnecting. */
 	replace(summaries) {
 		this.#waiting.clear();
 		this.#known = new Map(summaries.toReversed().map((one) => [one.id, one]));
@@ -2691,7 +2691,7 @@ var Feed = class {
 		this.#words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
 		this.#rows = null;
 	}
-	/** Those of one model, one key, or one outcome; what is left out does not matter. */
+	/** Requests of one model, key or outcome; omitted fields match all. */
 	only(only) {
 		this.#only = only;
 		this.#rows = null;
@@ -2707,7 +2707,7 @@ var Feed = class {
 		this.#rows ??= sorted([...this.#known.values()].reverse().filter((one) => fits(one, this.#words) && isAmong(one, this.#only)), this.#order);
 		return this.#rows;
 	}
-	/** What there is to choose from. */
+	/** The available choices. */
 	get choices() {
 		const models = /* @__PURE__ */ new Set();
 		const keys = /* @__PURE__ */ new Set();
@@ -2756,7 +2756,7 @@ var VALUES = {
 	duration: (one) => one.duration,
 	lost: (one) => one.losses ?? 0
 };
-/** What has no value stands at the end, whichever way; equals stand newest first. */
+/** Missing values are last in either direction; equal ones are sorted newest first. */
 function sorted(rows, { by, isDescending }) {
 	const value = VALUES[by];
 	const sign = isDescending ? -1 : 1;
@@ -2784,7 +2784,7 @@ function trim(known) {
 		known.delete(id);
 	}
 }
-/** All words have to be in it somewhere; `error`, `loss` and `stream` are found where there is one. */
+/** All words must match; `error`, `loss` and `stream` match requests that have one. */
 function fits(one, words) {
 	if (words.length === 0) return true;
 	const text = [
@@ -2914,7 +2914,7 @@ function tip({ buckets }, words) {
 		return found === void 0 ? "" : `${clock(found.at)}  ${words(found)}`;
 	};
 }
-/** `10 s` for each bar, said once. */
+/** The time of each bar, such as `10 s`. */
 var each = ({ step }) => `each bar ${step < 6e4 ? `${step / 1e3} s` : step < 36e5 ? `${step / 6e4} min` : `${step / 36e5} h`}`;
 function requests(found) {
 	return {
@@ -3004,7 +3004,7 @@ var Connections = class {
 	#found;
 	#timer;
 	#waiting;
-	/** `found` is told of the clients that could ask, when there are others. */
+	/** `found` is called with the client settings when they change. */
 	constructor(found) {
 		this.#found = found;
 	}
@@ -3016,7 +3016,7 @@ var Connections = class {
 	stop() {
 		clearInterval(this.#timer);
 	}
-	/** Something has happened, so something may have changed. */
+	/** Called after events that may change the state. */
 	soon() {
 		this.#waiting ??= setTimeout(() => {
 			this.#waiting = void 0;
@@ -3035,12 +3035,12 @@ var Connections = class {
 	}
 	#draw(told) {
 		const chips = told.connections.map(chip);
-		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: set a key, such as ANTHROPIC_API_KEY") : null;
+		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: run dragoman keys set PROVIDER, or set a key such as ANTHROPIC_API_KEY") : null;
 		const simulated = told.connections.filter((one) => one.is_simulated).length;
 		const label = simulated === told.connections.length ? "simulated" : `${simulated} simulated`;
 		const note = simulated ? element("span", {
 			class: "simulated",
-			title: "No keys of providers were found: simulators on this machine answer. Store one with: dragoman keys set PROVIDER"
+			title: "No provider keys were found: simulators on this machine answer. Store a key with: dragoman keys set PROVIDER"
 		}, label) : null;
 		const details = button("Details", () => void this.#details(), { class: "small" });
 		const providers = element("span", {
@@ -3068,10 +3068,10 @@ function state(connection) {
 	].find((one) => states.includes(one)) ?? "unused";
 }
 var STATES = {
-	open: "resting after failures",
-	"half-open": "being tried again",
+	open: "paused after failures",
+	"half-open": "being retried",
 	closed: "well",
-	unused: "not asked yet"
+	unused: "not used yet"
 };
 function chip(connection) {
 	const found = state(connection);
@@ -3119,7 +3119,7 @@ function table$1(columns, rows) {
 	const body = rows.map(([name = "", ...rest]) => element("tr", {}, element("th", { scope: "row" }, name), ...rest.map((cell) => element("td", {}, cell))));
 	return element("div", { class: "facts-table" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
 }
-/** How clients find the gateway: what each of them needs, one at a time. */
+/** Settings for clients, one client at a time. */
 function clients(told) {
 	const shown = element("div", {
 		class: "client",
@@ -3200,7 +3200,7 @@ var UPWARDS = /* @__PURE__ */ new Set([
 var OUTCOMES = [
 	["good", "Answered"],
 	["failed", "Failed"],
-	["running", "Under way"],
+	["running", "In progress"],
 	["lossy", "With losses"]
 ];
 var direction = ({ by, isDescending }) => {
@@ -3244,7 +3244,7 @@ var Headings = class {
 		});
 	}
 };
-/** Choices beside the words: an outcome, a model, a key; and on a phone, where there are no heads, the order. */
+/** Filters by outcome, model and key; and on a phone, without column headers, the sort order. */
 var Filters = class {
 	elements;
 	#feed;
@@ -3284,7 +3284,7 @@ var Filters = class {
 			changed();
 		});
 	}
-	/** What has been seen can be chosen. */
+	/** Offers the values seen so far. */
 	offer() {
 		const { models, keys } = this.#feed.choices;
 		const offered = JSON.stringify([models, keys]);
@@ -3419,7 +3419,7 @@ var List = class {
 			isChosen: false
 		};
 	}
-	/** Touches only what is no longer so: most rows stay as they are. */
+	/** Updates only what changed. */
 	#put(row, place) {
 		const [total, isChosen] = [this.#rows.length, row.summary.id === this.#cursor];
 		if (row.place !== place) {
@@ -3453,7 +3453,7 @@ var List = class {
 		else this.element.removeAttribute("aria-activedescendant");
 	}
 };
-/** In the element that it had before: a click that has begun on it shall find it. */
+/** Reuses the row's element, so that a click in progress is not lost. */
 function fill(row, summary) {
 	const { tokens } = summary;
 	row.dataset["phase"] = summary.phase;
@@ -3461,7 +3461,7 @@ function fill(row, summary) {
 	row.classList.toggle("has-failed", hasFailed(summary));
 	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, ...pair(summary)), element("span", { class: "model" }, element("span", { class: "name" }, summary.model ?? ""), ...marks(summary), errorOf(summary)), cell("key", summary.key ?? "", " key"), cell("tokens", tokens ? `${amount(tokens.input)} → ${amount(tokens.output)}` : "", " tokens"), cell("cost", money(summary.cost), " cost"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
 }
-/** Why it failed, where one looks first. */
+/** The reason of a failure, in the most visible column. */
 function errorOf(summary) {
 	if (!hasFailed(summary)) return null;
 	const words = summary.error || summary.failure?.replaceAll("_", " ") || "";
@@ -3470,11 +3470,11 @@ function errorOf(summary) {
 		title: words
 	}, words);
 }
-/** What the head of its column tells those who see it stands in the row itself for those who hear it. */
+/** The column header as text in the row, for screen readers. */
 function cell(name, shown, meaning) {
 	return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
-/** What is special about it, behind the model. */
+/** Badges after the model. */
 function marks({ stream, operation, attempts = 0, cache }) {
 	return [
 		stream === true && element("span", {
@@ -3486,7 +3486,7 @@ function marks({ stream, operation, attempts = 0, cache }) {
 		cache === "hit" && element("span", { class: "mark cached" }, "cached")
 	].filter((one) => one !== false);
 }
-/** The client's format, and the upstream's where one was asked. */
+/** The client's format, and the upstream's if there was one. */
 function pair({ client, format }) {
 	const asked = format ? [element("span", { class: "arrow" }, "→"), formatChip(format)] : [];
 	return [formatChip(client), ...asked];
@@ -3505,7 +3505,7 @@ function open(given) {
 	handed = given;
 	location.hash = address("playground");
 }
-/** Once. */
+/** Returns the body once. */
 function taken() {
 	const given = handed;
 	handed = null;
@@ -3556,7 +3556,7 @@ function pane(told, text, notes = []) {
 	};
 }
 function bodyPane(told, shown) {
-	const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} are held.` : null;
+	const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} were kept.` : null;
 	const cut = words === null ? null : element("p", { class: "note" }, words);
 	return pane({
 		...told,
@@ -3568,7 +3568,7 @@ function meantPane(meant, title = "Intermediate format") {
 	const note = problem ? element("p", { class: "problem" }, problem.message) : null;
 	return pane({
 		title,
-		about: "what it means, to every format",
+		about: "the same for all formats",
 		none: problem ? "" : "nothing to decode"
 	}, meant?.text ?? null, [note]);
 }
@@ -3580,7 +3580,7 @@ function lossPane(losses, choose, failure = "") {
 		"aria-label": "Losses"
 	}, element("div", { class: "pane-head" }, element("h3", {}, "Losses"), count), lossList(losses, choose, failure));
 }
-/** Side by side; where there is no room, one at a time, chosen above. */
+/** Side by side; on narrow screens one at a time, selected above. */
 var Panes = class {
 	element;
 	#panes;
@@ -3663,7 +3663,7 @@ var Timeline = class {
 	#x(step) {
 		return step.at / this.#end * 996;
 	}
-	/** By the logarithm: a picture among words would leave nothing of the words. */
+	/** Logarithmic, so that small pieces stay visible beside large ones. */
 	#height(size) {
 		return size === 0 ? 0 : Math.max(LEAST, Math.log1p(size) / Math.log1p(this.#most) * 56);
 	}
@@ -3765,7 +3765,7 @@ function side(title, text) {
 }
 //#endregion
 //#region src/live/request.ts
-var SAME = "Client and upstream speak the same format: bytes pass unchanged";
+var SAME = "Client and upstream use the same format: bytes pass unchanged";
 var LABELS = {
 	request: "Request",
 	answer: "Answer",
@@ -3800,7 +3800,7 @@ var Detail = class {
 			if (!old?.contains(document.activeElement)) old?.replaceWith(part);
 		}
 	}
-	/** There is none, and why. */
+	/** There is no such request, and why. */
 	miss(words) {
 		this.#opened = null;
 		const row = element("div", { class: "row end" }, this.#closing());
@@ -3912,10 +3912,10 @@ var Detail = class {
 	#there(opened) {
 		const attempt = opened.attempts[this.#attempt];
 		const client = bodyPane({
-			title: "Client said",
+			title: "Client sent",
 			format: opened.summary.client,
 			headers: opened.client.headers,
-			none: "its body was not looked at"
+			none: "its body was not kept"
 		}, opened.client.body);
 		const reveal = (loss) => {
 			panes.show(0);
@@ -3930,7 +3930,7 @@ var Detail = class {
 		]);
 		return element("div", { class: "way" }, this.#attempts(opened), panes.element);
 	}
-	/** Which of several attempts is shown. One that went well needs no words. */
+	/** Selects one of several attempts; a single successful one is not listed. */
 	#attempts(opened) {
 		if (opened.attempts.length < 2) return null;
 		return element("ol", {
@@ -3946,7 +3946,7 @@ var Detail = class {
 		}));
 	}
 };
-/** Whether a view would show nothing else than before. */
+/** Whether the view would be unchanged. */
 function looksSame(before, now, tab) {
 	const sum = {
 		request: ({ attempts, losses, client }) => [
@@ -3969,23 +3969,23 @@ function looksSame(before, now, tab) {
 	return JSON.stringify(sum[tab](before)) === JSON.stringify(sum[tab](now));
 }
 var lossLabel = (losses) => lossCount(losses) ? `Losses (${lossCount(losses)})` : "Losses";
-var reasonOf = ({ error, failure }) => error || failure?.replaceAll("_", " ") || "no reason is known";
-/** A request that failed is not praised for what its translation kept. */
+var reasonOf = ({ error, failure }) => error || failure?.replaceAll("_", " ") || "unknown reason";
+/** Losses of a failed request are not shown as "nothing lost". */
 function failureThere({ summary, attempts }) {
 	if (!hasFailed(summary)) return "";
-	return `${attempts.length === 0 ? "No upstream was asked" : "The translation dropped nothing, but the request failed"}: ${reasonOf(summary)}`;
+	return `${attempts.length === 0 ? "No upstream was contacted" : "The translation dropped nothing, but the request failed"}: ${reasonOf(summary)}`;
 }
 function upstreamPane(attempt) {
 	if (attempt === void 0) return bodyPane({
-		title: "Upstream was told",
-		none: "No upstream was asked."
+		title: "Upstream received",
+		none: "No upstream was contacted."
 	}, null).element;
 	const about = element("span", {}, attempt.is_same ? element("span", {
 		class: "same",
 		title: SAME
 	}, "same format") : null, ` ${attempt.method} ${attempt.url}`);
 	return bodyPane({
-		title: "Upstream was told",
+		title: "Upstream received",
 		format: attempt.format,
 		about,
 		headers: attempt.headers,
@@ -3995,7 +3995,7 @@ function upstreamPane(attempt) {
 function back(opened) {
 	const { answer, summary } = opened;
 	const last = opened.attempts.at(-1);
-	const none = summary.phase === "ended" ? "nothing came" : "nothing has come yet";
+	const none = summary.phase === "ended" ? "nothing came" : "nothing received yet";
 	const received = bodyPane({
 		title: "Upstream answered",
 		format: last?.format,
@@ -4003,7 +4003,7 @@ function back(opened) {
 	}, answer.received);
 	const meant = meantPane(answer.meant);
 	const sent = bodyPane({
-		title: "Client got",
+		title: "Client received",
 		format: summary.client,
 		none: "nothing yet"
 	}, answer.sent);
@@ -4024,7 +4024,7 @@ function back(opened) {
 //#endregion
 //#region src/live/index.ts
 var AGAIN = 1e3;
-var FIRST_WORDS = "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, and the name of the model tells who answers. Each request appears on this page as it happens.";
+var FIRST_WORDS = "Any SDK or coding agent for OpenAI, Anthropic, Gemini, Ollama or Bedrock can use this gateway; the model name selects the provider. Requests appear on this page as they happen.";
 var CHORD$1 = 1200;
 var Live = class {
 	name = "live";
@@ -4035,7 +4035,7 @@ var Live = class {
 		["Esc", "Close it"],
 		["1 2 3", "Request, answer, stream"],
 		["/", "Filter"],
-		["p", "Hold the list still"],
+		["p", "Pause the list"],
 		["c", "Copy as curl"],
 		["o", "Open in the playground"]
 	];
@@ -4057,7 +4057,7 @@ var Live = class {
 	#pause = button("Pause", () => this.#hold(), {
 		"aria-pressed": "false",
 		class: "pause",
-		title: "Hold the list still (p)"
+		title: "Pause the list (p)"
 	});
 	#counts = element("span", { class: "counts soft" });
 	#empty = element("div", { class: "nothing" });
@@ -4136,8 +4136,8 @@ var Live = class {
 		const shown = all > 0 ? "filtered" : "first";
 		if (this.#empty.dataset["shown"] === shown) return;
 		this.#empty.dataset["shown"] = shown;
-		if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter. "), button("Show all", () => this.#reset()));
-		else this.#empty.replaceChildren(element("h2", {}, "Nothing has been asked yet"), element("p", { class: "soft" }, FIRST_WORDS), element("p", {}, "Or ask from here: ", element("a", { href: address("chat") }, "the chat"), " puts one question to several models, through this gateway."), this.#clients);
+		if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request matches the filter. "), button("Show all", () => this.#reset()));
+		else this.#empty.replaceChildren(element("h2", {}, "No requests yet"), element("p", { class: "soft" }, FIRST_WORDS), element("p", {}, "Or ask from here: ", element("a", { href: address("chat") }, "the chat"), " asks several models at once, through this gateway."), this.#clients);
 	}
 	#reset() {
 		this.#filter.value = "";
@@ -4168,10 +4168,10 @@ var Live = class {
 			if (this.#opened === id) this.#detail.show(told);
 			if (told.summary.phase !== "ended") this.#again();
 		} catch (problem) {
-			if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is away");
+			if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is not reachable");
 		}
 	}
-	/** A stream that goes on is looked at anew now and then: only its beginning and end are told. */
+	/** Refreshes an open stream at intervals: the feed reports only its start and end. */
 	#again() {
 		clearTimeout(this.#timer);
 		this.#timer = setTimeout(() => {
@@ -4562,7 +4562,7 @@ var Editor = class {
 		this.#examples.value = "";
 		if (isOne) this.give(example.text);
 	}
-	/** Select what stands at a path. Whether the path led all the way there. */
+	/** Selects the value at a path; returns whether the whole path exists. */
 	reveal(path) {
 		const root = parsed(this.area.value);
 		if (root === null) return false;
@@ -4654,7 +4654,7 @@ var Trial = class {
 		this.#show();
 	}
 };
-/** The answer of a model: what it says, what it cost, and what did not reach it. */
+/** A model's answer, with its tokens and losses. */
 function answered(tried, reveal) {
 	if (typeof tried === "string") return [element("p", {
 		class: "problem",
@@ -4681,7 +4681,7 @@ function answered(tried, reveal) {
 			tabindex: 0,
 			role: "group",
 			"aria-label": "Answer"
-		}, tried.reasoning ? element("details", {}, element("summary", {}, "Reasoning"), element("p", {}, tried.reasoning)) : null, element("p", { class: "words" }, tried.text || (tried.calls?.length ? "" : "The model said nothing.")), ...(tried.calls ?? []).map((one) => element("p", { class: "call" }, element("b", {}, `→ ${one.name}`), " ", element("code", {}, JSON.stringify(one.arguments)))), tried.body ? element("details", {}, element("summary", {}, "As the provider wrote it"), view(tried.body, "Answer").element) : null),
+		}, tried.reasoning ? element("details", {}, element("summary", {}, "Reasoning"), element("p", {}, tried.reasoning)) : null, element("p", { class: "words" }, tried.text || (tried.calls?.length ? "" : "The answer is empty.")), ...(tried.calls ?? []).map((one) => element("p", { class: "call" }, element("b", {}, `→ ${one.name}`), " ", element("code", {}, JSON.stringify(one.arguments)))), tried.body ? element("details", {}, element("summary", {}, "As the provider wrote it"), view(tried.body, "Answer").element) : null),
 		element("div", { class: "lost" }, lossList(tried.losses ?? [], reveal))
 	];
 }
@@ -4785,28 +4785,28 @@ var Playground = class {
 			if (number === this.#asked) this.#refuse(problem);
 		}
 	}
-	/** Nothing to convert: samples to begin with. */
+	/** Nothing to convert: shows samples. */
 	#empty() {
 		this.#understood = null;
 		this.#tried = null;
 		this.#trial.allow(false);
 		this.#told.className = "told";
-		this.#told.replaceChildren("Paste something, or take a sample.");
+		this.#told.replaceChildren("Paste something, or choose a sample.");
 		this.#mark("empty");
 	}
-	/** What the right side is about: the input, an earlier input, or nothing yet. */
+	/** What the right side shows: the input, an earlier input, or nothing yet. */
 	#mark(state) {
 		this.#samples.hidden = state !== "empty";
 		this.#choices.hidden = this.#panel.hidden = state === "empty";
 		this.#stale.hidden = state !== "stale";
 		this.#right.classList.toggle("is-stale", state === "stale");
-		this.#stale.textContent = "The input cannot be read right now. This is the result of the last one that could.";
+		this.#stale.textContent = "The input cannot be read. This is the result of the last readable one.";
 	}
 	#show(understood) {
 		this.#understood = understood;
 		this.#trial.allow(understood.kind === "request");
 		this.#mark("fresh");
-		const how = understood.is_detected ? "found by looking" : "as you said";
+		const how = understood.is_detected ? "detected" : "as chosen";
 		this.#told.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
 		this.#told.className = "told";
 		this.#draw();
@@ -4821,7 +4821,7 @@ var Playground = class {
 		this.#told.className = "told problem";
 		this.#told.replaceChildren(path ? element("code", {}, path) : "", path ? " " : "", words, " ", place === null ? "" : button("Show the place", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }));
 	}
-	/** The end of what begins there; at least one character. */
+	/** The end of the token at a position; at least one character. */
 	#endOf(place) {
 		const rest = this.#editor.area.value.slice(place);
 		return place + Math.max(1, rest.search(/[\n,}\]]|$/));
@@ -4912,7 +4912,7 @@ var Playground = class {
 		if (next !== void 0) this.#choose(next);
 	}
 };
-/** Something to begin with, each with what it shows. */
+/** Samples, each with a description. */
 function samples(take) {
 	const cards = EXAMPLES.map((example) => element("button", {
 		type: "button",
@@ -4920,7 +4920,7 @@ function samples(take) {
 		onclick: () => take(example.text)
 	}, element("b", {}, example.label), element("span", { class: "soft" }, example.about)));
 	return [
-		element("h2", {}, "See what any API would make of it"),
+		element("h2", {}, "See any body in every format"),
 		element("p", { class: "soft" }, "A request, an answer, an error, a stream or a stored conversation is shown in every format, with what would be lost. A request can be sent to any model."),
 		element("div", { class: "sample-grid" }, ...cards)
 	];
@@ -4990,7 +4990,7 @@ function course(rows, by, measure, span, most) {
 		groups: [...all.slice(0, most - 1), others]
 	};
 }
-/** One row for each key and model, the dearest first. */
+/** One row per key and model, the most expensive first. */
 function table(rows) {
 	const sums = /* @__PURE__ */ new Map();
 	for (const row of rows) {
@@ -5090,7 +5090,7 @@ var UsagePlace = class {
 		this.#note.textContent = "Only the last requests are counted: this gateway has no database. Set database under [server] in dragoman.toml to keep usage.";
 		this.#totals.replaceChildren(...totals(usage.rows));
 		this.#drawChart(found, measure);
-		this.#table.replaceChildren(...usage.rows.length === 0 ? [element("p", { class: "soft" }, "Nothing was used in this time.")] : [tableOf(usage.rows)]);
+		this.#table.replaceChildren(...usage.rows.length === 0 ? [element("p", { class: "soft" }, "No usage in this period.")] : [tableOf(usage.rows)]);
 	}
 	#drawChart({ days: span, groups }, measure) {
 		const shown = SHOWN[measure];
@@ -5182,7 +5182,7 @@ function navigation(places) {
 		});
 	};
 }
-/** g and then a letter goes to a place; not while one is writing. */
+/** g and then a letter goes to a section, unless the user is typing. */
 function chords(places, router) {
 	let begun = -Infinity;
 	document.addEventListener("keydown", (event) => {
