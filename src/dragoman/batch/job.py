@@ -83,6 +83,9 @@ class Job:
             )
         if any(source.name == STDIN for source in self.sources):
             raise JobError("a job that reads stdin cannot be resumed; --restart begins again")
+        for name in sinks.list_folder(self.folder):  # of workers that were killed
+            if name.startswith("part-") and name.endswith(sinks.UNFINISHED):
+                sinks.remove(f"{self.folder}/{name}")
         return self._finished()
 
     def _refuse_to_overwrite(self, *, overwrite: bool) -> None:
