@@ -19,6 +19,7 @@ from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir import Completion, Opaque, Request
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import is_spelling
 from dragoman.ir.values import encode_json, parse_json, single_line
 from dragoman.loss import SEVERITIES, Loss
 from dragoman.translate import encode_request_for, encode_response_for, translate_error
@@ -221,7 +222,7 @@ class RecordConverter:
         for content in map(content_held, value.messages):
             if type(content) is tuple and Opaque in map(type, content):
                 return False
-        return value.metadata is None or (expected, _keys_left_over(value)) in self._checked
+        return value.metadata is None or not (left := _keys_left_over(value)) or (expected, left) in self._checked
 
     def _decode(self, record: bytes, found: Detected) -> Request | Completion | None:
         """None for an error body, which has no value to look at before it is translated."""
@@ -290,7 +291,7 @@ def is_bare_error(data: object) -> bool:
 
 
 def _keys_left_over(value: Request | Completion) -> frozenset[str]:
-    return frozenset(key for keys in (value.metadata or {}).values() for key in keys)
+    return frozenset(key for keys in (value.metadata or {}).values() for key in keys if not is_spelling(key))
 
 
 def _severities_from(worst_allowed: str) -> frozenset[str]:
