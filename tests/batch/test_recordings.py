@@ -98,7 +98,7 @@ def test_recorded_streams_as_answers(name: str, recordings: Callable[[str], Iter
 
 
 def gathered(record: Record, format_name: str) -> Any:
-    """The answer; None where the stream failed or was cut short, and where it came in frames, which are not recorded."""
+    """The answer; None where the stream failed, was cut short, or came in frames, which are not recorded."""
     if record.events is None or format_name == "bedrock-converse":
         return None
     decoder = StreamDecoder(format_name)

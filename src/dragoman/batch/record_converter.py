@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.batch.options import ConvertOptions
-from dragoman.batch.provider_files import batch_file_of
+from dragoman.batch.provider_files import BATCH_FILES, batch_file_of
 from dragoman.batch.tally import EXAMPLES, Example, LossCounter, RejectCount, Tally, sizes_of
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
@@ -80,7 +80,7 @@ class RecordConverter:
             record = line.strip()
             if record:
                 outcome = convert(record, number)
-                if type(outcome) is bytes:
+                if isinstance(outcome, bytes):
                     converted.append(outcome)
                 elif outcome is not None:
                     reject(outcome)
@@ -204,11 +204,13 @@ class RecordConverter:
 
     def _find(self, record: bytes) -> Detected:
         found = detect(record)
-        if found is None and self._expected is not None:
-            found = self._expected  # named or found for the whole source, and it reads as that
-        if found is None:
-            raise DecodeError(path="$", expected=_UNKNOWN, got="keys of none, or of several", source="record")
-        return found if self._allowed(found) else self._expected or found
+        if found is not None and self._allowed(found):
+            return found
+        if self._expected is not None:  # named or found for the whole source, and it reads as that
+            return self._expected
+        got = "keys of none, or of several" if found is None else f"a {found.kind} of {found.format}"
+        expected = _UNKNOWN if self._options.kind == "auto" else f"a {self._options.kind}, as --kind says"
+        raise DecodeError(path="$", expected=expected, got=got, source="record")
 
     def _allowed(self, found: Detected) -> bool:
         """What the caller named is not looked for again."""
@@ -323,6 +325,8 @@ def expected_format(options: ConvertOptions, records: Iterable[bytes]) -> Detect
     found = [one for one in map(_detected, records) if one is not None]
     if options.source is not None:
         found = [Detected(options.source, one.kind) for one in found]
+    if options.kind != "auto":
+        found = [one for one in found if one.kind == options.kind or one.format in BATCH_FILES]
     return max(found, key=found.count) if found else None
 
 

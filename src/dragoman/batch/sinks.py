@@ -14,7 +14,8 @@ from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, cast
+from types import TracebackType
+from typing import IO, Any, Self, cast
 
 import msgspec
 
@@ -152,7 +153,7 @@ class ShardWriter:
         self._file = nullcontext(None) if dry_run else replacing(self._name)
         self._stream: IO[bytes] | None = None
 
-    def __enter__(self) -> ShardWriter:
+    def __enter__(self) -> Self:
         self._stream = self._file.__enter__()
         return self
 
@@ -163,7 +164,9 @@ class ShardWriter:
             if self._stream is not None:
                 self._stream.write(self._packer.pack(block))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if error is None and self._stream is not None:
             self._stream.write(self._packer.finish())
         self._file.__exit__(kind, error, trace)

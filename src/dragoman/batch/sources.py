@@ -38,6 +38,8 @@ _LINES_AT_ONCE = 1 << 18
 """Bytes of lines that are converted together: few enough to stay in the processor's cache."""
 SNIFFED_LINES = 10
 SNIFFED_BYTES = 1 << 14
+_PACKED_AT_ONCE = 1 << 14
+"""Bytes that are decompressed together: a hostile file grows to some hundred times as much."""
 _ROWS = 512
 _DAMAGE = (EOFError, OSError, zlib.error)
 
@@ -166,6 +168,8 @@ def _source(name: str) -> Source:
         compression: Compression = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
         with _opened(Source(name, "lines", compression)) as stream:
             layout = _layout(stream, Path(plain).suffix.lower())
+    except EOFError as error:
+        raise SourceError(f"cannot read {name}: {error}") from error
     except OSError as error:
         raise SourceError(f"cannot read {name}: {error.strerror or error}") from error
     return Source(name, layout, compression, size, changed)
@@ -239,17 +243,53 @@ def _opened(source: Source) -> Iterator[IO[bytes]]:
             with gzip.open(raw, "rb") as stream:
                 yield cast("IO[bytes]", stream)
         elif source.compression == "zst":
-            yield cast("IO[bytes]", io.BufferedReader(_zstd_reader(raw), _CHUNK))
+            yield cast("IO[bytes]", io.BufferedReader(ZstdReader(raw), _CHUNK))
         else:
             yield raw
 
 
-def _zstd_reader(raw: IO[bytes]) -> Any:
-    try:
-        import zstandard  # noqa: PLC0415 - only for such files
-    except ImportError as error:
-        raise NotConfigured("zstd files need zstandard: pip install 'dragoman[batch]'", missing="zstandard") from error
-    return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+class ZstdReader(io.RawIOBase):
+    """Frames of zstd one after the other, decompressed.
+
+    A frame without its end is an error. The reader of the package takes it for the end of the file.
+    """
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        try:
+            import zstandard  # noqa: PLC0415 - only for such files
+        except ImportError as error:
+            message = "zstd files need zstandard: pip install 'dragoman[batch]'"
+            raise NotConfigured(message, missing="zstandard") from error
+        self._raw, self._error = raw, zstandard.ZstdError
+        self._new_frame = zstandard.ZstdDecompressor().decompressobj
+        self._frame: Any = None
+        self._packed = self._plain = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._plain:
+            packed = self._packed or self._raw.read(_PACKED_AT_ONCE)
+            if not packed:
+                if self._frame is not None:
+                    raise EOFError("the compressed file ends in the middle of a frame")
+                return 0
+            self._decompress(packed)
+        length = min(len(buffer), len(self._plain))
+        buffer[:length], self._plain = self._plain[:length], self._plain[length:]
+        return length
+
+    def _decompress(self, packed: bytes) -> None:
+        if self._frame is None:
+            self._frame = self._new_frame()
+        try:
+            self._plain = self._frame.decompress(packed)
+        except self._error as error:
+            raise OSError(str(error)) from error
+        self._packed = self._frame.unused_data
+        if self._frame.eof:
+            self._frame = None
 
 
 # ── shards ──
