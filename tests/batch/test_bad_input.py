@@ -15,8 +15,7 @@ import zstandard
 from dragoman.batch import JobError, RunOptions, SourceError, convert
 from dragoman.errors import InvalidValue
 from tests.batch.conversations import lines, one_by_one, written
-from tests.batch.test_engines import COMMAND, environment
-from tests.cli.command import run
+from tests.cli.command import COMMAND, environment, run
 from tests.support.promises import promise
 
 pytestmark = promise("batch:bad-input")
