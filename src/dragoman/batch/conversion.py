@@ -17,6 +17,7 @@ from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
 from dragoman.batch.report import Report
 from dragoman.batch.shard_conversion import ShardResult
 from dragoman.batch.sources import split_lines
+from dragoman.codecs.framing import BOM
 from dragoman.errors import DragomanError
 
 
@@ -100,7 +101,7 @@ def convert_lines(
     """
     checked = ConvertOptions(**options)
     checked.check()
-    records = split_lines(lines)
+    records = split_lines(lines.removeprefix(BOM))
     expected = expected_format(checked, islice((record for record in records if record.strip()), SNIFFED))
     converter = converter_for(checked, "lines", expected)
     return b"\n".join([*converter.convert_many(records, 1, on_reject or _raise_rejected), b""])
