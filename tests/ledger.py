@@ -623,7 +623,6 @@ BATCH: tuple[tuple[str, str], ...] = (
         "recordings",
         "Recorded traffic converts completely, without naming its format; a record is rejected for its own fault only.",
     ),
-    ("bad-input", "What cannot be right is refused in one line, before a job begins where that is possible."),
     (
         "ugly-files",
         "Files are read by what is in them, not by their names; what cannot be read is rejected with its line.",
