@@ -168,6 +168,8 @@ def _source(name: str) -> Source:
         compression: Compression = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
         with _opened(Source(name, "lines", compression)) as stream:
             layout = _layout(stream, Path(plain).suffix.lower())
+    except FileNotFoundError as error:
+        raise SourceError(f"cannot read {name}: no such file") from error
     except EOFError as error:
         raise SourceError(f"cannot read {name}: {error}") from error
     except OSError as error:
