@@ -17,7 +17,7 @@ NOT_DECODED: tuple[Accepted, ...] = (
     Accepted("9df02c30ac40", "a user message whose content is null; the service answered 400"),
     Accepted("a1799f9af392", "a temperature that is a word; the service answered 400"),
     Accepted("de64c54f634c", "a message that is a bare string; the service answered 400"),
-    Accepted("16761816ee09", "a role nobody knows; the service answered 400"),
+    Accepted("16761816ee09", "an unknown role; the service answered 400"),
     Accepted("951b53bc839c", "an error body under status 200"),
     Accepted("fea44e59f4dc", "an error body under status 200"),
     Accepted("135ad0a11bb0", "a part that is a list; the recording was trimmed by hand"),

@@ -32,7 +32,7 @@ LAWS: tuple[tuple[str, Stage, str], ...] = (
     ("5-streams-tell-the-same-story", "streams", "Any cut adds up to the same answer; an early end is an error."),
     ("6-owed-back", "core", "Opaque vendor data returns to its own family, on its own part, and reaches no other."),
     ("7-no-guessing", "core", "Arguments are never repaired, and no answer is a success that did not happen."),
-    ("8-pairs-hold", "core", "Results follow calls, in order, in the right turn; healing is told and idempotent."),
+    ("8-pairs-hold", "core", "Results follow calls, in order, in the right turn; repairs are reported and idempotent."),
     ("9-usage-adds-up", "core", "Token counts keep their sums from every format to every other."),
     ("10-bad-input-good-words", "core", "Bad input meets a typed error with path, expectation and finding; no crash."),
     (
@@ -50,7 +50,7 @@ CORE: tuple[tuple[str, str], ...] = (
     ("small-things", "What real clients and servers write in unusual ways returns as it came, or is reported."),
     ("accounts", "Counts that a provider keeps apart cross where the target has a place, and are noted otherwise."),
     ("automatic-cache-marks", "One option marks whole requests for the prompt caches of Anthropic and Bedrock."),
-    ("honest-endings", "An answer that failed, was blocked or is not finished is no success in any format."),
+    ("honest-endings", "An answer that failed, was blocked or is not finished is not a success in any format."),
     ("shared-settings", "A setting that two APIs have crosses between them; the limits of the target are kept."),
     ("log-probabilities", "Log probabilities of an answer cross between the APIs that have them, in streams too."),
     ("tool-memo", "A tool is read and written once, in whatever body it comes; its losses are remembered with it."),
@@ -120,7 +120,7 @@ REPORTS: tuple[tuple[int, Stage, str], ...] = (
     (43, "core", "Plain-text reasoning goes back with its tool turn to the servers that require it, and only there."),
     (44, "core", "Thoughts of a Gemini answer are readable in a Chat answer instead of being dropped."),
     # Tool results
-    (45, "core", "That a tool failed is told in every format, in its own way, and is read back as a failure."),
+    (45, "core", "Every format shows, in its own way, that a tool failed, and reads it back as a failure."),
     (46, "core", "Results of parallel calls share one turn where the target demands it."),
     (47, "core", "Results stand in the order of their calls, the same bytes every time."),
     (48, "core", "A call without result gets an explicit error result; a result without call is refused or reported."),
@@ -173,7 +173,7 @@ VALUES: tuple[tuple[str, str], ...] = (
     ("losses", "What a single value loses is reported with a path that starts at the value."),
     ("acceptance", "A call or result is read from its outer object, its inner object, its message and its JSON text."),
     ("ids", "Calls without an id get one by position; results find their calls, also where the wire has no ids."),
-    ("bad-input", "Whatever is no value of the format meets a typed error with its path in the given value."),
+    ("bad-input", "A value that the format does not have raises a typed error with its path in the given value."),
     ("documented", "The examples in the documentation of the one-value functions run."),
 )
 """`value:*`: one value at a time."""
@@ -208,17 +208,17 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("tool-from-function", "A function, sync or async, is a tool; its schema comes from type hints and docstring."),
     ("tool-by-hand", "A tool may bring a schema written by hand, and its arguments are checked against that."),
     ("dependencies", "What a tool depends on is made for each call, and tests put something else in its place."),
-    ("bad-arguments", "Arguments that are no JSON or not what the schema says are told to the model; nothing runs."),
+    ("bad-arguments", "Arguments that are not JSON or break the schema are reported to the model; nothing runs."),
     ("original-schema", "Arguments are checked against the tool's own schema, whatever the provider was given."),
     ("return-kinds", "A string is text, parts are multimodal, anything else is data."),
     ("tool-exception", "An exception of a tool is an error result with type and message, and no traceback."),
     ("unknown-tool", "A call of a tool that does not exist is answered with the names of those that do."),
     ("tool-timeout", "A tool that takes longer than it may gives an error result, and the run goes on."),
-    ("parallel-calls", "Calls of one turn run at the same time, unless told otherwise; results keep their order."),
+    ("parallel-calls", "Calls of one turn run at the same time unless configured otherwise; results keep their order."),
     # The loop
     ("run", "A run takes text or parts, with or without events, with or without an event loop."),
     ("history", "The history is kept between runs."),
-    ("switch-model", "The model can be switched between runs and amid the calls: signatures, ids, images intact."),
+    ("switch-model", "The model can be switched between runs and between calls: signatures, ids, images intact."),
     ("calls-decide", "Whether the loop goes on is decided by the calls of the answer, not by the stop reason."),
     ("refusal", "A refusal is a final answer."),
     (
@@ -240,7 +240,7 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("durations", "Durations come from the monotonic clock."),
     ("hidden-message", "What a hook says in the user's name is stored, sent, and marked as hidden."),
     ("deltas", "Tokens are reported as they come, where asked for."),
-    ("usage", "Tokens are told per call and added up per model."),
+    ("usage", "Tokens are reported per call and added up per model."),
     # Outputs
     ("output-cut", "Long output is stored whole and cut at whole lines, with a mark that names the reference."),
     ("output-parts", "Pictures stay in the context when their text is stored."),
@@ -265,7 +265,7 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("compaction-failure", "A summary that is empty or fails leaves the history as it was."),
     ("compaction-retained", "What was retained once is retained by every later compaction."),
     # Cancelling and retries
-    ("cancel", "A run can be cancelled before and amid a call of the model and of a tool; there is no `final`."),
+    ("cancel", "A run can be cancelled before and during a call of the model or of a tool; there is no `final`."),
     ("cancel-next", "A cancelled run does not poison the next one."),
     ("retries", "Retries of the driver are events."),
     # Sessions
@@ -284,7 +284,7 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("command-approve", "`dragoman run --approve` asks, allows or denies."),
     ("command-end", "`dragoman run` ends with clean exit codes, and Ctrl-C cancels in order."),
     # Everywhere
-    ("same-story", "The same scenario tells the same events on the simulators of all providers, over HTTP."),
+    ("same-story", "The same scenario gives the same events on the simulators of all providers, over HTTP."),
     ("mcp-requests", "Servers may ask for a completion and for the user's answers, where the caller allows it."),
     ("mcp-resources", "Resources and prompts of servers are listed and read."),
     ("mcp-reconnect", "A server that is gone is connected again at the next call."),
@@ -295,6 +295,8 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("hosted-tools", "Tools that the provider runs stand beside own ones."),
     ("as-model", "`dragoman serve --agent` makes an agent a model for every SDK, its tools shown as reasoning."),
     ("front-ends", "Events stream as AG-UI, as UI messages of the Vercel AI SDK, and as JSON Lines."),
+    ("approvals", "Front ends answer calls that wait; only what waited runs, once, and only after a clear yes."),
+    ("client-tools", "A served agent's model may call the client's tools; their results go on with the run."),
     ("spans", "OpenTelemetry spans by the GenAI conventions for agent, model and tool, without what was written."),
     ("record-replay", "Whole runs are recorded without keys and replayed through the wire formats."),
     ("assert-calls", "Tests assert which tools were called, in order or not."),
@@ -308,6 +310,7 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("idempotent", "Only an idempotent tool is called again by itself; every attempt has the same key."),
     ("limits", "Requests, tool calls, tokens, cost and time of a run are limited; it ends with a valid history."),
     ("pending", "Calls that wait end the run; decisions go on with it in another process, or are refused as a whole."),
+    ("bad-input", "Outputs, decisions, schemas and limits that cannot be: an error says what to do, history is valid."),
     ("instructions", "Instructions are functions of dependencies; history processors change only what is sent."),
     ("context-error", "A request that is too long for the model is compacted and sent again."),
     ("documented", "The examples of docs/agent.md run."),
@@ -357,7 +360,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("doors", "Every format has its paths, also those of Vertex AI and Azure, and lists of models in its own shape."),
     ("auth-styles", "A key is read wherever the client's SDK puts it."),
     ("own-words", "Errors reach each client in the shape and the words of its format."),
-    ("own-words-midstream", "An error within a stream reaches each client as its format tells one."),
+    ("own-words-midstream", "An error within a stream reaches each client in the form of its format."),
     ("count-tokens", "Tokens are counted by an upstream of the same format, and estimated, and so marked, for others."),
     # Through
     ("pairs", "A conversation with parallel calls crosses between all formats, streamed and not."),
@@ -373,16 +376,16 @@ GATEWAY: tuple[tuple[str, str], ...] = (
         "Vercel AI SDK, LangChain, pydantic-ai and llm run a tool loop in their formats, set up by what is printed.",
     ),
     ("usage", "Tokens are counted for each request, also where bytes only pass."),
-    ("losses", "What did not cross is told in a header and in the log; a strict route refuses."),
+    ("losses", "What did not cross is reported in a header and in the log; a strict route refuses."),
     ("no-delay", "Each piece of a stream leaves as it comes."),
     # Where to
     ("no-config", "`provider/model` needs no configuration; without any keys the simulators answer."),
     (
         "names",
-        "A model without a provider goes to the vendor its name tells, in the client's own format where there is one.",
+        "A model without a provider goes to the vendor that its name shows, in the client's own format if possible.",
     ),
     ("routes", "Routes have aliases, patterns, weights, fallbacks and settings of their own."),
-    ("config-errors", "A mistake in the configuration is told with file, line and column."),
+    ("config-errors", "A mistake in the configuration is reported with file, line and column."),
     ("reload", "A new configuration drops no stream, and one with mistakes changes nothing."),
     # When things fail
     ("fallback", "Before the first byte a failure leads to the fallbacks that the configuration names."),
@@ -390,7 +393,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("broken-answers", "A success without an answer is a 502 in the client's shape, and permits the fallback."),
     ("breaker", "A model that fails again and again is left alone for a while, then tried once."),
     ("breaker-per-model", "One model's failures and rate limits stop no other; its 429 stays a 429 with retry-after."),
-    ("whose-key", "When a provider refuses the gateway's own key, the client is told that it is not the client's."),
+    ("whose-key", "When a provider refuses the gateway's own key, the error says that it is not the client's key."),
     ("timeouts", "A slow or dead upstream delays its own requests only."),
     ("disconnect", "A client that goes away ends the request upstream at once."),
     # Responses
@@ -473,7 +476,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ),
     # The page
     ("page-views", "A request is shown as the client sent it, as it was meant and as the upstream got it; and back."),
-    ("page-feed", "Requests appear on the page as they happen, each change told once."),
+    ("page-feed", "Requests appear on the page as they happen, each change sent once."),
     (
         "page-list",
         "Requests are listed with error, key, tokens, cost and latency; sorted, filtered, and charted.",
@@ -515,7 +518,10 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("attachments", "Pictures and files reach the model, and the file."),
     ("system-prompt", "The system prompt and settings of a conversation are sent."),
     # The format of the earlier program
-    ("format-repair", "Histories of every kind are repaired without being changed: strings, bare parts, what is none."),
+    (
+        "format-repair",
+        "Histories of every kind are repaired without being changed: strings, bare parts, invalid entries.",
+    ),
     ("format-check", "An entry that may not be stored is refused with words."),
     ("format-text", "Content reads as text, in its order, with compact JSON of calls where asked for."),
     ("format-payload", "What a tool gave is an object for Gemini, whatever it was."),
@@ -595,7 +601,8 @@ FRONT: tuple[tuple[str, str], ...] = (
     ("pages-run", "The pages about the four types and about other libraries run as printed."),
     ("site", "The documentation site builds without a warning; its links lead somewhere, its programs run as printed."),
     ("examples", "The programs of examples/ run as their README says."),
-    ("release", "The sdist and the wheel are the same bytes each time, complete, and install with msgspec alone."),
+    ("release", "The sdist and the wheel are the same bytes each time, complete, and each extra works alone."),
+    ("install-advice", "An error about a missing package names the command that adds it to this installation."),
 )
 """`front:*`: the types that `dragoman` exports."""
 

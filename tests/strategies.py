@@ -91,7 +91,7 @@ ARGUMENTS: SearchStrategy[Any] = JSON_OBJECTS | EXACT_OBJECTS
 BROKEN_TEXTS = st.sampled_from(
     ('{"city": "Par', '{"a":1}{"b":2}', "city=Paris", "[1,2]", '"text"', "42", "true", '{"a":NaN}', "{'a':1}", "}{")
 )
-"""What models write as arguments that is no JSON object."""
+"""Arguments that models write and that are not a JSON object."""
 
 _LEAF_SCHEMAS = (
     {"type": "string"},
@@ -164,6 +164,14 @@ def _opaque(origin: str, text: str) -> ir.Opaque:
     return ir.Opaque(origin, "future_block", {"type": "future_block", "futureBlock": {"text": text}})
 
 
+SEARCH_RESULTS: SearchStrategy[ir.SearchResult] = st.builds(
+    ir.SearchResult,
+    st.sampled_from(("https://example.org/a", "kb://1")),
+    WORDS,
+    _some(WORDS, least=1),
+    _maybe(st.booleans()),
+    CACHES,
+)
 OPAQUES: SearchStrategy[ir.Opaque] = st.builds(_opaque, st.sampled_from(FAMILIES), WORDS)
 REASONINGS: SearchStrategy[ir.Reasoning] = st.one_of(
     st.builds(ir.Reasoning, WORDS),
@@ -183,7 +191,7 @@ CALLS: SearchStrategy[ir.ToolCall] = st.one_of(
     st.builds(_spelled_call, NAMES, BROKEN_TEXTS),
     st.builds(lambda name, owed: ir.ToolCall("", name, {"city": "Paris"}, signature=owed), NAMES, SIGNATURES),
 )
-"""Calls with an argument object, exact text, text that is no JSON, and a signature. Their id is still to come."""
+"""Calls with an argument object, exact text, text that is not JSON, and a signature. Their id is still to come."""
 
 _PIECES = _some(PLAIN_TEXTS | IMAGES, least=1)
 RESULTS: SearchStrategy[ir.ToolResult] = st.one_of(
@@ -230,7 +238,7 @@ USER_MESSAGES: SearchStrategy[ir.Message] = st.one_of(
     st.builds(
         ir.Message,
         st.just("user"),
-        _some(st.one_of(TEXTS, IMAGES, DOCUMENTS, AUDIOS, OPAQUES), least=1),
+        _some(st.one_of(TEXTS, IMAGES, DOCUMENTS, AUDIOS, SEARCH_RESULTS, OPAQUES), least=1),
         metadata=METADATA,
     ),
 )
@@ -616,7 +624,7 @@ _WILD_MESSAGES: SearchStrategy[ir.Message] = st.one_of(
     st.builds(ir.Message, st.just("tool"), _some(RESULTS)),
 )
 WILD_REQUESTS: SearchStrategy[ir.Request] = _requests(st.lists(_WILD_MESSAGES, min_size=1, max_size=4), odd=True)
-"""Any part in any message, calls and results at random: nobody should build this, and still nothing may crash."""
+"""Any part in any message, calls and results at random: no client builds this, and still nothing may crash."""
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -103,7 +103,7 @@ CASES: dict[str, tuple[Any, Detected | None]] = {
 
 
 @pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES.keys())
-def test_a_body_is_told_by_what_only_its_format_has(body: Any, expected: Detected | None) -> None:
+def test_a_format_is_detected_by_what_only_it_has(body: Any, expected: Detected | None) -> None:
     assert dragoman.detect(json.dumps(body)) == expected
 
 

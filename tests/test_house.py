@@ -100,6 +100,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "single_values": frozenset({"errors", "ir", "loss", "losses", "profile", "codecs", "passes", "translate"}),
     "detection": frozenset({"errors", "ir", "loss", "losses", "codecs", "translate"}),
     "sim": frozenset(),
+    "installation": frozenset(),
     "terminal": frozenset(),
     "private_files": frozenset(),
     "multipart": frozenset(),
@@ -197,7 +198,7 @@ def test_the_rooms_above_do_not_lean_on_each_other(room: str) -> None:
     assert wrong == []
 
 
-def test_nobody_below_the_command_line_knows_the_page() -> None:
+def test_no_module_below_the_command_line_imports_the_page() -> None:
     wrong = [
         f"{name_of(path)} imports {imported}"
         for path in files()
@@ -323,7 +324,7 @@ def test_every_name_of_the_front_door_opens() -> None:
     assert set(dragoman.__all__) <= set(dir(dragoman))
 
 
-def test_a_name_nobody_made_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         dragoman.nonsense  # noqa: B018
 

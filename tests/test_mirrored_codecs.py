@@ -20,8 +20,8 @@ MOST_DIFFERENCES = 194
 
 # Package -> how many names it exports. To export one more, make the number larger on purpose.
 EXPORTED: dict[str, int] = {
-    "dragoman": 104,
-    "dragoman.ir": 61,
+    "dragoman": 105,
+    "dragoman.ir": 62,
     "dragoman.schema": 14,
     "dragoman.drivers": 20,
     "dragoman.agent": 76,

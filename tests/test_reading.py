@@ -92,7 +92,7 @@ def test_a_block_of_an_unknown_type_is_kept_whole() -> None:
 
 
 @pytest.mark.parametrize("tag", [None, 5, [], {}, "", "~unknown"], ids=repr)
-def test_a_block_whose_type_is_no_word_is_kept_whole(tag: Any) -> None:
+def test_a_block_whose_type_is_not_a_string_is_kept_whole(tag: Any) -> None:
     outer = read({"tree": {"type": tag, "text": "x"}})
     assert isinstance(outer.tree, Unmodelled)
 
@@ -155,7 +155,6 @@ def test_keep_and_inner_extra_are_each_others_inverse() -> None:
     assert keep("family", UNSET, function=UNSET) is None
 
 
-KEYS = st.sampled_from(("inner", "many", "free", "maybe", "longName", "x", "y", "~z"))
 INNERS = st.fixed_dictionaries(
     {"name": st.just("a")}, optional={"size": st.integers(0, 9), "x": strategies.JSON_SCALARS}
 )
@@ -229,7 +228,7 @@ def test_every_way_to_hand_over_a_body(given_as: Any) -> None:
     assert body_bytes(given_as, "test") == b'{"a":1}'
 
 
-def test_a_byte_order_mark_is_no_part_of_the_body() -> None:
+def test_a_byte_order_mark_is_not_part_of_the_body() -> None:
     assert body_bytes(b"\xef\xbb\xbf{}", "test") == b"{}"
 
 
@@ -286,7 +285,7 @@ _CALLED = ir.Request(
 
 
 @pytest.mark.parametrize("name", dragoman.formats())
-def test_pieces_that_are_no_text_are_refused(name: str) -> None:
+def test_chunks_that_are_not_text_are_refused(name: str) -> None:
     body = dragoman.encode_request(_CALLED, name).json()
     assert "東京".encode() in body
     broken = body.replace("東京".encode(), "東京".encode()[:-1])

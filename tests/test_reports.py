@@ -183,7 +183,7 @@ def test_the_parallel_switch_forces_nothing(target: str) -> None:
 @promise("report:71")
 @given(tool=strategies.PROVIDER_TOOLS)
 @each("target", FORMATS)
-def test_a_providers_own_tool_is_passed_on_mapped_or_told(target: str, tool: ir.ProviderTool) -> None:
+def test_a_providers_own_tool_is_passed_on_mapped_or_reported(target: str, tool: ir.ProviderTool) -> None:
     encoded = dragoman.encode_request(asked(tools=(tool,)), target)
     if tool.origin == FAMILY[target]:
         assert encoded.body["tools"] == [tool.definition]
@@ -196,7 +196,7 @@ def test_a_providers_own_tool_is_passed_on_mapped_or_told(target: str, tool: ir.
         assert refusals(encoded, target) == ()
 
 
-# These read neither references nor limits; what says them otherwise is said, and the rest is told.
+# These read neither references nor limits: what can be written otherwise is, and the rest is reported.
 READS_PART_OF_A_SCHEMA = {"ollama-chat"}
 
 
@@ -255,7 +255,7 @@ REASONS: tuple[ir.FinishReason, ...] = get_args(ir.FinishReason)
 @promise("report:79", "report:83")
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 @pytest.mark.parametrize("reason", REASONS)
-def test_every_finish_reason_crosses_or_is_told(source: str, target: str, reason: ir.FinishReason) -> None:
+def test_every_finish_reason_crosses_or_is_reported(source: str, target: str, reason: ir.FinishReason) -> None:
     parts: dict[ir.FinishReason, Any] = {
         "tool_calls": (ir.ToolCall("call_1", "f", {}),),
         "refusal": (ir.Refusal("no"),),

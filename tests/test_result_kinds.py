@@ -91,7 +91,7 @@ def test_what_comes_back(
 @promise("report:45")
 @pytest.mark.parametrize("source", FORMATS)
 @pytest.mark.parametrize("target", FORMATS)
-def test_that_a_tool_failed_is_told_in_every_format(source: str, target: str) -> None:
+def test_every_format_shows_that_a_tool_failed(source: str, target: str) -> None:
     failed = conversation(ir.ToolResult("call_1", "f", "error", "no such city"))
     there = dragoman.translate_request(
         dragoman.encode_request(failed, source).json(), source=source, target=target

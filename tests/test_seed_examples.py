@@ -68,7 +68,7 @@ def test_phase_3_the_result_for_gemini(target: str) -> None:
 
 
 @promise("seed:weather")
-def test_phase_3_the_result_for_anthropic_states_that_it_is_no_error() -> None:
+def test_phase_3_the_result_for_anthropic_states_that_it_is_not_an_error() -> None:
     result = dragoman.decode_tool_result(RESULT, "universal")
     block = {"type": "tool_result", "tool_use_id": "call_123", "content": TEXT, "is_error": False}
     assert dragoman.encode_tool_result(result, "anthropic-messages").value == [{"role": "user", "content": [block]}]
@@ -340,7 +340,7 @@ def test_the_name_of_a_speaker_that_does_not_cross_is_a_loss(target: str) -> Non
 
 
 def scattered(speaker: str) -> list[dict[str, Any]]:
-    """Two calls, answered out of order, each in an entry of its own, with a word of the user between them."""
+    """Two calls, answered out of order, each in an entry of its own, with a user message between them."""
 
     def calls(name: str, number: str) -> dict[str, Any]:
         return {"type": "tool_call", "content": {"name": name, "arguments": {}, "tool_call_id": number}}
@@ -392,7 +392,7 @@ SEARCH = {"type": "tool_call", "content": {"name": "search", "arguments": {"q": 
 
 
 def step_by_step(*chunks: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """What a reader tells after each chunk of the wire, and at the end of the bytes."""
+    """What a reader returns after each chunk, and at the end of the bytes."""
     reader = ChunkReader("gemini")
     return [*(reader.feed(sse([one])) for one in chunks), reader.close()]
 
@@ -407,7 +407,7 @@ STOP = chunk(finish="STOP")
 
 @promise("seed:whole-call")
 @pytest.mark.parametrize("source", ["gemini", "vertex"])
-def test_a_whole_call_is_told_when_it_arrives(source: str) -> None:
+def test_a_whole_call_is_emitted_when_it_arrives(source: str) -> None:
     reader = ChunkReader(source)
     assert reader.feed(sse([chunk(call("search", {"q": "test"}))])) == [SEARCH]
     assert reader.feed(sse([chunk(text("Done.")), STOP])) == [{"type": "text", "content": "Done."}]
@@ -425,7 +425,7 @@ def test_the_order_is_that_of_arrival_for_any_cut() -> None:
 @promise("seed:whole-call", "law:7-no-guessing")
 @pytest.mark.parametrize("finish", ["SAFETY", "PROHIBITED_CONTENT", "MALFORMED_FUNCTION_CALL", "MAX_TOKENS"])
 def test_a_call_of_an_answer_that_ends_badly(finish: str) -> None:
-    """Known at once, it is no chunk; known later, an error follows that says not to run it."""
+    """Known at once, it is not a chunk; known later, an error follows that says not to run it."""
     chunks = [chunk(call("rm", {"p": "/"})), chunk(finish=finish)]
     assert [one["type"] for one in at_once(*chunks) if one["type"] == "tool_call"] == []
     first, second, last = step_by_step(*chunks)
@@ -466,6 +466,6 @@ def test_what_is_two_calls_stays_two_calls() -> None:
 
 
 def test_the_example_of_a_mock() -> None:
-    """The unified chunks that tests of that system write by hand are what a reader tells."""
+    """The unified chunks that tests of that system write by hand are what a reader returns."""
     mocked = [{"type": "text", "content": "Hello"}, SEARCH]
     assert at_once(chunk(text("Hello")), chunk(call("search", {"q": "test"})), STOP) == mocked

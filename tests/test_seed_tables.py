@@ -66,7 +66,7 @@ def test_a_thought_signature_is_kept_with_its_call() -> None:
     assert dragoman.encode_tool_call(call, "gemini").value == part
 
 
-def test_text_that_is_no_json_is_not_an_empty_object() -> None:
+def test_text_that_is_not_json_is_not_an_empty_object() -> None:
     broken = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"city": '}}
     call = dragoman.decode_tool_call(broken, "openai-chat")
     assert not call.parsed

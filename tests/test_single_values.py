@@ -99,7 +99,7 @@ def test_a_call_there_and_back(name: str, call: ir.ToolCall, form: Callable[[Any
     assert again.name == call.name
     if call.parsed:
         assert again.arguments == call.arguments
-    else:  # some compatible servers refuse text that is no JSON: it is wrapped, and says so
+    else:  # some compatible servers refuse text that is not JSON: it is wrapped, which is reported
         assert call.arguments_text in (again.arguments_text, again.parsed and again.arguments.get(UNPARSED_KEY))
     assert again.signature == call.signature or any(loss.path == "$.signature" for loss in encoded.losses)
     # As it came, it goes again.

@@ -110,7 +110,7 @@ def test_a_repeated_key_reads_as_its_last_value_and_is_kept() -> None:
 @pytest.mark.parametrize(
     "text", ["{", "", "nul", "{'a':1}", "NaN", "[1,]", '{"a":1}x', '"\\ud800"', "\x00", "[" * 100_000]
 )
-def test_what_is_no_json_is_none(text: str) -> None:
+def test_text_that_is_not_json_gives_none(text: str) -> None:
     assert exact_json(text) is None
     assert exact_object(text) is None
 
@@ -121,7 +121,7 @@ def test_objects_are_recognised(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "1", '"{}"', "null"])
-def test_other_json_is_no_object(text: str) -> None:
+def test_other_json_is_not_an_object(text: str) -> None:
     assert exact_json(text) is not None
     assert exact_object(text) is None
 

@@ -1,17 +1,21 @@
-"""Words that make readers stumble stay out of the package's docstrings, comments and messages."""
+"""Words that make readers stumble stay out of docstrings, comments and messages, and out of the names of tests."""
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.promises import promise
 
-SOURCES = Path(__file__).parents[1] / "src" / "dragoman"
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "src" / "dragoman"
+TESTS = ROOT / "tests"
 
 # Pattern -> why it is kept out, and what to write instead.
 STUMBLING = {
@@ -21,23 +25,42 @@ STUMBLING = {
     r"(?:is|are|was|were) told (?:as|by|of|so)": "losses and errors are reported; kinds are recognised or named",
     r"a room of|short way|long way": "invented terms: buffer, fast path, full path",
 }
+ANY = re.compile(rf"\b(?:{'|'.join(STUMBLING)})\b", re.IGNORECASE)
 PATTERNS = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): why for words, why in STUMBLING.items()}
 
 # Sentences that are data, not prose of ours.
 ALLOWED = frozenset({"a river carries words between two towns that share no language and nobody loses one"})
 
 
-def _prose(path: Path) -> list[tuple[int, str]]:
+def _prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Comments and strings with their lines."""
     text = path.read_text(encoding="utf-8")
-    if not any(pattern.search(text) for pattern in PATTERNS):  # cutting all files into tokens takes many seconds
-        return []
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return [(token.start[0], token.string) for token in tokens if token.type in {tokenize.COMMENT, tokenize.STRING}]
+    if ANY.search(text.replace("_", " ")):  # cutting all files into tokens takes many seconds
+        yield from _prose_of_tests(text) if TESTS in path.parents else _prose_of_sources(text)
+
+
+def _prose_of_sources(text: str) -> Iterator[tuple[int, str]]:
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in {tokenize.COMMENT, tokenize.STRING}:
+            yield token.start[0], token.string
+
+
+def _prose_of_tests(text: str) -> Iterator[tuple[int, str]]:
+    """Comments, docstrings and names of functions: other strings may be data."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if "#" in line:
+            yield number, line.partition("#")[2]
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name.replace("_", " ")
+            case ast.Expr(value=ast.Constant(value=str(docstring))):
+                yield node.lineno, docstring
 
 
 def _findings(path: Path) -> list[str]:
     return [
-        f"{path.relative_to(SOURCES)}:{line}: {found[0]!r} ({why})"
+        f"{path.relative_to(ROOT)}:{line}: {found[0]!r} ({why})"
         for line, text in _prose(path)
         if not any(allowed in text for allowed in ALLOWED)
         for pattern, why in PATTERNS.items()
@@ -47,9 +70,17 @@ def _findings(path: Path) -> list[str]:
 
 @promise("core:plain-words")
 def test_sentences_are_plain() -> None:
-    assert [finding for path in sorted(SOURCES.rglob("*.py")) for finding in _findings(path)] == []
+    paths = {*SOURCES.rglob("*.py"), *TESTS.rglob("*.py")} - {Path(__file__)}
+    assert [finding for path in sorted(paths) for finding in _findings(path)] == []
 
 
 @pytest.mark.parametrize("sentence", ["# Whoever asks", '"""It is no command."""', 'raise X("this is told as text")'])
 def test_a_stumbling_sentence_is_found(sentence: str) -> None:
     assert any(pattern.search(sentence) for pattern in PATTERNS)
+
+
+def test_a_stumbling_name_of_a_test_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.test_words.TESTS", tmp_path)
+    file = tmp_path / "test_x.py"
+    file.write_text('def test_what_nobody_knows() -> None:\n    """Plain."""\n    assert "nobody"\n')
+    assert [line for line, text in _prose(file) if any(pattern.search(text) for pattern in PATTERNS)] == [1]

@@ -12,7 +12,7 @@ SEVERITIES: tuple[Severity, ...] = ("dropped", "degraded", "invented", "noted")
 """Worst first."""
 
 
-class Loss(Struct, frozen=True, order=True):
+class Loss(Struct, frozen=True, order=True, gc=False):
     """One thing that did not cross unchanged.
 
     `dropped`: the target never sees it. `degraded`: it arrives in a poorer form. `invented`: the target

@@ -6,19 +6,15 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any, NamedTuple, Protocol
 
-from msgspec import structs
-
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.framing import Framing
-from dragoman.codecs.reading import MALFORMED, check_text, misread
 from dragoman.codecs.registry import codec, stream_module, variation
 from dragoman.codecs.stream_limits import Limits
-from dragoman.errors import DecodeError, LimitExceeded
+from dragoman.event_reader import EventReader
 from dragoman.ir import (
     AnyEvent,
     Completion,
     Failure,
-    FailureKind,
     PartDelta,
     PartEnd,
     PartStart,
@@ -33,7 +29,6 @@ from dragoman.passes.answers import HiddenReasoning, RestoredEvents, hides_reaso
 from dragoman.passes.private import PrivateEvents
 from dragoman.profile import Profile
 
-_BROKEN = (DecodeError, *MALFORMED)
 _LIMITS = Limits()
 _OF_THE_ANSWER = (StreamStart, Completion)
 
@@ -53,6 +48,9 @@ class EventEncoder(Protocol):
     """What each codec's stream module offers for writing."""
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes: ...
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """What `encode` writes for a `PartDelta` without a citation: most events are such."""
 
     def close(self) -> bytes: ...
 
@@ -74,7 +72,7 @@ def _stream_codec(name: str) -> _StreamCodec:
     return _StreamCodec(
         decoder,
         hasattr(decoder, "texts"),
-        partial(encoder, **variation(name)),
+        partial(encoder, **told) if (told := variation(name)) else encoder,
         hasattr(encoder, "texts"),
         codec(name).profile,
     )
@@ -97,103 +95,54 @@ class StreamDecoder:
         account: Accumulator | None = None,
         joins_calls: bool = False,
     ) -> None:
-        codec = _stream_codec(source)
-        decoder = codec.decoder()
+        decoder = _decoder(source, account)
         if joins_calls and hasattr(decoder, "joins_calls"):
             decoder.joins_calls = True
-        if account is not None and codec.decoder_reads_texts:
-            decoder.texts = account.texts
-        self._source = source
-        self._decoder: PayloadDecoder = decoder
-        self._framing = decoder.framing(limits or _LIMITS)
-        self._frame = self._framing.feed
-        self._decode = decoder.decode
-        self._restore = None if request is None or not request.tools else RestoredEvents(request)
-        self._account = None if account is None else account.add
-        self._failed = False
+        self._reader = _reader(source, decoder, request, limits, account)
 
     def feed(self, data: bytes) -> list[AnyEvent]:
-        if self._failed:
-            return []
-        events: list[AnyEvent] = []
-        try:
-            for payload in self._frame(data):
-                if not payload.isascii():
-                    check_text(payload, self._source)  # pieces that are carried unparsed are text too
-                told = self._decode(payload)
-                if told:
-                    if self._restore is not None:
-                        told = self._restore(told)
-                    if self._account is not None:
-                        self._account(told)  # at once: the next payload may look back at what this one said
-                    events += told
-        except _BROKEN as error:
-            events += self._break_off(error)
-        return events
-
-    def _publish(self, events: list[AnyEvent]) -> list[AnyEvent]:
-        if self._restore is not None:
-            events = self._restore(events)
-        if self._account is not None:
-            self._account(events)
-        return events
+        return self._reader.feed(data)
 
     @property
     def sends_whole_calls(self) -> bool:
         """Whether a call of this wire is whole when it arrives, before the answer ends."""
-        return hasattr(self._decoder, "settle")
+        return hasattr(self._reader.decoder, "settle")
 
     def settle(self) -> list[AnyEvent] | None:
         """Events of calls that have arrived whole, where the wire sends whole calls (Gemini, Vertex).
 
         None where a call is complete only when the answer ends, and once the stream has announced its end.
         """
-        settle = getattr(self._decoder, "settle", None)
-        if settle is None or self._failed:
+        settle = getattr(self._reader.decoder, "settle", None)
+        if settle is None or self._reader.failed:
             return None
         events: list[AnyEvent] | None = settle()
-        return None if events is None else self._publish(events)
+        return None if events is None else self._reader.publish(events)
 
     @property
     def clean(self) -> bool:
         """What came last was the end of an event."""
-        clean: bool = self._framing.clean
+        clean: bool = self._reader.framing.clean
         return clean
 
     def close(self) -> list[AnyEvent]:
         """The bytes have ended."""
-        if self._failed:
-            return []
-        events: list[AnyEvent] = []
-        try:
-            payloads = () if self._framing.clean else self._framing.close()
-        except _BROKEN as error:
-            return self._break_off(error)
-        try:
-            for payload in payloads:
-                check_text(payload, self._source)
-                events += self._publish(self._decode(payload))
-        except _BROKEN as error:
-            # What no end of an event followed, and does not read, was cut.
-            return events + self._break_off(error, "truncated")
-        try:
-            events += self._publish(self._decoder.close())
-        except _BROKEN as error:
-            events += self._break_off(error)
-        return events
+        return self._reader.close()
 
-    def _break_off(self, error: Exception, kind: FailureKind = "server") -> list[AnyEvent]:
-        """The parts that were open or waiting come to an end, then a failure says what went wrong."""
-        self._failed = True
-        if not isinstance(error, DecodeError):
-            error = misread(error, self._source)
-        kind = "too_large" if isinstance(error, LimitExceeded) else kind
-        ends = [
-            structs.replace(event, signature=None, incomplete=True) if isinstance(event, PartEnd) else event
-            for event in self._decoder.close()
-            if isinstance(event, PartStart | PartDelta | PartEnd)
-        ]
-        return self._publish([*ends, StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__))])
+
+def _decoder(source: str, account: Accumulator | None) -> Any:
+    codec = _stream_codec(source)
+    decoder = codec.decoder()
+    if account is not None and codec.decoder_reads_texts:
+        decoder.texts = account.texts
+    return decoder
+
+
+def _reader(
+    source: str, decoder: Any, request: Request | None, limits: Limits | None, account: Accumulator | None
+) -> EventReader:
+    restore = None if request is None or not request.tools else RestoredEvents(request)
+    return EventReader(source, decoder, decoder.framing(limits or _LIMITS), restore, account)
 
 
 class StreamEncoder:
@@ -202,30 +151,31 @@ class StreamEncoder:
     An `account` must have heard the events before; a format that tells earlier text again finds it there.
     """
 
+    fragment: Callable[[int, str], bytes] | None
+    """More text of a part: its index and the text. None if something changes the events before they are written."""
+    write: Callable[[Iterable[AnyEvent]], bytes]
+    """Encodes events that need no report."""
+
     def __init__(self, target: str, *, account: Accumulator | None = None, **options: Any) -> None:
-        self.log = LossLog()
         codec = _stream_codec(target)
-        encoder = codec.encoder(self.log, **options)
+        self.log = log = LossLog()
+        encoder = codec.encoder(log, **options)
         if account is not None and codec.encoder_reads_texts:
             encoder.texts = account.texts
-        self.write: Callable[[Iterable[AnyEvent]], bytes] = encoder.encode
-        """Encodes events that need no report."""
-        self._report = PrivateEvents(codec.profile, self.log).report
+        self.fragment = encoder.fragment
+        self.write = encoder.encode
         self.close: Callable[[], bytes] = encoder.close
+        self._report = PrivateEvents(codec.profile, log).report
 
     def change_events(self, change: Callable[[Iterable[AnyEvent]], list[AnyEvent]]) -> None:
         """Put a change of the events before those that are there."""
         write = self.write
         self.write = lambda events: write(change(events))
+        self.fragment = None
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
-        told = events if type(events) is list else list(events)
-        for place, event in enumerate(told):
-            if type(event) is not PartDelta or event.citation is not None:
-                # Text says nothing that needs a report, and most events are text.
-                told = [*told[:place], *map(self._report, told[place:])]
-                break
-        return self.write(told)
+        report, write = self._report, self.write
+        return write(report(events if type(events) is list else list(events)))
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -255,34 +205,39 @@ class StreamTranslator:
         outgoing: Callable[[Iterable[AnyEvent]], list[AnyEvent]] | None = None,
         **options: Any,
     ) -> None:
-        codec(source), codec(target)
         self._accumulator = account = Accumulator()
-        self._decoder = StreamDecoder(source, request=request, limits=limits, account=account)
-        self._encoder = None if source == target else StreamEncoder(target, account=account, **options)
-        if self._encoder is not None:
-            if hides_reasoning(request, codec(target).profile):
-                self._encoder.change_events(HiddenReasoning(self._encoder.log))
-            if outgoing is not None:
-                self._encoder.change_events(outgoing)
-        self._decode = self._decoder.feed
-        self._encode = None if self._encoder is None else self._encoder.encode
+        self._reader = _reader(source, _decoder(source, account), request, limits, account)
+        self._read = self._reader.feed
         self._opening = opening
-        self._write = None if self._encoder is None else self._encoder.write
-        if self._encoder is not None and opening is not None:
-            self._encode = self._write = self._encode_opening
+        self._encoder: StreamEncoder | None = None
+        self._encode: Callable[[Iterable[AnyEvent]], bytes] | None = None
+        self._fragment: Callable[[int, str], bytes] | None = None
+        if source != target:
+            self._encoder = encoder = StreamEncoder(target, account=account, **options)
+            if request is not None and hides_reasoning(request, _stream_codec(target).profile):
+                encoder.change_events(HiddenReasoning(encoder.log))
+            if outgoing is not None:
+                encoder.change_events(outgoing)
+            self._fragment = encoder.fragment
+            self._encode = encoder.encode if opening is None else self._encode_opening
 
     def feed(self, data: bytes) -> bytes:
-        events = self._decode(data)
-        if self._encode is None or self._write is None:
+        # By local names: Python 3.11 finds an attribute faster than a method that turns out to be an attribute.
+        read, encode = self._read, self._encode
+        events = read(data)
+        if encode is None:
             return data
         if not events:
             return b""
-        if len(events) == 1 and type(events[0]) is PartDelta and events[0].citation is None:
-            return self._write(events)  # most events are text, which needs no report
-        return self._encode(events)
+        event = events[0]
+        if type(event) is PartDelta and len(events) == 1 and event.citation is None:
+            fragment = self._fragment
+            if fragment is not None:
+                return fragment(event.index, event.text)  # most events are text, which needs no report
+        return encode(events)
 
     def close(self) -> bytes:
-        events = self._decoder.close()
+        events = self._reader.close()
         if self._encode is None or self._encoder is None:
             return b""
         return self._encode(events) + self._encoder.close() if events else self._encoder.close()
@@ -290,11 +245,12 @@ class StreamTranslator:
     @property
     def clean(self) -> bool:
         """What the source sent last was the end of an event."""
-        return self._decoder.clean
+        clean: bool = self._reader.framing.clean
+        return clean
 
     def fail(self, failure: Failure) -> bytes:
         """The source has broken off for a reason that its own bytes do not tell: what was open ends here, in error."""
-        ends = [event for event in self._decoder.close() if isinstance(event, PartEnd)]
+        ends = [event for event in self._reader.close() if isinstance(event, PartEnd)]
         events: list[AnyEvent] = [*ends, StreamFailed(failure)]
         self._accumulator.add(events[-1:])
         return b"" if self._encode is None else self._encode(events)
@@ -310,7 +266,7 @@ class StreamTranslator:
         if told:
             if not isinstance(told[0], StreamStart | StreamFailed):
                 told.insert(0, self._opening(StreamStart()))
-            self._encode, self._write = self._encoder.encode, self._encoder.write
+            self._encode = self._encoder.encode
         return self._encoder.encode(told)
 
     @property

@@ -22,6 +22,7 @@ from dragoman.errors import NotConfigured
 from dragoman.sim.server import Simulator
 from tests.cli.command import COMMAND, environment
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 SERVER = Path(__file__).parent / "fixtures" / "mcp_server.py"
 TOOLS = '''
@@ -202,7 +203,7 @@ class Terminal:
         os.write(self._main, words.encode())
 
     def ended(self) -> tuple[int, str]:
-        answer, _ = self.process.communicate(timeout=30)
+        answer, _ = self.process.communicate(timeout=PATIENCE)
         os.close(self._main)
         return self.process.returncode, answer.decode()
 
@@ -211,7 +212,7 @@ class Terminal:
 @pytest.mark.parametrize(
     ("answer", "code", "is_written"), [("y\n", 0, True), ("n\n", 0, False), ("what\nno\n", 0, False), ("s\n", 5, False)]
 )
-def test_somebody_is_asked(folder: Path, dragoman_sim: Simulator, answer: str, code: int, is_written: bool) -> None:  # noqa: FBT001
+def test_the_user_is_asked(folder: Path, dragoman_sim: Simulator, answer: str, code: int, is_written: bool) -> None:  # noqa: FBT001
     dragoman_sim.play(calls(WRITE), {"text": "**Done.**"})
     terminal = Terminal(arguments_of(dragoman_sim, "Write"), folder)
     terminal.until('run write {"text":"hello"}? [y]es, [n]o, [s]top: ')
@@ -223,7 +224,7 @@ def test_somebody_is_asked(folder: Path, dragoman_sim: Simulator, answer: str, c
 
 
 @promise("agent:command")
-def test_panels_for_people_who_watch(folder: Path, dragoman_sim: Simulator) -> None:
+def test_panels_in_a_terminal(folder: Path, dragoman_sim: Simulator) -> None:
     dragoman_sim.play(calls(LOOK, text="Let me see [bold]."), {"text": "Nothing there."})
     terminal = Terminal(arguments_of(dragoman_sim, "Look"), folder)
     terminal.until("tokens in")
@@ -262,7 +263,7 @@ def test_ctrl_c_cancels_in_order(folder: Path, dragoman_sim: Simulator) -> None:
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
             break
-    rest, problems = process.communicate(timeout=15)
+    rest, problems = process.communicate(timeout=PATIENCE)
     lines += [json.loads(line)["type"] for line in rest.splitlines()]
     assert lines == ["usage", "step_start", "tool_call", "tool_result", "step_complete"]
     assert (process.returncode, problems) == (130, "")

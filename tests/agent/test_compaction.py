@@ -103,7 +103,7 @@ def test_what_has_come_in_since_the_last_count_fills_the_window_too() -> None:
 
 
 @promise("agent:compaction-window")
-def test_a_window_that_nobody_knows_turns_it_off_and_a_driver_may_know() -> None:
+def test_an_unknown_context_window_turns_it_off_unless_the_driver_knows() -> None:
     script: list[Any] = [Scripted(calls=[LOOK], usage=Usage(10**9, 1)), SUMMARY, "."]
     assert "compaction_start" not in str(told(agent_of(script, tools=[look], compaction=Compaction(keep_turns=1))))
 
@@ -148,7 +148,7 @@ def test_it_can_be_forced_at_any_time() -> None:
     assert "All in short." in agent.history[0].text  # no tags: the whole answer is the summary
     assert [message.text for message in agent.history[1:]] == ["b", "two"]
     assert len(driver_of(agent).requests) == 3
-    assert run(agent_of([]).compact()) is False  # nothing to sum up: nobody is asked
+    assert run(agent_of([]).compact()) is False  # nothing to sum up, so no model is called
 
 
 @promise("agent:compaction-failure")

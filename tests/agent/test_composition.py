@@ -94,7 +94,7 @@ def test_parallel_or_one_after_the_other_per_set() -> None:
 
 
 def team(**options: Any) -> Agent:
-    """A boss with a researcher, who has a helper."""
+    """A boss with a researcher, which has a helper."""
     helper = Agent(ScriptedDriver(lambda _: Scripted(text="deep", usage=Usage(1, 1)), name="scripted/helper"))
     researcher = Agent(
         ScriptedDriver(

@@ -65,7 +65,7 @@ EXAMPLES: list[tuple[AnyAgentEvent, str]] = [
     (LimitEvent("requests", 2.0, 2.0), '{"type":"limit","limit":"requests","allowed":2.0,"used":2.0}'),
     (
         PendingEvent((PendingCall("c1", "pay", {"sum": 5}, "approval"),)),
-        '{"type":"pending","calls":[{"call_id":"c1","tool":"pay","arguments":{"sum":5},"kind":"approval","reason":""}]}',
+        '{"type":"pending","calls":[{"call_id":"c1","tool":"pay","arguments":{"sum":5},"kind":"approval","reason":"","path":[]}]}',
     ),
     (
         NestedEvent(("research",), TextEvent("a", 1)),
@@ -84,7 +84,7 @@ def test_every_event_is_a_line_of_json_and_is_read_back(event: AnyAgentEvent, li
 
 
 @promise("agent:events-json")
-def test_none_is_missing_here_and_what_is_no_event_is_refused() -> None:
+def test_every_event_type_is_listed_and_other_values_are_refused() -> None:
     assert {type(event) for event, _ in EXAMPLES} == set(typing.get_args(AnyAgentEvent))
     with pytest.raises(msgspec.ValidationError):
         decode_event('{"type":"nonsense"}')

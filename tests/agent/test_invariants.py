@@ -29,7 +29,7 @@ async def fail(how: str) -> str:
 
 @tool
 def forbidden() -> None:
-    """Nobody may."""
+    """Always denied."""
 
 
 def decide(request: PermissionRequest) -> Any:

@@ -88,7 +88,7 @@ def test_an_idempotent_tool_is_tried_again_by_itself_and_another_is_not() -> Non
 def test_time_outs_count_per_attempt() -> None:
     began: list[float] = []
 
-    @tool(timeout=0.05, idempotent=True, max_retries=1)
+    @tool(timeout=0.5, idempotent=True, max_retries=1)
     async def slow() -> str:
         """Wait."""
         began.append(1)

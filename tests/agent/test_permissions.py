@@ -89,7 +89,7 @@ def test_asking() -> None:
 
 
 @promise("agent:permission-nobody")
-def test_nobody_to_ask_means_no() -> None:
+def test_without_a_user_to_ask_permission_is_denied() -> None:
     _, events = story(permissions=Rules())
     assert RAN == []
     assert events[6]["result"] == REFUSED.format("it needs approval, and there is no user to ask")
@@ -110,14 +110,14 @@ def test_a_check_that_fails_is_an_error_result(part: str) -> None:
 
 
 @promise("agent:permission-nobody")
-def test_what_is_no_decision_is_no_permission() -> None:
+def test_an_invalid_decision_is_not_a_permission() -> None:
     _, events = story(permissions=lambda _: "yes")
     assert RAN == []
     assert "gave no decision but str" in events[6]["result"]
 
 
 @promise("agent:permission")
-def test_a_call_that_cannot_run_is_asked_about_nobody() -> None:
+def test_no_permission_is_asked_for_a_call_that_cannot_run() -> None:
     asked: list[PermissionRequest] = []
     agent = agent_of([Scripted(calls=[("write", {}), ("nope", {})]), "."], tools=[write], permissions=asked.append)
     told(agent)

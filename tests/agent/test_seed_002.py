@@ -49,7 +49,7 @@ def test_every_event_has_the_literal_type_that_its_json_has() -> None:
 
 
 @promise("seed:002-events")
-def test_the_sample_program_tells_all_events_apart_and_type_checks() -> None:
+def test_the_sample_program_distinguishes_all_events_and_type_checks() -> None:
     lines = runpy.run_path(str(PROGRAM))["LINES"]
     assert [line.partition(":")[0] for line in lines] == [
         "text", "step_start", "tool_call", "tool_result", "step_complete", "final",
@@ -74,7 +74,7 @@ def run(function: Any, **options: Any) -> tuple[list[Any], Agent]:
 
 
 @promise("seed:002-tools")
-def test_a_display_name_is_told_with_the_call() -> None:
+def test_a_display_name_is_sent_with_the_call() -> None:
     @tool(display_name="Weather in Tokyo")
     def weather() -> str:
         """The weather."""

@@ -203,7 +203,7 @@ def test_a_torn_last_line_is_healed(tmp_path: Path, torn: bytes) -> None:
 
 
 @promise("agent:session-crash")
-def test_lines_that_nobody_understands_are_passed_over(tmp_path: Path) -> None:
+def test_unreadable_lines_are_skipped(tmp_path: Path) -> None:
     with SessionStore(tmp_path) as store:
         agent_in(store, "odd", ["Hello."]).run_sync("Hi")
         with (tmp_path / "odd.jsonl").open("ab") as file:

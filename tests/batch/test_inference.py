@@ -24,7 +24,7 @@ __all__ = ["dragoman_sim", "dragoman_simulator"]
 
 
 class Model:
-    """Answers with the number in the question; fails where it is told to."""
+    """Answers with the number in the question; fails where the test says so."""
 
     def __init__(self, failing: frozenset[str] = frozenset()) -> None:
         self.failing = failing
@@ -121,7 +121,7 @@ def test_a_journal_that_was_cut_is_read_up_to_there(tmp_path: Path) -> None:
 
 
 @promise("batch:inference")
-def test_records_that_are_no_requests_are_rejected(tmp_path: Path) -> None:
+def test_records_that_are_not_requests_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(b"\n".join([lines(1)[0], b"{", b'{"unknown": 1}']))
     report = run(path, tmp_path / "out.jsonl", Model())

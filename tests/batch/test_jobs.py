@@ -225,7 +225,7 @@ def test_the_same_command_again_submits_nothing_twice(place: Place) -> None:
 
 
 class LosesTheAnswer:
-    """A network on which the answer to a creation is lost after the provider has heard it."""
+    """A network on which the answer to a creation is lost after the provider has received it."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -272,7 +272,7 @@ def test_a_file_too_large_for_one_job_becomes_several(
 
 
 @promise("batch:jobs")
-def test_lines_that_are_no_requests_are_rejected_and_the_rest_goes_on(dragoman_sim: Simulator, tmp_path: Path) -> None:
+def test_lines_that_are_not_requests_are_rejected_and_the_rest_goes_on(dragoman_sim: Simulator, tmp_path: Path) -> None:
     place = Place(tmp_path, dragoman_sim, "openai-chat", ["a", "b", "a"])
     place.source.write_text(place.source.read_text() + "not json\n")
     job = place.submit()

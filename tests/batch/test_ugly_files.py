@@ -1,4 +1,4 @@
-"""Files as they are found: wrong names, cut ends, marks, JSON within JSON, lines that are no records."""
+"""Files as they are found: wrong names, cut ends, marks, JSON within JSON, lines that are not records."""
 
 import gzip
 import json

@@ -41,7 +41,7 @@ def test_the_table_for_gemini() -> None:
 
 @promise("chat:chunks")
 @pytest.mark.parametrize("first", [call("search"), call("search", {})])
-def test_name_and_arguments_in_different_chunks_are_one_call_told_when_both_are_there(first: dict[str, Any]) -> None:
+def test_name_and_arguments_in_different_chunks_are_one_call_emitted_when_both_are_there(first: dict[str, Any]) -> None:
     reader = ChunkReader("gemini")
     assert reader.feed(sse([chunk(first)])) == []  # no arguments, or empty ones: real ones may follow
     told = reader.feed(sse([chunk(call(None, {"q": "東京"})), chunk(finish="STOP")]))
@@ -110,7 +110,7 @@ EVENTS = (
 @promise("chat:chunks")
 @pytest.mark.parametrize("source", dragoman.formats())
 @pytest.mark.parametrize("size", [7, 1 << 20])
-def test_every_api_tells_the_same(source: str, size: int) -> None:
+def test_every_api_gives_the_same_chunks(source: str, size: int) -> None:
     encoder = dragoman.StreamEncoder(source)
     body = encoder.encode(EVENTS) + encoder.close()
     told, called = merged(read(source, body, size))
@@ -120,7 +120,7 @@ def test_every_api_tells_the_same(source: str, size: int) -> None:
 
 
 @promise("chat:chunks")
-def test_a_broken_stream_tells_no_call_that_was_open_and_bad_arguments_stay_text() -> None:
+def test_a_broken_stream_emits_no_open_call_and_bad_arguments_stay_text() -> None:
     opened = delta(tool_calls=[piece(0, '{"q": ', id="call_1", name="search", type="function")])
     cut = openai(opened).removesuffix(b"data: [DONE]\n\n")
     assert [one["type"] for one in read("openai-chat", cut)] == ["error"]

@@ -11,7 +11,7 @@ from dragoman.chat.entries import read_entries
 from dragoman.chat.importing import read_file
 from dragoman.chat.stores import FileStore
 from dragoman.chat.stores.earlier import earlier_folders
-from dragoman.chat.views import messages_of, visible
+from dragoman.chat.views import entries_for_model, messages_of
 from tests.support.promises import promise
 
 CALL = {"name": "get_weather", "arguments": {"city": "東京"}}
@@ -58,14 +58,14 @@ def test_every_spelling_of_a_call_and_its_result(spelling: str, model: str) -> N
     ]
     entries = read_entries(turns)
     assert [entry.speaker for entry in entries] == ["", model, model, model]
-    _, asked, answered, told = messages_of(visible(entries, model))
+    _, asked, answered, told = messages_of(entries_for_model(entries, model))
     (made,), (given,) = asked.tool_calls, answered.tool_results
     assert (made.name, made.arguments) == ("get_weather", {"city": "東京"})
     assert (given.tool_call_id, given.name) == (made.id, "get_weather")
     assert "晴れ" in str(given.value)
     assert told.text == "晴れです。"
     other = "gemini" if model == "chatgpt" else "chatgpt"
-    assert [message.role for message in messages_of(visible(entries, other))] == ["user"]
+    assert [message.role for message in messages_of(entries_for_model(entries, other))] == ["user"]
 
 
 @promise("chat:legacy")
@@ -74,7 +74,7 @@ def test_two_calls_of_one_tool_without_ids_keep_their_own_results() -> None:
     calls = [{"type": "tool_call", "name": "f", "arguments": {"n": n}} for n in (1, 2)]
     results = [{"type": "tool_result", "name": "f", "content": f"{n}", "tool_call_id": "f"} for n in (1, 2)]
     entries = read_entries([{"role": "gemini", "content": calls}, {"role": "tool", "content": results}])
-    made, given = messages_of(visible(entries, "gemini"))
+    made, given = messages_of(entries_for_model(entries, "gemini"))
     pairs = {call.id: call.arguments for call in made.tool_calls}
     assert [(pairs[one.tool_call_id], one.value) for one in given.tool_results] == [({"n": 1}, "1"), ({"n": 2}, "2")]
 

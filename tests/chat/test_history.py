@@ -95,7 +95,7 @@ def test_further_keys_stay() -> None:
 
 
 @promise("chat:format-repair")
-def test_what_is_no_entry_keeps_its_place() -> None:
+def test_an_invalid_entry_keeps_its_place() -> None:
     normalized = normalize_history_turns([HELLO, "nonsense", None, 7, ASKED])
     assert len(normalized) == 5
     assert normalized[0] == HELLO
@@ -394,14 +394,14 @@ def test_errors_stay_errors() -> None:
 
 
 @promise("chat:format-history")
-def test_arguments_that_are_no_object_stay_text() -> None:
+def test_arguments_that_are_not_an_object_stay_text() -> None:
     call = {"type": "tool_call", "name": "f", "arguments": '{"n": '}
     (message,) = format_history([{"role": "claude", "content": [call]}], "claude")
     assert message["content"][0]["input"] == {"unparsed_arguments": '{"n": '}
 
 
 @promise("chat:format-history")
-def test_placeholders_are_shown_to_nobody() -> None:
+def test_placeholders_are_not_shown() -> None:
     repaired = normalize_history_turns(["nonsense", HELLO])
     assert format_history(repaired, "chatgpt") == [{"role": "user", "content": "Hello, how are you?"}]
 

@@ -36,7 +36,7 @@ def simulator(environment: dict[str, str]) -> Iterator[Simulator]:
 
 
 def ready(program: Program) -> None:
-    program.wait("/help tells more")
+    program.wait("Help: /help")
     program.wait("> ")
 
 
@@ -116,9 +116,7 @@ def test_columns_where_there_is_room_and_frames_that_fit(
 
 
 @promise("chat:terminal-resize")
-def test_a_terminal_that_changes_its_size_in_mid_answer_is_drawn_anew(
-    environment: dict[str, str], simulator: Simulator
-) -> None:
+def test_a_terminal_resized_during_an_answer_is_redrawn(environment: dict[str, str], simulator: Simulator) -> None:
     simulator.play({"text": "".join(f"word{number} " for number in range(100)), "chunk": 12, "drip": 0.002})
     with terminal(ONE, environment, columns=100, rows=24) as program:
         ready(program)
@@ -176,19 +174,19 @@ def test_whatever_goes_wrong_is_on_the_screen(kind: str, environment: dict[str, 
 
 
 @promise("chat:terminal-errors", "chat:all-failure")
-def test_a_model_without_a_key_is_told_at_the_start_and_stops_nobody(
+def test_a_model_without_a_key_is_reported_at_the_start_and_does_not_stop_the_others(
     environment: dict[str, str], simulator: Simulator
 ) -> None:
     simulator.play({"text": "Fine."})
     keyless = {**environment, "OPENAI_API_KEY": ""}
     with terminal([*ONE, "-m", "chatgpt"], keyless) as program:
-        program.see("@chatgpt cannot answer yet: openai has no api_key", "--demo needs no keys")
+        program.see("@chatgpt cannot answer yet: openai has no api_key", "Without keys: dragoman chat --demo")
         program.type("@all hello\n")
         program.see("Fine.", "[error] openai has no api_key")
 
 
 @promise("chat:terminal-errors")
-def test_another_try_is_told_while_it_is_waited_for(environment: dict[str, str], simulator: Simulator) -> None:
+def test_a_retry_is_announced_during_its_delay(environment: dict[str, str], simulator: Simulator) -> None:
     simulator.play({"error": "rate_limit", "retry_after": 2}, {"text": "At last."})
     with terminal(TWO, environment) as program:
         ready(program)
@@ -417,10 +415,10 @@ def test_an_answer_goes_into_the_clipboard_and_a_renamed_conversation_keeps_what
         program.type("@ann two\n")
         program.see("Second.")
         program.type("/history rename b\n")
-        program.see("it is called 'b' now")
+        program.see("renamed to 'b'")
         program.type("/copy 0\n")
         program.see("copied 7 characters of ann, by the terminal")
         assert "\x1b]52;c;U2Vjb25kLg==\a" in program.written
         program.type("/quit\n")
-        program.see("not saved: it will be offered the next time")
+        program.see("not saved: the draft will be offered next time")
         assert program.ended() == 0

@@ -1,4 +1,4 @@
-"""The conversation service: who is asked, what each sees, and what is stored."""
+"""The conversation service: which models are asked, what each sees, and what is stored."""
 
 import asyncio
 from typing import Any
@@ -18,7 +18,7 @@ from dragoman.chat.events import (
     TurnEnded,
 )
 from dragoman.chat.media import attachment
-from dragoman.chat.mentions import addressed, stranger
+from dragoman.chat.mentions import addressed, unknown_mention
 from dragoman.chat.participants import configured, participant
 from dragoman.chat.service import Busy, ChatService, Options
 from dragoman.drivers import Scripted
@@ -71,9 +71,9 @@ def test_any_configured_name_is_a_mention() -> None:
         "ollama",
         "local",
     ]
-    with pytest.raises(ValueError, match="no name for a model"):
+    with pytest.raises(ValueError, match="is not a valid name for a model"):
         participant("all", "x/y")
-    with pytest.raises(ValueError, match="two models are called 'Claude'"):
+    with pytest.raises(ValueError, match="two models are named 'Claude'"):
         configured(["claude", "Claude=x/y"], {})
     with pytest.raises(ValueError, match="write name=provider/model"):
         configured(["nobody"], {})
@@ -90,11 +90,11 @@ def test_a_model_that_is_installed_answers_to_local(monkeypatch: pytest.MonkeyPa
 
 
 @promise("chat:mention")
-def test_a_name_that_nobody_has_is_told() -> None:
-    assert stranger("@gemni hello", NAMES) == "gemni"
-    assert stranger("@allies are text", NAMES) == "allies"
-    assert stranger("@all hello", NAMES) is None
-    assert stranger("hello @gemni", NAMES) is None
+def test_an_unknown_name_is_reported() -> None:
+    assert unknown_mention("@gemni hello", NAMES) == "gemni"
+    assert unknown_mention("@allies are text", NAMES) == "allies"
+    assert unknown_mention("@all hello", NAMES) is None
+    assert unknown_mention("hello @gemni", NAMES) is None
 
 
 @promise("chat:mention-kept")
@@ -110,7 +110,7 @@ def test_models_read_the_mention_too_and_so_know_what_was_meant_for_others() -> 
 
 
 @promise("chat:memo")
-def test_a_memo_is_stored_sent_to_nobody_and_seen_later() -> None:
+def test_a_memo_is_stored_not_sent_and_seen_later() -> None:
     service = chat_of(model("gemini", ["seen"]))
     events = talk(service, "remember the milk")
     assert [type(event) for event in events] == [Said, TurnEnded]
@@ -149,14 +149,14 @@ def test_all_are_asked_at_once_and_from_the_same_snapshot() -> None:
 
 
 @promise("chat:all")
-def test_answers_are_stored_in_the_order_of_the_models_whoever_is_first() -> None:
+def test_answers_are_stored_in_the_order_of_the_models_not_of_arrival() -> None:
     service = chat_of(model("slow", [Scripted(text="late", delay=0.05)] * 2), model("quick", ["early"] * 2))
     talk(service, "@all one", "@all two")
     assert [entry.role for entry in service.conversation.entries] == ["user", "slow", "quick"] * 2
 
 
 @promise("chat:all-failure")
-def test_one_that_fails_stops_nobody_else() -> None:
+def test_a_model_that_fails_does_not_stop_the_others() -> None:
     broken = Scripted(text="Half an ans", failure=Failure("overloaded", "too busy"))
     service = chat_of(model("gemini", [broken]), model("claude", ["fine"]))
     talk(service, "@all hello")
@@ -276,7 +276,7 @@ def test_what_is_always_allowed_is_not_asked_again() -> None:
 
 
 @promise("chat:permissions")
-def test_what_is_always_allowed_is_allowed_to_those_who_have_asked_already() -> None:
+def test_always_allow_also_answers_pending_questions() -> None:
     call = Scripted(calls=[("note", {"text": "x"})])
     service = chat_of(model("gemini", [call, "Done."]), model("claude", [call, "Done."]), tools=[note])
 
@@ -304,7 +304,7 @@ def test_what_is_always_allowed_is_allowed_to_those_who_have_asked_already() -> 
         (Scripted(text="Long", finish_reason="length"), "cut", "Long"),
     ],
 )
-def test_errors_refusals_and_empty_answers_are_told_and_stored(line: Any, status: str, text: str) -> None:
+def test_errors_refusals_and_empty_answers_are_reported_and_stored(line: Any, status: str, text: str) -> None:
     service = chat_of(model("gemini", [line]))
     events = talk(service, "@gemini hello")
     (ended,) = of_kind(events, AnswerEnded)
@@ -316,7 +316,7 @@ def test_errors_refusals_and_empty_answers_are_told_and_stored(line: Any, status
 
 
 @promise("chat:partial")
-def test_partial_text_is_kept_marked_and_told_to_the_model_as_broken_off() -> None:
+def test_partial_text_is_kept_marked_and_sent_to_the_model_as_interrupted() -> None:
     broken = Scripted(text="The answer is", failure=Failure("server", "it broke"))
     service = chat_of(model("gemini", [broken, "42."]))
     talk(service, "@gemini question", "@gemini go on")
@@ -363,7 +363,7 @@ def test_stopping_keeps_what_has_come_and_the_next_question_works() -> None:
 
 
 @promise("chat:stop")
-def test_cancelling_the_one_who_waits_stops_the_answers() -> None:
+def test_cancelling_the_waiting_task_stops_the_answers() -> None:
     service = chat_of(model("gemini", [Scripted(text="never", delay=30)]))
 
     async def run() -> None:

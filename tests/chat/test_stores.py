@@ -26,11 +26,11 @@ from dragoman.chat.stores import (
     SqlStore,
     UnknownConversation,
     default_folder,
+    open_store,
     user_from,
 )
 from dragoman.chat.stores.base import file_stem
-from dragoman.chat.stores.opening import open_store
-from dragoman.chat.views import messages_of, visible
+from dragoman.chat.views import entries_for_model, messages_of
 from dragoman.drivers import Scripted
 from dragoman.errors import NotConfigured
 from tests.support.chats import asked, chat_of, model, said, talk, weather
@@ -131,7 +131,7 @@ def test_conversations_are_listed_renamed_and_deleted(opened: Opener) -> None:
     with pytest.raises(UnknownConversation):
         store.delete("nothing")
     for name in ("", "  ", ".", "..", "a\x00b"):
-        with pytest.raises(ValueError, match="no name"):
+        with pytest.raises(ValueError, match="is not a valid name"):
             store.save(conversation(name))
 
 
@@ -173,7 +173,7 @@ import sys
 from msgspec import structs
 from dragoman.chat.entries import Entry
 from dragoman.chat.stores import AlreadyThere, Changed
-from dragoman.chat.stores.opening import open_store
+from dragoman.chat.stores import open_store
 address, user, name = sys.argv[1:]
 store = open_store(address, user)
 for number in range(12):
@@ -208,7 +208,7 @@ def test_two_programs_write_the_same_conversation_and_nothing_is_lost(
 
 
 @promise("chat:two-writers", "chat:store-sql", "chat:store-postgres")
-def test_nobody_overwrites_what_he_has_not_seen(opened: Opener) -> None:
+def test_a_save_must_name_the_revision_it_read(opened: Opener) -> None:
     ours, theirs = opened("me"), opened("me")
     mine = ours.save(conversation())
     theirs.save(structs.replace(theirs.load("First"), system_prompt="theirs"))
@@ -259,7 +259,7 @@ def test_names_become_files_without_collisions(tmp_path: Path) -> None:
 
 
 @promise("chat:store-users")
-def test_on_a_shared_machine_nobody_else_reads_what_is_kept(tmp_path: Path) -> None:
+def test_stored_conversations_are_private_on_a_shared_machine(tmp_path: Path) -> None:
     store = FileStore(tmp_path, "me")
     store.save(conversation("first"))
     draft = Draft(tmp_path / "elsewhere")  # as beside a database
@@ -338,10 +338,10 @@ def test_a_legacy_history_goes_on_without_leaks() -> None:
 
 
 @promise("chat:legacy")
-def test_what_is_no_conversation_is_refused_with_words(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_conversation_is_refused_with_a_reason(tmp_path: Path) -> None:
     broken = '{"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "tool_use"}]}]}'
     for content, words in (
-        ("{", "no JSON"),
+        ("{", "is not JSON"),
         ("3", "expected a conversation"),
         ('{"a": 1}', "list of entries"),
         (broken, "looks like anthropic-messages, and is not"),
@@ -498,7 +498,7 @@ def test_a_program_that_is_killed_loses_nothing_that_was_shown(tmp_path: Path) -
 
 
 @promise("chat:export")
-def test_markdown_tells_everything_in_order() -> None:
+def test_markdown_holds_everything_in_order() -> None:
     call = Scripted(reasoning="Hm.", text="Look:", calls=[("weather", {"city": "Oslo"})])
     service = chat_of(model("gemini", [call, "Sunny ```x```", Scripted()]), tools=[weather])
     talk(service, "@gemini weather?", "@gemini more?")
@@ -531,8 +531,8 @@ def test_every_format_is_exported_to_and_read_again(kind: str, tmp_path: Path) -
     again = read_file(path)
     assert again.system_prompt.startswith("Be brief.") or kind == "multi-llm-chat"  # a bare list of entries
     name = next(iter(again.models))
-    seen = messages_of(visible(again.entries, name))
-    own = messages_of(visible(whole.entries, "gemini"))
+    seen = messages_of(entries_for_model(again.entries, name))
+    own = messages_of(entries_for_model(whole.entries, "gemini"))
     if kind == "ollama-chat":  # where what is said around a call is one text
         assert "".join(one.text for one in seen) == "".join(one.text for one in own)
     else:
@@ -550,5 +550,5 @@ def test_one_answer_is_shown_in_another_format_with_its_losses() -> None:
     shown = show_as(entries, "anthropic-messages")
     assert "tool_use" in shown.content
     assert all(loss.path and loss.why for loss in shown.losses)
-    with pytest.raises(ValueError, match="no format"):
+    with pytest.raises(ValueError, match="is not a format"):
         show_as(entries, "nonsense")

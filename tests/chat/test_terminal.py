@@ -17,6 +17,7 @@ from dragoman.sim.server import Simulator
 from dragoman.terminal import harmless
 from tests.support.promises import promise
 from tests.support.terminals import ROOT, Program, terminal
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def piped(text: str, environment: dict[str, str], *arguments: str) -> subprocess
 
 
 def ready(program: Program) -> None:
-    program.wait("/help tells more")
+    program.wait("Help: /help")
     program.wait("> ")
 
 
@@ -104,7 +105,7 @@ def test_errors_are_always_visible_and_decide_the_exit_code(environment: dict[st
 
 
 @promise("chat:permissions", "chat:terminal")
-def test_nobody_is_asked_who_is_not_there(environment: dict[str, str]) -> None:
+def test_without_an_interactive_user_nothing_is_asked(environment: dict[str, str]) -> None:
     done = piped("@claude please save a note: milk\n", environment, "--demo")
     assert "claude wants to run save_note" in done.stdout
     assert "no interactive user to allow it" in done.stdout
@@ -112,7 +113,7 @@ def test_nobody_is_asked_who_is_not_there(environment: dict[str, str]) -> None:
 
 
 @promise("chat:prune", "chat:does-not-fit", "chat:terminal-errors")
-def test_what_does_not_fit_is_told(environment: dict[str, str]) -> None:
+def test_what_does_not_fit_is_reported(environment: dict[str, str]) -> None:
     small = {**environment, "CHAT_CONTEXT": "400"}
     talk = "".join(f"@claude {'word ' * 60}{number}\n" for number in range(4))
     done = piped(talk, small, "--demo")
@@ -132,13 +133,13 @@ def test_a_file_that_was_exported_is_loaded_and_options_are_held_to_what_there_i
     talk = f"@gemini hello\n@claude weather in Oslo?\n/export anthropic-messages @claude {target}\n"
     done = piped(f"{talk}/export gemini @nobody\n/quit\n", environment, "--demo")
     assert f"written to {target}" in done.stdout
-    assert "nobody has said nothing here" in done.stdout
+    assert "nobody has not answered in this conversation" in done.stdout
     done = piped("/system\n/quit\n", environment, "--demo", "--load", str(target), "--system", "Be brief.")
     assert "claude -> get_weather" in done.stdout
     assert "claude <- get_weather Oslo: 7 °C" in done.stdout
     assert "Be brief." in done.stdout
     refused = piped("", environment, "-m", "claude", "--default", "nobody")
-    assert (refused.returncode, "--default names a model of this chat" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--default must be a model of this chat" in refused.stderr) == (2, True)
 
 
 @promise("chat:store-sql", "chat:store-users")
@@ -157,25 +158,25 @@ def test_a_database_keeps_conversations_and_drafts_of_users_apart(environment: d
 
 
 MISTAKES = {
-    "@clade hello": "No model is called @clade: did you mean @claude?",
-    "/memo": "what is to be remembered?",
-    "/model default nobody": "no model called nobody",
-    "/share maybe": "on or off?",
+    "@clade hello": "There is no model named @clade: did you mean @claude?",
+    "/memo": "nothing to store",
+    "/model default nobody": "no model named nobody",
+    "/share maybe": "use /share on or /share off",
     "/history rename x": "is not saved",
-    "/history load": "which one?",
+    "/history load": "give a name: /history load NAME",
     "/nonsense": "Unknown command: /nonsense",
-    "/history load nothing": "no conversation called",
+    "/history load nothing": "no conversation named",
     "/history nonsense": "one of list",
-    "/history save": "under which name",
+    "/history save": "give it a name: /history save NAME",
     "/copy 9": "there are 0 answers",
-    "/export nonsense": "no format",
+    "/export nonsense": "is not a format",
     "/retry": "no answer to ask for again",
     "/tools": "no tools",
 }
 
 
 @promise("chat:terminal-commands")
-def test_a_mistake_is_told_and_nothing_ends(environment: dict[str, str]) -> None:
+def test_a_mistake_is_reported_and_the_chat_goes_on(environment: dict[str, str]) -> None:
     out = piped("\n".join(MISTAKES), environment, "-m", "claude").stdout
     places = [out.index(words) for words in MISTAKES.values()]
     assert places == sorted(places)
@@ -244,7 +245,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(environment: dict[str, str]
             program.type("half a line\x03")  # at the prompt it only clears the line
             program.wait("\n> ")
             program.type("/exit\n")
-            program.wait("offered the next time")
+            program.wait("offered next time")
             assert program.ended() == 0
 
 
@@ -288,10 +289,10 @@ def test_the_page_is_one_command_away(environment: dict[str, str]) -> None:
     with subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:  # noqa: S603
         assert served.stdout is not None
         url = served.stdout.readline().split()[0]
-        with urllib.request.urlopen(f"{url}/_/api/chat/state", timeout=10) as answer:  # noqa: S310 - our own address
+        with urllib.request.urlopen(f"{url}/_/api/chat/state", timeout=PATIENCE) as answer:  # noqa: S310 - our own address
             told = json.loads(answer.read())
         served.send_signal(signal.SIGINT)
-        assert served.wait(timeout=10) == 130
+        assert served.wait(PATIENCE) == 130
     assert [one["name"] for one in told["models"]] == ["gemini", "chatgpt", "claude", "ollama"]
     assert [one["name"] for one in told["tools"]] == ["get_weather", "save_note"]
     refused = piped("", environment, "--web", "--demo", "--host", "0.0.0.0")  # noqa: S104 - that is what is refused

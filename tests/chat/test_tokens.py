@@ -15,10 +15,10 @@ from dragoman.chat.tokens import (
     Measure,
     Scale,
     Tables,
-    calibrated,
+    calibrate,
     counter_of,
     estimate,
-    room_in,
+    room_for_prompt,
     turns_of,
     window_of,
 )
@@ -26,6 +26,7 @@ from dragoman.drivers import Scripted
 from dragoman.ir import Request, Usage
 from tests.support.chats import asked, chat_of, model, of_kind, talk, weather
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 COUNTED: dict[str, Any] = json.loads((Path(__file__).parent / "fixtures" / "counted_tokens.json").read_bytes())
 """What tokenizers of OpenAI, Gemini and Qwen make of a text."""
@@ -52,21 +53,21 @@ class Table:
 
 
 @promise("chat:token-estimate", "chat:token-lazy")
-def test_the_own_tokenizer_counts_once_it_is_there_and_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_models_tokenizer_counts_once_loaded_without_blocking(monkeypatch: pytest.MonkeyPatch) -> None:
     fetched = threading.Event()
 
     class Module:
         @staticmethod
         def get_encoding(name: str) -> Table:
             assert name == "o200k_base"
-            fetched.wait(20)  # a table that is not on this machine yet
+            fetched.wait(PATIENCE)  # a table that is not on this machine yet
             return Table()
 
     monkeypatch.setattr("dragoman.chat.tokens.import_module", lambda _: Module)
     tables = Tables()
     assert counter_of("openai/gpt-5.6", tables) is None  # at once
     fetched.set()
-    tables.wait(20)
+    tables.wait(PATIENCE)
     counter = counter_of("openai/gpt-5.6", tables)
     assert counter is not None
     assert counter("a b c") == 3
@@ -74,14 +75,14 @@ def test_the_own_tokenizer_counts_once_it_is_there_and_nobody_waits_for_it(monke
 
 
 @promise("chat:token-lazy")
-def test_a_tokenizer_that_cannot_be_had_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tokenizer_that_cannot_be_loaded_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: str) -> None:
         raise ImportError("no tiktoken here")
 
     monkeypatch.setattr("dragoman.chat.tokens.import_module", missing)
     tables = Tables()
     assert counter_of("openai/gpt-5.6", tables) is None
-    tables.wait(20)
+    tables.wait(PATIENCE)
     assert counter_of("openai/gpt-5.6", tables) is None
 
 
@@ -116,12 +117,12 @@ def _reloaded(service: ChatService) -> Conversation:
 @promise("chat:token-reported")
 def test_a_small_request_says_what_is_added_and_not_how_words_are_counted() -> None:
     added = Entry(role="a", model="p/m", usage={"input": 500, "estimated": 40})
-    assert calibrated([added], "a", "p/m") == Scale(1.0, 460, reported=True)
+    assert calibrate([added], "a", "p/m") == Scale(1.0, 460, reported=True)
     wild = Entry(role="a", model="p/m", usage={"input": 10_000, "estimated": 1_000})
-    scale = calibrated([wild], "a", "p/m")
+    scale = calibrate([wild], "a", "p/m")
     assert scale.of(1_000) == 10_000
     assert scale.of(2_000) == 11_600  # not twice as much
-    assert calibrated([Entry(role="a", model="p/m", usage={"input": 5})], "a", "p/m") == Scale()
+    assert calibrate([Entry(role="a", model="p/m", usage={"input": 5})], "a", "p/m") == Scale()
 
 
 @promise("chat:token-reported", "chat:prune")
@@ -131,7 +132,7 @@ def test_pruning_goes_by_what_was_reported() -> None:
     assert whole.dropped_turns == 0
     doubled = Measure(window=1_000, scale=Scale(1.0, 700, reported=True)).fitted(entries)
     assert doubled.dropped_turns > 0
-    assert doubled.tokens == doubled.counted + 700 <= room_in(1_000)
+    assert doubled.tokens == doubled.counted + 700 <= room_for_prompt(1_000)
 
 
 @promise("chat:window")
@@ -172,7 +173,7 @@ def test_the_oldest_whole_turns_are_left_out_in_order_and_pairs_stay_together() 
     part = Measure(fixed=10, window=180).fitted(entries)
     assert 0 < part.dropped_turns < 5
     assert part.entries == entries[part.dropped_turns * 4 :]
-    assert part.tokens <= room_in(180)
+    assert part.tokens <= room_for_prompt(180)
 
 
 @promise("chat:prune")
@@ -184,7 +185,7 @@ def test_answers_of_all_models_belong_to_one_turn() -> None:
 
 
 @promise("chat:prune")
-def test_what_is_sent_is_pruned_and_told_while_the_conversation_stays_whole() -> None:
+def test_the_request_is_pruned_and_reported_while_the_conversation_stays_whole() -> None:
     call = Scripted(calls=[("weather", {"city": "Oslo"})])
     service = chat_of(model("gemini", [call, "Sun. " * 30, "Yes. " * 30, "Fine."], window=260), tools=[weather])
     service.change(system_prompt="Be brief.")

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from dragoman.chat.entries import Entry, Status, read_conversation, read_entries, stored_entry
 from dragoman.chat.tokens import DoesNotFit, Measure
-from dragoman.chat.views import messages_of, request_of, visible
+from dragoman.chat.views import entries_for_model, messages_of, request_of
 from dragoman.ir import Message, ToolDefinition
 from dragoman.sim.rules import anthropic_messages, gemini, openai_chat
 from dragoman.translate import encode_request
@@ -25,7 +25,7 @@ IDS = st.sampled_from(("call_1", "call_2", "call_3"))
 
 
 def marked(owner: str, kind: str) -> str:
-    """Text that tells whose it is."""
+    """Text that names its author."""
     return f"{kind}-of-{owner}"
 
 
@@ -83,7 +83,7 @@ def owners(text: str) -> set[str]:
 @promise("chat:tools-owned", "chat:views")
 @given(conversations(), st.sampled_from(MODELS))
 def test_a_model_is_sent_nothing_of_another(entries: tuple[Entry, ...], model: str) -> None:
-    messages = messages_of(visible(entries, model))
+    messages = messages_of(entries_for_model(entries, model))
     assert owners(everything(messages)) <= {model}
     users = [entry.text for entry in entries if entry.role == "user"]
     assert [message.text for message in messages if message.role == "user"] == users
@@ -94,7 +94,7 @@ def test_a_model_is_sent_nothing_of_another(entries: tuple[Entry, ...], model: s
 def test_what_is_shared_is_words_with_a_name_and_never_a_call_a_result_or_a_thought(
     entries: tuple[Entry, ...], model: str
 ) -> None:
-    messages = messages_of(visible(entries, model, share=True))
+    messages = messages_of(entries_for_model(entries, model, share=True))
     foreign = [message for message in messages if owners(str(message)) - {model}]
     for message in foreign:
         assert message.role == "user"
@@ -108,7 +108,7 @@ def test_what_is_shared_is_words_with_a_name_and_never_a_call_a_result_or_a_thou
 def test_pruning_leaves_whole_turns_in_order_and_every_result_its_call(
     entries: tuple[Entry, ...], model: str, window: int
 ) -> None:
-    seen = tuple(visible(entries, model))
+    seen = tuple(entries_for_model(entries, model))
     try:
         kept = Measure(window=window, fixed=5).fitted(seen)
     except DoesNotFit:
@@ -128,7 +128,7 @@ def test_every_api_takes_what_is_sent(entries: tuple[Entry, ...], model: str, sh
     """However answers ended before: broken off, without results, or not at all."""
     asked = (*entries, Entry(role="user", content=[{"type": "text", "content": f"@{model} now"}], turn="last"))
     tools = (ToolDefinition(TOOL, "Look.", {"type": "object", "properties": {"for": {"type": "string"}}}),)
-    request = structs.replace(request_of(visible(asked, model, share=share), "Be brief."), tools=tools)
+    request = structs.replace(request_of(entries_for_model(asked, model, share=share), "Be brief."), tools=tools)
     for name, form, judge in (
         ("gpt-5.6", "openai-chat", openai_chat),
         ("claude-sonnet-5", "anthropic-messages", anthropic_messages),
@@ -144,7 +144,7 @@ def test_every_api_takes_what_is_sent(entries: tuple[Entry, ...], model: str, sh
 @given(conversations(), st.sampled_from(MODELS))
 def test_what_is_stored_is_seen_the_same_way_after_it_is_read_again(entries: tuple[Entry, ...], model: str) -> None:
     again = read_conversation(json.loads(json.dumps([stored_entry(entry) for entry in entries]))).entries
-    assert messages_of(visible(again, model)) == messages_of(visible(entries, model))
+    assert messages_of(entries_for_model(again, model)) == messages_of(entries_for_model(entries, model))
 
 
 @promise("chat:legacy", "chat:tools-owned")
@@ -156,7 +156,7 @@ def test_nothing_leaks_out_of_a_file_that_knows_no_owners(
 ) -> None:
     """As the earlier program wrote it: role and content only, calls beside their type, results without an owner."""
     old = [{"role": entry.role, "content": [_old(part, flat=flat) for part in entry.content]} for entry in entries]
-    messages = messages_of(visible(read_entries(old), model))
+    messages = messages_of(entries_for_model(read_entries(old), model))
     assert owners(everything(messages)) <= {model}
 
 

@@ -49,8 +49,8 @@ CASES: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "UTF-16": (GOOD.encode("utf-16"), ("{file}:1: expected UTF-8 text, got UTF-16",)),
     "a lone surrogate": (b'{"messages": [{"role": "user", "content": "\\ud800 and on"}]}', ("{file}:1: ", "surrogate")),
     "too deep": (b'{"messages": ' + b"[" * 100_000, ("{file}:1: ", "nesting too deep")),
-    "no format": (b'{"hello": "world"}', ("{file}:1: cannot tell what this body is", "--from")),
-    "a number": (b"3", ("{file}:1: cannot tell what this body is",)),
+    "no format": (b'{"hello": "world"}', ("{file}:1: cannot detect what this body is", "--from")),
+    "a number": (b"3", ("{file}:1: cannot detect what this body is",)),
     "control characters": (b'{"messages": [{"role": "\\u001b[31m\\nx"}]}', ("{file}:1: ", "at $.messages[0].role")),
 }
 

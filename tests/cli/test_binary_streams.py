@@ -186,7 +186,7 @@ def test_an_exception_alone_is_shown_too() -> None:
 # ── detection ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_frames_are_told_by_the_crc_of_their_prelude() -> None:
+def test_frames_are_recognised_by_the_crc_of_their_prelude() -> None:
     first = converse_streams.split(FRAMES)[0]
     assert detect_stream(FRAMES) == detect_stream(FRAMES, certain=True) == detect_stream(first) == "bedrock-converse"
     assert looks_streamed(first[:12])

@@ -167,7 +167,7 @@ def test_strict_refuses_all_of_it(bodies: tuple[Any, ...], tmp_path: Path, capsy
     assert out.read_text() == "before"
 
 
-def test_strict_tells_the_losses_of_every_line(tmp_path: Path, capsysbinary: Captured) -> None:
+def test_strict_reports_the_losses_of_every_line(tmp_path: Path, capsysbinary: Captured) -> None:
     file = written(tmp_path, LOSSY, PLAIN, {**PLAIN, "prediction": {"type": "content", "content": "x"}})
     assert main(["convert", file, "--to", "gemini", "--strict", "--report", "json"]) == 3
     reports = [json.loads(line) for line in capsysbinary.readouterr().err.splitlines()]
@@ -216,7 +216,7 @@ def test_a_target_that_refuses_does_not_hide_the_others(tmp_path: Path, capsysbi
 
 
 @pytest.mark.parametrize("bodies", [(REFUSED,), (PLAIN, REFUSED)], ids=["JSON", "JSON Lines"])
-def test_a_refusal_is_told_with_its_line_and_is_no_bad_input(
+def test_a_refusal_names_its_line_and_does_not_count_as_bad_input(
     bodies: tuple[Any, ...], tmp_path: Path, capsysbinary: Captured
 ) -> None:
     file = written(tmp_path, *bodies)

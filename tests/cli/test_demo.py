@@ -57,7 +57,7 @@ def test_what_matters_crosses_to_every_format(target: str) -> None:
     for name in ("tool_calls", "tool_results"):
         count = [sum(len(getattr(message, name)) for message in request.messages) for request in (before, after)]
         assert count[0] == count[1] == 2
-    # Where there is no tool choice, the tools that it does not name are left out, and that is told.
+    # Where there is no tool choice, the tools that it does not name are left out, which is reported.
     left_out = {int(loss.path[len("$.tools[") : -1]) for loss in there.losses if loss.what.startswith("tool ")}
     kept = [tool.name for index, tool in enumerate(before.tools) if index not in left_out]
     assert [tool.name for tool in after.tools] == kept

@@ -36,7 +36,7 @@ def read(content: bytes) -> tuple[bool, list[Document]]:
         (b"1\n2\n", True, [(b"1", 1), (b"2", 2)]),
     ],
 )
-def test_json_and_json_lines_are_told_apart(
+def test_json_and_json_lines_are_distinguished(
     content: bytes,
     several: bool,  # noqa: FBT001
     expected: list[tuple[bytes, int]],

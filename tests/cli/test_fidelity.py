@@ -4,10 +4,11 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
+from dragoman.installation import install_command
 from tests.cli.command import run
 
 
-def test_a_pair_is_told_with_reasons() -> None:
+def test_a_pair_is_shown_with_reasons() -> None:
     ran = run("fidelity", "--from", "gemini", "--to", "anthropic-messages", "--feature", "seed")
     assert ran.returncode == 0
     heading, *rows = ran.stdout.decode().splitlines()
@@ -16,7 +17,7 @@ def test_a_pair_is_told_with_reasons() -> None:
     assert len(rows[0].split()) > 5
 
 
-def test_one_source_is_told_in_counts() -> None:
+def test_one_source_is_shown_as_counts() -> None:
     lines = run("fidelity", "--from", "ollama-chat").stdout.decode().splitlines()
     assert lines[0].split() == ["from", "to", "exact", "carried", "degraded", "refused", "silent"]
     assert {line.split()[0] for line in lines[1:]} == {"ollama-chat"}
@@ -31,17 +32,17 @@ def test_json_and_pictures(tmp_path: Path) -> None:
     assert b"### From gemini" in run("fidelity", "--feature", "seed", "--markdown").stdout
 
 
-def test_a_feature_nobody_knows() -> None:
+def test_an_unknown_feature() -> None:
     ran = run("fidelity", "--feature", "telepathy")
     assert ran.returncode == 2
     assert b"unknown feature 'telepathy'" in ran.stderr
 
 
-def test_a_png_is_drawn_or_what_it_needs_is_told(tmp_path: Path) -> None:
+def test_a_png_is_drawn_or_the_missing_package_is_named(tmp_path: Path) -> None:
     picture = tmp_path / "matrix.png"
     ran = run("fidelity", "--feature", "seed", "--png", str(picture))
     if find_spec("PIL") is None:
         assert (ran.returncode, picture.exists()) == (2, False)
-        assert b"dragoman[docs]" in ran.stderr
+        assert install_command("docs").encode() in ran.stderr
     else:
         assert picture.read_bytes().startswith(b"\x89PNG")

@@ -118,7 +118,7 @@ def test_parts(part: Any, expected: str) -> None:
 
 
 def test_what_is_too_deep_to_print_is_still_shown() -> None:
-    call = ToolCall("c", "f", Raw(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}"))
+    call = ToolCall("c", "f", Raw(b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}"))
     assert "call f (nested too deeply to show)" in request_with(Message("assistant", (call,)))
 
 
@@ -244,7 +244,7 @@ def test_lines_and_colours_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_colours_when_told_so(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_can_be_turned_off(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     assert not terminal_of(Screen()).colour
     assert terminal_of(Screen()).lines

@@ -42,7 +42,7 @@ def test_help_loads_nothing_it_does_not_need() -> None:
     assert done.stderr == b"[]\n"
 
 
-def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away_does_not_crash_the_command(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(LINE * 20_000)  # more than any pipe holds
     for command in (("convert", "in.jsonl", "--to", "openai-chat"), ("inspect", "in.jsonl")):
         process = subprocess.Popen(  # noqa: S603
@@ -126,7 +126,7 @@ def shell(line: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(["sh", "-c", command], capture_output=True, env=environment(), timeout=60, check=False)  # noqa: S603, S607
 
 
-def test_closed_and_full_streams_are_told() -> None:
+def test_closed_and_full_streams_are_reported() -> None:
     closed_input = shell("convert --to gemini <&-")
     assert (closed_input.returncode, closed_input.stderr) == (2, b"dragoman: cannot read stdin: it is closed\n")
     full_disk = shell("schema > /dev/full")

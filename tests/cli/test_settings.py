@@ -1,4 +1,4 @@
-"""What commands know before they are told: stored keys, one configuration file, a default model; and clear errors."""
+"""What commands know without options: stored keys, one configuration file, a default model; and clear errors."""
 
 import io
 import os
@@ -90,7 +90,7 @@ def test_a_stored_key_is_used_and_only_its_owner_can_read_it(tmp_path: Path, dra
     ("openai", "\n", "no key was given"),
     ("openai", "two words\n", "not a key"),
 ])  # fmt: skip
-def test_what_is_no_key_is_refused(here: Here, name: str, stdin: str, words: str) -> None:
+def test_an_invalid_key_is_refused(here: Here, name: str, stdin: str, words: str) -> None:
     assert words in here.fails("keys", "set", name, stdin=stdin)
     assert not (here.folder / "config").exists()
 
@@ -210,14 +210,14 @@ def test_a_default_model_that_does_not_exist_is_found_when_the_file_is_read() ->
 
 @promise("command:clear-errors")
 @pytest.mark.parametrize(("arguments", "words"), [
-    (("ask", "Why?"), "which model? Give provider/model"),
-    (("run", "Why?"), "which model? Give provider/model"),
+    (("ask", "Why?"), "no model given: name one as provider/model"),
+    (("run", "Why?"), "no model given: name one as provider/model"),
     (("ask", "openai/gpt-5.6", " "), "the question is empty"),
     (("ask", "antropic/x", "Hi"), "no provider is called 'antropic'"),
     (("ask", "openai/gpt-5.6", "Hi", "--reasoning", "much"), "'much' is not one of on, off"),
-    (("ask", "openai/gpt-5.6", "Hi", "--max-tokens", "-3"), "'-3' is not a number from 1 on"),
+    (("ask", "openai/gpt-5.6", "Hi", "--max-tokens", "-3"), "'-3' is not a number of at least 1"),
     (("ask", "openai/gpt-5.6", "Hi", "--timeout", "0"), "'0' is not a number of seconds"),
-    (("ask", "openai/gpt-5.6", "Hi", "--tool-choice", "look"), "there are no tools to choose from"),
+    (("ask", "openai/gpt-5.6", "Hi", "--tool-choice", "look"), "there are no tools; add some with --tools FILE"),
     (("ask", "openai/gpt-5.6", "Hi", "--tools", "empty.json"), "the list is empty"),
     (("run", "-m", "openai/gpt-5.6", "Hi", "--tools", "empty.json"), "only describes tools"),
     (("run", "-m", "openai/gpt-5.6", "Hi", "--tools", "empty.py"), "has no tools"),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import COMMAND, environment, run
+from tests.support.waiting import PATIENCE
 
 BODY: dict[str, Any] = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -21,7 +22,7 @@ def ask(url: str, key: str) -> Any:
     request = urllib.request.Request(  # noqa: S310 - our own server
         f"{url}/v1/chat/completions", json.dumps(BODY).encode(), {"authorization": f"Bearer {key}"}
     )
-    with urllib.request.urlopen(request, timeout=20) as response:  # noqa: S310 - as above
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:  # noqa: S310 - as above
         return json.load(response)["choices"][0]["message"]["content"]
 
 

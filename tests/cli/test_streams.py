@@ -119,7 +119,7 @@ def test_answers_of_gemini_one_per_line(tmp_path: Path, capsysbinary: Captured) 
 # ── losses ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_losses_are_told_as_for_bodies(tmp_path: Path, capsysbinary: Captured) -> None:
+def test_losses_are_reported_as_for_bodies(tmp_path: Path, capsysbinary: Captured) -> None:
     file = written(tmp_path, CHAT)
     assert main(["convert", "--stream", file, "--to", "anthropic-messages"]) == 0
     assert b"1 noted; --report tells" in capsysbinary.readouterr().err
@@ -148,7 +148,7 @@ def test_strict_writes_nothing_if_anything_would_be_lost(tmp_path: Path, capsysb
     assert not out.exists()
 
 
-def test_bookkeeping_is_no_reason_to_refuse(tmp_path: Path, capsysbinary: Captured) -> None:
+def test_bookkeeping_is_not_a_reason_to_refuse(tmp_path: Path, capsysbinary: Captured) -> None:
     file, out = written(tmp_path, CHAT), tmp_path / "out.sse"
     assert main(["convert", "--stream", file, "--to", "anthropic-messages", "--strict", "-o", str(out)]) == 0
     assert capsysbinary.readouterr().err == b""
@@ -164,7 +164,7 @@ def test_strict_and_nothing_lost(tmp_path: Path, capsysbinary: Captured) -> None
 
 
 @promise("law:5-streams-tell-the-same-story")
-def test_a_cut_stream_is_converted_and_told_as_a_process(tmp_path: Path) -> None:
+def test_a_cut_stream_is_converted_and_sets_the_exit_status(tmp_path: Path) -> None:
     (tmp_path / "in.sse").write_bytes(cut(CHAT, 8))
     done = run("convert", "--stream", "in.sse", "--to", "anthropic-messages", "-o", "out.sse", cwd=tmp_path)
     assert done.returncode == 4
@@ -191,7 +191,7 @@ def test_an_error_before_anything_else_is_a_stream_that_failed(tmp_path: Path, c
     assert b"Overloaded" in capsysbinary.readouterr().out
 
 
-def test_an_event_that_is_no_json_ends_the_stream_there(tmp_path: Path, capsysbinary: Captured) -> None:
+def test_an_event_that_is_not_json_ends_the_stream_there(tmp_path: Path, capsysbinary: Captured) -> None:
     file = written(tmp_path, cut(CHAT, 4) + b"data: {oops\n\n" + CHAT)
     assert main(["convert", "--stream", file, "--to", "gemini"]) == 4
     captured = capsysbinary.readouterr()
@@ -199,7 +199,7 @@ def test_an_event_that_is_no_json_ends_the_stream_there(tmp_path: Path, capsysbi
     assert b"both cities." in captured.out
 
 
-def test_a_report_in_json_tells_the_failure_too(tmp_path: Path, capsysbinary: Captured) -> None:
+def test_a_report_in_json_includes_the_failure(tmp_path: Path, capsysbinary: Captured) -> None:
     file = written(tmp_path, cut(MESSAGES, 9))
     assert main(["convert", "--stream", file, "--to", "gemini", "--report", "json"]) == 4
     report = json.loads(capsysbinary.readouterr().err)
@@ -314,7 +314,7 @@ def test_a_stream_is_recognised_and_shown_as_a_timeline() -> None:
     assert lines[-1] == "   `- usage input 40, output 21, total 61"
 
 
-def test_reasoning_with_its_signature_and_usage_that_is_told_twice() -> None:
+def test_reasoning_with_its_signature_and_usage_that_is_sent_twice() -> None:
     lines = inspected(MESSAGES)
     assert '|- lines 11-14  reasoning "Two cities, two calls."  signed by anthropic, 2 pieces' in lines
     assert "|- lines 2-44   usage input 40, output 33  told 2 times" in lines
@@ -363,7 +363,7 @@ def test_a_kind_is_for_bodies(tmp_path: Path, capsysbinary: Captured) -> None:
     assert b"--kind is for bodies" in capsysbinary.readouterr().err
 
 
-def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away_does_not_crash_the_command(tmp_path: Path) -> None:
     many = b"".join(b"data: " + line + b"\n\n" for line in CHAT_LINES.splitlines()[1:3]) * 20_000
     (tmp_path / "in.sse").write_bytes(many)
     process = subprocess.Popen(  # noqa: S603
@@ -406,6 +406,8 @@ BEGINNINGS: dict[str, tuple[bytes, str | None, str | None]] = {
 
 
 @pytest.mark.parametrize(("start", "lax", "certain"), BEGINNINGS.values(), ids=BEGINNINGS.keys())
-def test_the_format_of_a_stream_is_told_by_its_first_event(start: bytes, lax: str | None, certain: str | None) -> None:
+def test_the_format_of_a_stream_is_detected_from_its_first_event(
+    start: bytes, lax: str | None, certain: str | None
+) -> None:
     assert detect_stream(start) == lax
     assert detect_stream(start, certain=True) == certain

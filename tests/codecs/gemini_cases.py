@@ -223,7 +223,7 @@ CONTENTS: dict[str, tuple[list[Json], list[ir.Message]]] = {
             results(ir.ToolResult(unnamed(1), "f", "text", "22")),
         ],
     ),
-    "calls without ids are told apart by order": (
+    "calls without ids are matched by order": (
         [
             HELLO,
             model(*({"functionCall": {"name": "f", "args": {"n": n}}} for n in (1, 2))),
@@ -510,7 +510,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
     ),
     "nothing, said aloud": (config(), {"metadata": noted(**{"~raw:generationConfig": {}})}),
     "null": ({"generationConfig": None}, {"metadata": noted(**{"~raw:generationConfig": None})}),
-    "settings nobody else has": (
+    "settings of this API only": (
         config(responseModalities=["IMAGE"], imageConfig={"aspectRatio": "16:9"}),
         {"modalities": ("image",), "metadata": within("generationConfig", imageConfig={"aspectRatio": "16:9"})},
     ),
@@ -526,7 +526,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
             },
         },
     ),
-    "fields nobody else has": (
+    "fields of this API only": (
         {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "OFF"}], "labels": {"a": "b"}},
         {
             "labels": {"a": "b"},
@@ -662,7 +662,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
         choice(mode="AUTO", streamFunctionCallArguments=True),
         {"tools": (FUNCTION,), "tool_choice": ir.ToolChoice("auto", metadata=noted(streamFunctionCallArguments=True))},
     ),
-    "tool settings nobody else has": (
+    "tool settings of this API only": (
         {"toolConfig": {"retrievalConfig": {"languageCode": "en"}}},
         {"metadata": within("toolConfig", retrievalConfig={"languageCode": "en"})},
     ),

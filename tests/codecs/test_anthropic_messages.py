@@ -653,7 +653,7 @@ def test_a_result_keeps_its_images() -> None:
 
 
 @promise("report:59", "law:7-no-guessing")
-def test_arguments_that_are_no_json_are_wrapped_and_come_back() -> None:
+def test_arguments_that_are_not_json_are_wrapped_and_come_back() -> None:
     broken = ir.ToolCall("call_1", "f", arguments_text='{"a": ')
     encoded, _ = encode(asked(ir.Message("user", "hi"), ir.Message("assistant", (broken,))))
     assert encoded.body["messages"][1]["content"][0]["input"] == {"unparsed_arguments": '{"a": '}
@@ -932,7 +932,7 @@ def test_sampling_as_the_model_takes_it(model: str, given: Json, sent: Json, pat
 
 
 @promise("law:2-nothing-vanishes")
-def test_settings_without_counterpart_are_told() -> None:
+def test_settings_without_counterpart_are_reported() -> None:
     _, losses = encode(asked(seed=1, presence_penalty=0.1, frequency_penalty=0.0, candidates=2, stop=(" ", "END")))
     paths = ["$.seed", "$.presence_penalty", "$.frequency_penalty", "$.candidates", "$.stop"]
     assert sorted(loss.path for loss in losses) == sorted(paths)
@@ -1070,7 +1070,7 @@ def test_media_as_the_api_takes_them(part: ir.AnyPart, source: Json | None, coun
     assert_legal(encoded)
 
 
-def test_audio_is_told_by_its_transcript() -> None:
+def test_audio_becomes_its_transcript() -> None:
     encoded, losses = encode(asked(ir.Message("user", (ir.Audio("audio/wav", "QQ==", transcript="hello"),))))
     assert encoded.body["messages"][0]["content"] == [{"type": "text", "text": "hello"}]
     assert [loss.severity for loss in losses] == ["degraded"]
@@ -1266,7 +1266,7 @@ def test_stop_reasons_are_written(
     assert judge.check_response(body) == ()
 
 
-def test_the_matched_stop_sequence_is_told() -> None:
+def test_the_matched_stop_sequence_is_returned() -> None:
     body, losses = answer(complete(ir.Text("hi"), finish=ir.Finish("stop", "stop", "END")))
     assert (body["stop_reason"], body["stop_sequence"]) == ("stop_sequence", "END")
     assert losses == ()
@@ -1305,7 +1305,7 @@ def test_a_refusal_is_text_and_a_stop_reason() -> None:
 
 
 @promise("report:82")
-def test_citations_stay_with_their_text_or_are_told() -> None:
+def test_citations_stay_with_their_text_or_are_reported() -> None:
     cited = {"type": "text", "text": "hi", "citations": [CITATION | {"cited_text": "c"}]}
     completion = response.decode_response(json.dumps(ANSWER | {"content": [cited]}).encode())
     (part,) = completion.messages[0].parts
@@ -1353,7 +1353,7 @@ def test_only_the_first_candidate_crosses() -> None:
 
 
 @promise("law:2-nothing-vanishes")
-def test_what_an_answer_cannot_hold_is_told() -> None:
+def test_what_an_answer_cannot_hold_is_reported() -> None:
     lost = (
         ir.Image("image/png", "QQ=="),
         ir.Opaque("google", "later", {}),
@@ -1405,7 +1405,7 @@ def test_errors_are_the_same_again(status: int, body: Json, kind: ir.FailureKind
     assert (encoded.body, encoded.status) == (body, status)
 
 
-def test_an_error_under_status_200_is_told_by_its_type() -> None:
+def test_an_error_with_status_200_is_recognised_by_its_type() -> None:
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     failure = errors.decode_error(body, 200, {"retry-after": "3", "request-id": "req_9"})
     assert (failure.kind, failure.status, failure.retry_after, failure.request_id) == ("overloaded", 529, 3.0, "req_9")

@@ -125,7 +125,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         given({"image": {"format": "jpeg", "source": {"s3Location": {"uri": "s3://b/a.jpg"}}}}),
         [user(ir.Image("image/jpeg", url="s3://b/a.jpg"))],
     ),
-    "image whose bytes somebody spelled out": (
+    "image whose bytes are written out": (
         given({"image": {"format": "png", "source": {"bytes": {"type": "Buffer", "data": [1]}}}}),
         [
             user(
@@ -153,7 +153,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         said({"toolUse": {"toolUseId": "t", "name": "f", "input": {}, "type": "tool_use"}}),
         by_assistant(ir.ToolCall("t", "f", {}, metadata={FAMILY: {"~raw:type": _raw("tool_use")}})),
     ),
-    "call whose input is no object": (
+    "call whose input is not an object": (
         said({"toolUse": {"toolUseId": "t", "name": "f", "input": "abc"}}),
         by_assistant(ir.ToolCall("t", "f", arguments_text='"abc"', metadata=noted(_input="abc"))),
     ),
@@ -176,7 +176,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         said({"reasoningContent": {"reasoningText": {"text": "hm", "signature": SIGNED}}}),
         by_assistant(ir.Reasoning("hm", ir.Signature("anthropic", SIGNED))),
     ),
-    "reasoning signed by nobody we know": (
+    "reasoning signed by an unknown vendor": (
         said({"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}),
         by_assistant(ir.Reasoning("hm", ir.Signature(FAMILY, "c2ln"))),
     ),
@@ -339,7 +339,7 @@ def test_documents_get_a_plain_name_of_their_own_and_a_text_beside_them() -> Non
     "part",
     [ir.Image(url="https://e.org/a.png"), ir.Image("image/png", file_id="file_1"), ir.Image("image/tiff", "AA==")],
 )
-def test_an_image_that_cannot_be_sent_is_told(part: ir.Image) -> None:
+def test_an_image_that_cannot_be_sent_is_reported(part: ir.Image) -> None:
     encoded, losses = encode(asked(user(part, ir.Text("see"))))
     assert encoded.body["messages"] == given({"text": "see"})
     assert [loss.severity for loss in losses] == ["dropped"]
@@ -441,7 +441,7 @@ def test_the_model_stands_in_the_path(model: str, stream: bool | None, path: str
     assert "modelId" not in encoded.body
 
 
-def test_vendors_are_told_by_the_models_name() -> None:
+def test_the_vendor_is_read_from_the_model_name() -> None:
     assert limits_of("arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-opus-4-8").is_claude
     assert not limits_of("meta.llama3-3-70b-instruct-v1:0").caches
     assert limits_of("arn:aws:bedrock:us-east-1:1:application-inference-profile/abc").caches
@@ -452,7 +452,7 @@ def test_a_conversation_that_says_nothing_is_refused() -> None:
         encode(ir.Request(CLAUDE, ()))
 
 
-def test_a_role_of_nobody_is_refused() -> None:
+def test_an_unknown_role_is_refused() -> None:
     with pytest.raises(DecodeError, match="user, assistant or system"):
         decode({"messages": [{"role": "tool", "content": []}]})
 
@@ -493,7 +493,7 @@ def test_the_input_is_the_sum_of_what_was_read() -> None:
     assert judge.check_response(told) == ()
 
 
-def test_the_text_that_stopped_an_answer_is_told_where_it_was_asked_for() -> None:
+def test_the_stop_sequence_that_matched_is_returned_if_asked_for() -> None:
     body = {
         "output": {"message": {"role": "assistant", "content": [{"text": "a"}]}},
         "stopReason": "stop_sequence",
@@ -531,7 +531,9 @@ def test_an_answer_has_no_name() -> None:
         ({"message": "m"}, 408, {"x-amzn-errortype": "ModelTimeoutException"}, "timeout"),
     ],
 )
-def test_errors_are_told_by_their_class(body: Json, status: int | None, headers: Any, kind: ir.FailureKind) -> None:
+def test_errors_are_classified_by_their_class(
+    body: Json, status: int | None, headers: Any, kind: ir.FailureKind
+) -> None:
     failure = errors.decode_error(bytes(_raw(body)), status, headers)
     assert (failure.kind, failure.message) == (kind, "m")
     encoded = errors.encode_error(failure)

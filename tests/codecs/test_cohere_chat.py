@@ -190,7 +190,7 @@ def test_07_and_08_deltas_are_objects_and_blocks_and_calls_are_numbered_apart() 
     assert [(one.id, one.arguments) for one in completion.tool_calls] == [("f_1", {"a": 1}), ("f_2", {})]
 
 
-def test_09_and_10_a_plan_ends_where_calls_start_and_is_no_answer() -> None:
+def test_09_and_10_a_plan_ends_where_calls_start_and_is_not_an_answer() -> None:
     events = stream(
         START,
         said("tool-plan-delta", tool_plan="I will "),
@@ -372,7 +372,7 @@ def test_22_which_stop_sequence_matched_is_not_said() -> None:
     assert [loss.what for loss in encoded.losses] == ["matched stop sequence"]
 
 
-def test_23_a_word_on_a_deny_list_is_no_expired_key() -> None:
+def test_23_a_word_on_a_deny_list_is_not_an_expired_key() -> None:
     assert dragoman.decode_error(b'{"message": "invalid token"}', FORMAT, status=498).kind == "invalid_request"
     refused = ir.Completion((ir.Message("assistant", (ir.Refusal("No."),)),), ir.Finish("refusal"), id="x")
     encoded = dragoman.encode_response(refused, FORMAT)
@@ -403,7 +403,7 @@ def test_26_the_last_word_may_have_quotes(done: str) -> None:
     assert isinstance(stream(START, end(), done)[-1], ir.Finished)
 
 
-def test_events_that_nobody_knows_are_skipped() -> None:
+def test_unknown_events_are_skipped() -> None:
     events = stream(START, {"type": "debug", "prompt": "x"}, {"type": "of-tomorrow", "index": 3}, end())
     assert [type(event).__name__ for event in events] == ["StreamStart", "Finished"]
 

@@ -136,7 +136,7 @@ def test_words_about_a_failure_that_do_not_cross_are_reported_where_they_stand(
 
 
 @pytest.mark.parametrize("target", ["gemini", "vertex"])
-def test_no_answer_is_no_success_of_google(target: str) -> None:
+def test_an_answer_without_choices_is_not_a_success_for_google(target: str) -> None:
     body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": []}
     encoded = dragoman.translate_response(body, source="openai-chat", target=target)
     assert encoded.body["candidates"][0]["finishReason"] == "OTHER"

@@ -443,7 +443,7 @@ def test_google_never_sees_what_others_signed() -> None:
 
 
 @promise("report:31", "report:35")
-def test_reasoning_of_others_is_no_text() -> None:
+def test_reasoning_of_other_vendors_does_not_become_text() -> None:
     encoded, losses = encode(asked(GREETING, from_model(THINKING, UNSIGNED, ir.Text("b")), GREETING))
     assert encoded.body["contents"][1] == model({"text": "b"})
     assert told(losses) == [("dropped", "$.messages[1].parts[0]"), ("dropped", "$.messages[1].parts[1]")]
@@ -585,7 +585,7 @@ def test_pictures_of_results_follow_in_a_tagged_turn_before_gemini_3(texts: tupl
 
 
 @promise("law:2-nothing-vanishes")
-def test_what_the_media_of_results_cannot_say_is_told() -> None:
+def test_what_the_media_of_results_cannot_hold_is_reported() -> None:
     pieces = (
         ir.Text("a", cache=ir.Cache()),
         ir.Document(text="b", title="T"),
@@ -622,7 +622,7 @@ def test_a_turn_of_which_nothing_crosses_stays_a_turn() -> None:
 
 
 @promise("law:2-nothing-vanishes")
-def test_what_this_api_cannot_say_is_told() -> None:
+def test_what_this_api_cannot_express_is_reported() -> None:
     value = asked(
         ir.Message("user", (ir.Text("hi", cache=ir.Cache("1h")),), name="Ann"),
         from_model(ir.Refusal("no"), ir.Opaque("anthropic", "container_upload", {"type": "container_upload"})),
@@ -775,7 +775,7 @@ def test_reasoning_settings_of_others(name: str) -> None:
     chosen, settings, said, severities = THOUGHT[name]
     encoded, losses = encode(asked(model=chosen, reasoning=settings))
     if settings.mode != "off" and name != "model that does not think":
-        # Whoever asks for thinking gets to see it.
+        # A client that asks for thinking gets it.
         said = {**(said or {}), "includeThoughts": True}
     assert encoded.body.get("generationConfig", {}).get("thinkingConfig") == said
     assert [loss.severity for loss in losses] == severities

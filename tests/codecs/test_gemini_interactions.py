@@ -100,7 +100,7 @@ def test_in_a_stream_the_signature_comes_as_a_delta_of_the_thought() -> None:
     assert call.signature == ir.Signature("google", "c2ln")
 
 
-def test_an_empty_signature_of_a_call_is_none() -> None:
+def test_an_empty_signature_of_a_call_is_ignored() -> None:
     given = body(ASKED, {"type": "thought", "signature": "c2ln"}, {**CALL, "signature": ""}, RESULT)
     assert to(FORMAT, given).body == given
     (call,) = (
@@ -137,7 +137,7 @@ def test_foreign_history_gets_a_placeholder_on_a_thought_before_the_first_call_o
     assert judge.check_request(bare)
 
 
-def test_a_placeholder_is_no_signature_for_others() -> None:
+def test_a_placeholder_is_not_a_signature_for_others() -> None:
     given = body(ASKED, {"type": "thought", "signature": PLACEHOLDER}, CALL, RESULT)
     assert to(FORMAT, given).body == given
     assert PLACEHOLDER not in to("anthropic-messages", given).json().decode()
@@ -196,7 +196,7 @@ def test_what_a_step_says_at_its_start_is_its_beginning() -> None:
     assert (heard(data).reasoning, heard(data).text) == ("hm", "Bern")
 
 
-def test_events_deltas_and_steps_of_tomorrow_are_no_faults() -> None:
+def test_unknown_events_deltas_and_steps_are_not_errors() -> None:
     data = sse(
         CREATED, {"event_type": "interaction.thought_of", "x": 1}, {"event_type": "weather", "x": 1},
         start(0, type="hologram", depth=3), delta(0, "hologram", light="x"), stop(0),
@@ -257,7 +257,7 @@ def test_every_status(status: str, reason: str) -> None:
     assert dragoman.encode_response(completion, FORMAT).body == given
 
 
-def test_a_filter_is_degraded_and_told() -> None:
+def test_a_filter_is_degraded_and_reported() -> None:
     completion = ir.Completion((ir.Message("assistant", "I"),), ir.Finish("content_filter"), ir.Usage(), "r", "m", 1)
     encoded = dragoman.encode_response(completion, FORMAT)
     assert encoded.body["status"] == "incomplete"
@@ -409,7 +409,7 @@ def test_a_body_of_generate_content_is_refused() -> None:
     assert judge.check_request(GENERATE | {"model": MODEL, "input": "hi"})
 
 
-def test_what_the_api_does_not_have_is_lost_and_told() -> None:
+def test_what_the_api_does_not_have_is_lost_and_reported() -> None:
     chat = {
         "model": "m", "messages": [{"role": "user", "content": "go"}], "n": 2, "temperature": 0.5, "top_p": 0.5,
         "presence_penalty": 0.1,
@@ -475,7 +475,7 @@ def test_thoughts_and_tools_are_counted_apart_and_added() -> None:
     assert (usage.input, usage.output, usage.reasoning, usage.total) == (151, 1222, 249, 1373)
 
 
-def test_what_the_sdk_adds_is_no_part_of_the_answer() -> None:
+def test_what_the_sdk_adds_is_not_part_of_the_answer() -> None:
     given = {**RESPONSES["text"], "output_text": "Hi 👋"}
     assert (
         dragoman.translate_response(given, source=FORMAT, target="openai-chat").body["choices"][0]["message"]["content"]

@@ -769,35 +769,92 @@ APPROVALS: list[Json] = [
     },
     {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": False, "reason": "too risky"},
 ]
-ASKED = '[approval asked for dice.roll with {"n":1}]'
+ANSWER = {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "gpt-5.1"}
+OTHERS = [target for target in FORMATS if target != "openai-responses"]
+TO_APPROVE = {"approval_request_id": "mcpr_1", "server_label": "dice", "name": "roll", "arguments": {"n": 1}}
 
 
 @pytest.mark.parametrize("target", FORMATS)
-def test_approvals_in_a_history_are_readable_elsewhere(target: str) -> None:
-    items = [{"role": "user", "content": "Roll."}, *APPROVALS]
+def test_approvals_in_a_history_are_a_call_and_its_result_elsewhere(target: str) -> None:
+    items = [{"role": "user", "content": "Roll."}, *APPROVALS, {"role": "user", "content": "Go on."}]
     body = {"model": "gpt-5.1", "input": items}
     crossed = dragoman.translate_request(body, source="openai-responses", target=target, model=MODELS[target])
     if target == "openai-responses":
         assert crossed.body["input"] == items
         return
-    assert refusals(crossed, target) == ()
-    roles = [message.role for message in dragoman.decode_request(crossed.body, target).messages]
-    assert roles == ["user", "assistant", "user"]
-    text = json.dumps(crossed.body)
-    assert json.dumps(ASKED)[1:-1] in text
-    assert "[denied: too risky]" in text
-    assert {"$.input[1]", "$.input[2]"} <= {loss.path for loss in crossed.losses if loss.severity == "degraded"}
+    assert refusals(crossed, target, model=MODELS[target]) == ()
+    turns = dragoman.decode_request(crossed.body, target).messages
+    assert [call.arguments for turn in turns for call in turn.tool_calls] == [TO_APPROVE]
+    (result,) = [result for turn in turns for result in turn.tool_results]
+    said = result.value if isinstance(result.value, dict) else json.loads(result.value)
+    assert said == {"approve": False, "reason": "too risky"}
 
 
-@pytest.mark.parametrize("target", [target for target in FORMATS if target != "openai-responses"])
-def test_an_approval_that_is_asked_for_is_readable_by_every_client(target: str) -> None:
-    answer = {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "gpt-5.1"}
-    whole = dragoman.translate_response({**answer, "output": APPROVALS[:1]}, source="openai-responses", target=target)
-    assert ASKED in dragoman.decode_response(whole.json(), target).text
-    part = ir.Opaque("openai-responses", "mcp_approval_request", APPROVALS[0])
-    pieces, losses = streamed(target, part)
-    assert ASKED in read_stream(target, pieces).text
-    assert "approval of a call" in {loss.what for loss in losses}
+def asked_for_approval(target: str, *, streams: bool) -> ir.Completion:
+    """What a client of `target` reads when the answer of Responses asks for an approval."""
+    if not streams:
+        body = {**ANSWER, "output": APPROVALS[:1]}
+        encoded = dragoman.translate_response(body, source="openai-responses", target=target)
+        return dragoman.decode_response(encoded.json(), target)
+    events: list[Json] = [
+        {"type": "response.created", "response": {**ANSWER, "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": APPROVALS[0]},
+        {"type": "response.output_item.done", "output_index": 0, "item": APPROVALS[0]},
+        {"type": "response.completed", "response": {**ANSWER, "output": APPROVALS[:1]}},
+    ]
+    translator = dragoman.StreamTranslator(source="openai-responses", target=target)
+    out = b"".join(translator.feed(f"data: {json.dumps(event)}\n\n".encode()) for event in events)
+    return read_stream(target, out + translator.close())
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("target", OTHERS)
+def test_an_approval_that_is_asked_for_is_a_call_to_every_client(target: str, *, streams: bool) -> None:
+    answer = asked_for_approval(target, streams=streams)
+    assert [(call.name, call.arguments) for call in answer.tool_calls] == [("mcp_approval_request", TO_APPROVE)]
+    assert answer.finish_reason == "tool_calls"
+
+
+SAID: list[tuple[str, Json]] = [
+    ('{"approve": true}', {"approve": True}),
+    ('{"approve": true, "reason": "fine"}', {"approve": True, "reason": "fine"}),
+    ('{"approve": false, "reason": "no"}', {"approve": False, "reason": "no"}),
+    ("No such tool: mcp_approval_request", {"approve": False, "reason": "No such tool: mcp_approval_request"}),
+    ("approved", {"approve": False, "reason": "approved"}),
+    ('{"approve": "true"}', {"approve": False}),
+    ("", {"approve": False}),
+]
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("target", OTHERS)
+def test_every_client_can_answer_an_approval(target: str, *, streams: bool) -> None:
+    """The client sends its history back with a result; Responses gets the request as it was, and the approval."""
+    answer = asked_for_approval(target, streams=streams)
+    (call,) = answer.tool_calls
+    for text, expected in SAID:
+        turns = (USER, answer.messages[0], ir.Message("tool", (ir.ToolResult(call.id, call.name, "text", text),)))
+        history = dragoman.encode_request(ir.Request("gpt-5.1", turns, max_output_tokens=64), target).json()
+        back = dragoman.translate_request(history, source=target, target="openai-responses", model="gpt-5.1")
+        assert refusals(back, "openai-responses", model="gpt-5.1") == ()
+        request, response = back.body["input"][-2:]
+        assert request == APPROVALS[0]
+        assert response == {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", **expected}, text
+
+
+def test_an_error_never_approves() -> None:
+    call = ir.ToolCall("mcpr_1", "mcp_approval_request", TO_APPROVE)
+    failed = ir.ToolResult.error(call, '{"approve": true}')
+    turns = (USER, ir.Message("assistant", (call,)), ir.Message("tool", (failed,)))
+    body = dragoman.encode_request(ir.Request("gpt-5.1", turns), "openai-responses").body
+    assert body["input"][-1]["approve"] is False
+
+
+def test_a_function_of_that_name_without_a_request_stays_a_function() -> None:
+    call = ir.ToolCall("call_1", "mcp_approval_request", {"what": "lunch"})
+    turns = (USER, ir.Message("assistant", (call,)), ir.Message("tool", (ir.ToolResult.text(call, "yes"),)))
+    body = dragoman.encode_request(ir.Request("gpt-5.1", turns), "openai-responses").body
+    assert [item["type"] for item in body["input"][1:]] == ["function_call", "function_call_output"]
 
 
 # ── tools that are looked up ──────────────────────────────────────────────────────────────────────────────────

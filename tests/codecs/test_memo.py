@@ -40,15 +40,28 @@ def raw(*names: str) -> Raw:
     return Raw(json.dumps([{"name": name} for name in names]).encode())
 
 
-def test_a_tool_is_read_once_in_whatever_list_it_comes() -> None:
+def test_a_tool_that_came_twice_is_not_read_again_in_whatever_list_it_comes() -> None:
     counting = Counting()
     reader = ToolReader(Tool, "t", counting.decode)
+    reader.read(raw("a", "b"))
     first = reader.read(raw("a", "b"))
     assert reader.read(raw("a", "b")) is first
     second = reader.read(raw("a", "b", "c"))
     assert second.tools[:2] == first.tools
-    assert counting.decoded == ["a", "b", "c"]
+    assert counting.decoded == ["a", "b", "a", "b", "c"]
     assert second.names == {"a", "b", "c"}
+
+
+def test_tools_that_come_once_get_no_entry_and_push_none_out() -> None:
+    counting = Counting()
+    reader = ToolReader(Tool, "t", counting.decode)
+    for _ in range(2):
+        reader.read(raw("kept"))
+    for number in range(10_000):
+        reader.read(raw(f"once_{number}"))
+    counting.decoded.clear()
+    reader.read(raw("kept"))
+    assert counting.decoded == []
 
 
 def test_a_tool_is_written_once_and_its_losses_are_remembered() -> None:
@@ -61,7 +74,7 @@ def test_a_tool_is_written_once_and_its_losses_are_remembered() -> None:
         assert [entry[0] for entry in log.entries] == list(tools)
     log = LossLog()
     writer.write((tools[0], ir.ToolDefinition("b")), log)
-    assert counting.encoded == ["a", "lost", "b"]
+    assert counting.encoded == ["a", "lost", "a", "lost", "b"]
     assert [entry[2] for entry in log.entries] == ["a", "b"]
     assert writer.write((tools[1],), LossLog()) is None
 
@@ -97,8 +110,9 @@ def test_what_an_entry_keeps_alive_counts_even_if_nothing_is_written_of_it() -> 
     tracemalloc.start()
     for number in range(200):
         tools = (ir.ToolDefinition(f"t{number}", parameters=Raw(schema + b" " * number)),)
-        assert writer.can_write(tools)
-        assert writer.write(tools, LossLog()) is None
+        for _ in range(2):
+            assert writer.can_write(tools)
+            assert writer.write(tools, LossLog()) is None
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 3 * MOST_BYTES  # of 12 MB
@@ -108,7 +122,8 @@ def test_small_entries_of_a_reader_take_no_more_than_they_count() -> None:
     reader = ToolReader(Tool, "t", Counting().decode)
     tracemalloc.start()
     for number in range(6_000):
-        reader.read(raw(f"tool_{number}"))
+        for _ in range(2):
+            reader.read(raw(f"tool_{number}"))
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 2 * 2 * MOST_BYTES  # two memos

@@ -41,8 +41,6 @@ RESPONSES: dict[str, dict[str, Any]] = {
         ]
     },
 }
-PLAIN_MESSAGES = {"model": "m", "max_tokens": 9, "messages": [USER]}
-PLAIN_RESPONSES = {"model": "m", "input": "Hello"}
 CASES = [
     *(
         ("anthropic-messages", name, {"model": "m", "max_tokens": 9, "messages": [USER]} | body)

@@ -216,7 +216,7 @@ def wire_call(name: str, **more: Any) -> dict[str, Any]:
 
 
 def paired(*messages: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(id of the call, name, value) of every result, the ids told as the names and places of their calls."""
+    """(id of the call, name, value) of every result; an id is written as the name and position of its call."""
     request = decoded(asked(*messages))
     calls = [call for message in request.messages for call in message.tool_calls]
     places = {call.id: f"{call.name}{number}" for number, call in enumerate(calls)}
@@ -296,7 +296,7 @@ def test_invented_ids_follow_from_the_place_and_stay_here() -> None:
 # ── what a message cannot hold ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_interleaved_text_and_images_are_flattened_and_told() -> None:
+def test_interleaved_text_and_images_are_flattened_and_reported() -> None:
     parts = (ir.Text("this"), ir.Image("image/png", PIXEL), ir.Text("and that"), ir.Image("image/png", PIXEL))
     encoded = sent(ir.Message("user", parts))
     assert encoded.body["messages"] == [{"role": "user", "content": "this\nand that", "images": [PIXEL, PIXEL]}]
@@ -316,12 +316,12 @@ UNSAID: dict[str, tuple[ir.AnyPart, str, str]] = {
     "sound of another kind": (ir.Audio("audio/flac", "ZkxhQw=="), "dropped", ""),
     "a cache mark": (ir.Text("x", cache=ir.Cache()), "dropped", ".cache"),
     "a citation": (ir.Text("x", (ir.Citation("https://example.org"),)), "dropped", ".citations"),
-    "a block of somebody": (ir.Opaque("anthropic", "x", {"type": "x"}), "dropped", ""),
+    "a block of another vendor": (ir.Opaque("anthropic", "x", {"type": "x"}), "dropped", ""),
 }
 
 
 @pytest.mark.parametrize(("part", "severity", "field"), UNSAID.values(), ids=UNSAID.keys())
-def test_what_has_no_place_is_told(part: ir.AnyPart, severity: str, field: str) -> None:
+def test_what_has_no_place_is_reported(part: ir.AnyPart, severity: str, field: str) -> None:
     encoded = sent(ir.Message("user", (part, ir.Text("hi"))))
     assert (severity, f"$.messages[0].parts[0]{field}") in told(encoded)
 
@@ -405,7 +405,7 @@ ODD_SETTINGS: dict[str, dict[str, Any]] = {
     "keys that the server ignores": {"tool_choice": "required", "max_tokens": 5, "response_format": {}},
     "a tool without a type": {"tools": [{"function": {"name": "f"}}]},
     "a tool of another type": {"tools": [{"type": "x", "function": {"name": "f", "strict": True}, "name": "f"}]},
-    "something that is no function": {"tools": [{"type": "web_search", "name": "w"}]},
+    "something that is not a function": {"tools": [{"type": "web_search", "name": "w"}]},
 }
 
 
@@ -421,7 +421,7 @@ def test_a_request_without_messages_loads_a_model(body: dict[str, Any]) -> None:
         dragoman.translate_request(body, source=NAME, target="openai-chat")
 
 
-def test_this_api_streams_unless_it_is_told_not_to() -> None:
+def test_this_api_streams_by_default() -> None:
     silent = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
     assert decoded(silent).stream is True
     assert returns(silent) is None
@@ -453,7 +453,7 @@ def test_efforts_of_others_become_levels(effort: str, level: Any, severities: se
     assert {loss.severity for loss in encoded.losses} == severities
 
 
-def test_a_budget_is_told_and_an_adaptive_mode_left_to_the_model() -> None:
+def test_a_budget_is_reported_and_an_adaptive_mode_left_to_the_model() -> None:
     budget = sent(reasoning=ir.ReasoningSettings("on", budget_tokens=2048))
     assert budget.body["think"] is True
     assert told(budget) == {("degraded", "$.reasoning.budget_tokens")}
@@ -478,7 +478,7 @@ def test_models_that_do_not_think_are_not_asked_to(model: str, thinks: bool) -> 
     assert off.body["think"] is False
 
 
-def test_settings_without_a_place_are_told() -> None:
+def test_settings_without_a_place_are_reported() -> None:
     encoded = sent(user="u", candidates=2, cache=ir.Cache(), parallel_tool_calls=False, tools=(ir.ToolDefinition("f"),))
     assert told(encoded) == {
         ("dropped", "$.user"),
@@ -534,7 +534,7 @@ def test_what_the_server_would_drop_is_said_in_words_that_it_reads() -> None:
     assert losses == []
 
 
-def test_words_that_the_server_drops_stay_and_are_told() -> None:
+def test_schema_keywords_that_the_server_drops_stay_and_are_reported() -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "T",
@@ -710,7 +710,7 @@ def test_an_answer_for_a_client_of_this_format() -> None:
     }
 
 
-def test_counts_that_are_not_told_apart_here_are_told_as_losses() -> None:
+def test_counts_that_this_api_adds_up_are_reported_as_losses() -> None:
     usage = ir.Usage(10, 5, cached=4, cache_written=1, reasoning=2, image=3, total=99)
     completion = ir.Completion((ir.Message("assistant", "hi"),), ir.Finish("stop"), usage, None, "m")
     encoded = dragoman.encode_response(completion, NAME)

@@ -545,7 +545,7 @@ def test_reasoning_off_is_effort_none() -> None:
     assert dragoman.encode_request(off, NAME).body["reasoning_effort"] == "none"
 
 
-def test_a_budget_becomes_an_effort_and_is_told() -> None:
+def test_a_budget_becomes_an_effort_and_is_reported() -> None:
     budget = ir.Request("gpt-5.1", (USER,), reasoning=ir.ReasoningSettings("on", budget_tokens=1024))
     encoded = dragoman.encode_request(budget, NAME)
     assert encoded.body["reasoning_effort"] == "low"
@@ -731,14 +731,14 @@ def test_where_a_request_goes() -> None:
     assert encoded.path == "/chat/completions"
 
 
-def test_a_role_nobody_knows_is_refused_by_name() -> None:
+def test_an_unknown_role_is_refused_by_name() -> None:
     with pytest.raises(DecodeError, match="expected system, developer, user") as raised:
         dragoman.decode_request({"messages": [{"role": "wizard", "content": "x"}]}, NAME)
     assert raised.value.path == "$.messages[0].role"
 
 
 @promise("report:52")
-def test_blocks_of_another_format_in_the_history_are_kept_and_told() -> None:
+def test_blocks_of_another_format_in_the_history_are_kept_and_reported() -> None:
     block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
     body = {
         "model": "m",
@@ -783,7 +783,7 @@ def test_a_spoken_answer_is_a_part_and_returns_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("target", ["anthropic-messages", "bedrock-converse", "ollama-chat", "openai-responses"])
-def test_its_transcript_crosses_where_nothing_is_heard(target: str) -> None:
+def test_the_transcript_crosses_to_formats_without_audio(target: str) -> None:
     encoded = dragoman.translate_response(SPOKEN_ANSWER, source="openai-chat", target=target)
     assert dragoman.decode_response(encoded.json(), target).text == "Hello there"
     told = {loss.path: loss.severity for loss in encoded.losses}

@@ -233,7 +233,7 @@ def test_reasoning_that_nothing_follows_is_not_sent() -> None:
 
 @pytest.mark.parametrize("target", [name for name in FORMATS if name != NAME])
 @pytest.mark.parametrize("state", [{"previous_response_id": "resp_1"}, {"conversation": {"id": "c"}}, {"store": True}])
-def test_state_that_the_target_does_not_keep_is_told(target: str, state: dict[str, Any]) -> None:
+def test_state_that_the_target_does_not_keep_is_reported(target: str, state: dict[str, Any]) -> None:
     if "store" in state and target in {"openai-chat", "gemini", "gemini-interactions"}:
         encoded = dragoman.translate_request({"model": "gpt-4.1", "input": "go", **state}, source=NAME, target=target)
         assert encoded.body["store"] is True
@@ -242,7 +242,7 @@ def test_state_that_the_target_does_not_keep_is_told(target: str, state: dict[st
     assert f"$.{next(iter(state))}" in paths(encoded)
 
 
-def test_not_storing_is_no_loss() -> None:
+def test_not_storing_is_not_a_loss() -> None:
     body = asked(USER, store=False, include=["reasoning.encrypted_content"])
     encoded = dragoman.translate_request(body, source=NAME, target="openai-chat", model="gpt-4.1")
     assert encoded.losses == ()
@@ -273,7 +273,7 @@ def test_tools_are_flat(source: str) -> None:
 
 
 @promise("report:85")
-def test_stop_sequences_and_other_settings_it_lacks_are_told() -> None:
+def test_stop_sequences_and_other_missing_settings_are_reported() -> None:
     request = ir.Request(
         "gpt-4.1", (ir.Message("user", "go"),), stop=("END",), seed=1, top_k=2, presence_penalty=0.1, candidates=2
     )
@@ -282,7 +282,7 @@ def test_stop_sequences_and_other_settings_it_lacks_are_told() -> None:
 
 
 @promise("report:42")
-def test_whoever_asks_for_thinking_gets_to_see_it() -> None:
+def test_a_client_that_asks_for_thinking_gets_it() -> None:
     claude = {
         "model": "claude-sonnet-4-5",
         "max_tokens": 4000,
@@ -379,7 +379,7 @@ REFUSED = {"type": "message", "id": "m", "role": "assistant", "content": [{"type
         ([], {"status": "queued"}, "error"),
     ],
 )
-def test_how_an_answer_ended_is_told_by_status_and_items(
+def test_the_finish_reason_follows_from_status_and_items(
     output: list[dict[str, Any]], fields: dict[str, Any], reason: str | None
 ) -> None:
     assert answered(*output, **fields).finish_reason == reason
@@ -461,7 +461,7 @@ def test_an_error_names_the_place(body: dict[str, Any], path: str) -> None:
     assert raised.value.path == path
 
 
-def test_losses_are_told_where_they_stood() -> None:
+def test_losses_name_the_path_of_the_lost_value() -> None:
     body = asked(
         {"type": "message", "role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]},
         REASONING,

@@ -186,7 +186,7 @@ def test_paths_of_keys_beside_the_struct() -> None:
     assert list(BESIDE.keys_beside.items())[:2] == [("user", "end_user"), ("top_k", "config.k")]
 
 
-def test_what_an_api_does_anyway_is_no_loss() -> None:
+def test_what_an_api_does_anyway_is_not_a_loss() -> None:
     table = Settings(Body, "some", (Setting("model"), Setting("store", None, lost="none", anyway=False)))
     for said, count in ((None, 0), (False, 0), (True, 1)):
         log = LossLog()

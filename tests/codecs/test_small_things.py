@@ -47,7 +47,7 @@ def test_a_refusal_beside_a_function_call_survives() -> None:
 
 
 @pytest.mark.parametrize("target", ["anthropic-messages", "gemini", "bedrock-converse", "ollama-chat"])
-def test_arguments_that_are_no_json_are_reported_where_they_are_wrapped(target: str) -> None:
+def test_arguments_that_are_not_json_are_reported_where_they_are_wrapped(target: str) -> None:
     encoded = dragoman.translate_request(called("c1", '{"city": "Tok'), source="openai-chat", target=target)
     assert "unparsed_arguments" in encoded.json().decode()
     losses = {(loss.path, loss.severity) for loss in encoded.losses}

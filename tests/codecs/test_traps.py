@@ -106,7 +106,7 @@ def test_a_call_of_a_wrapper_that_the_model_made_up_is_a_call(target: str) -> No
 
 
 def test_reasoning_beside_the_completion_tokens_is_counted_once() -> None:
-    """xAI and Gemini: 10 + 5 + 20 are 35, and nobody may recompute the total as 15."""
+    """xAI and Gemini: 10 + 5 + 20 are 35, and the total may not be recomputed as 15."""
     counts = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 35}
     details = {"completion_tokens_details": {"reasoning_tokens": 20}}
     choice = {"index": 0, "message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}
@@ -218,7 +218,7 @@ def test_zero_is_said_where_it_means_something() -> None:
     assert told(encoded) == [("dropped", "$.candidates"), ("dropped", "$.max_output_tokens")]
 
 
-def test_a_user_who_speaks_after_results_has_a_turn_of_his_own() -> None:
+def test_a_user_message_after_results_is_its_own_turn() -> None:
     request = ir.Request("gemini-3-pro", (HI, *answered("a"), ir.Message("user", "and then?")), TOOLS)
     encoded = dragoman.encode_request(request, "gemini")
     assert [len(turn["parts"]) for turn in encoded.body["contents"]] == [1, 1, 1, 1]
@@ -235,7 +235,7 @@ def test_an_answer_that_goes_on_is_not_taken_for_its_end(target: str) -> None:
     assert finish.reason == "pause" or "degraded" in {loss.severity for loss in encoded.losses}
 
 
-def test_what_a_cache_holds_is_told_where_there_is_no_cache() -> None:
+def test_cache_settings_are_reported_where_there_is_no_cache() -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "cachedContent": "cachedContents/1"}
     encoded = dragoman.translate_request(body, source="gemini", target="openai-chat", model="gpt-4o")
     assert told(encoded) == [("dropped", "$.cachedContent")]
@@ -307,7 +307,7 @@ ODD_ITEMS: list[Json] = [
 ]
 
 
-def test_namespace_phase_and_items_of_one_api_return_and_are_told_elsewhere() -> None:
+def test_namespace_phase_and_items_of_one_api_return_and_are_reported_elsewhere() -> None:
     body = {"model": "gpt-5", "input": ODD_ITEMS}
     assert dragoman.translate_request(body, source="openai-responses", target="openai-responses").body == body
     encoded = dragoman.translate_request(body, source="openai-responses", target="openai-chat")
@@ -382,6 +382,6 @@ def test_results_stand_in_the_order_of_their_calls() -> None:
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "gemini", "bedrock-converse"])
-def test_loading_a_model_is_no_conversation(target: str) -> None:
+def test_loading_a_model_is_not_a_conversation(target: str) -> None:
     with pytest.raises(dragoman.EncodeError, match="at least one message"):
         dragoman.translate_request({"model": CLAUDE, "messages": []}, source="ollama-chat", target=target)

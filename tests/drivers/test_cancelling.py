@@ -1,4 +1,4 @@
-"""Who stops waiting stops the call: the connection closes at once, and who has stopped already sends nothing."""
+"""Cancelling a task stops its call: the connection closes at once, and a cancelled task sends nothing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import CallCancelled
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH_FORMAT, STREAMED, Partner, fault, talking
+from tests.support.waiting import PATIENCE
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 FIRST = (
@@ -39,6 +40,13 @@ class Listener:
         self.gone.set()
         writer.close()
 
+    async def has_answered(self) -> None:
+        """Wait until the request has come, and a moment for the answer to arrive."""
+        async with asyncio.timeout(PATIENCE):
+            while not self.heard:  # noqa: ASYNC110 - counted, because some tests expect none
+                await asyncio.sleep(0.005)
+        await asyncio.sleep(0.1)
+
 
 def chunked(data: bytes) -> bytes:
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
@@ -63,11 +71,11 @@ def test_cancelling_closes_the_connection_at_once(answer: bytes, streamed: bool)
     async def run() -> None:
         async with listening(answer) as (listener, driver):
             waiting = asyncio.ensure_future(_result(driver, streamed))
-            await asyncio.sleep(0.1)
+            await listener.has_answered()
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            await asyncio.wait_for(listener.gone.wait(), 1.0)
+            await asyncio.wait_for(listener.gone.wait(), PATIENCE)
 
     asyncio.run(run())
 
@@ -82,9 +90,9 @@ def test_so_does_closing_the_stream_from_elsewhere(answer: bytes) -> None:
         async with listening(answer) as (listener, driver):
             stream = driver.stream_query("x")
             waiting = asyncio.ensure_future(_awaited(stream))
-            await asyncio.sleep(0.1)
+            await listener.has_answered()
             await stream.close()
-            await asyncio.wait_for(listener.gone.wait(), 1.0)
+            await asyncio.wait_for(listener.gone.wait(), PATIENCE)
             with pytest.raises(CallCancelled) as caught:
                 await waiting
             assert caught.value.partial is not None
@@ -104,13 +112,13 @@ def test_leaving_the_block_closes_the_connection() -> None:
                 async for text in stream:
                     assert text == "Once"
                     break
-            await asyncio.wait_for(listener.gone.wait(), 1.0)
+            await asyncio.wait_for(listener.gone.wait(), PATIENCE)
 
     asyncio.run(run())
 
 
 @STREAMED
-def test_who_is_cancelled_already_sends_nothing(streamed: bool) -> None:  # noqa: FBT001
+def test_a_cancelled_task_sends_nothing(streamed: bool) -> None:  # noqa: FBT001
     async def run() -> None:
         async with listening(b"") as (listener, driver):
 
@@ -135,7 +143,7 @@ def test_nothing_is_left_behind(partner: Partner, streamed: bool, dragoman_sim: 
         async with talking(partner, dragoman_sim) as driver:
             asked = {"headers": fault("stall=3")}
             waiting = asyncio.ensure_future(
-                _awaited(driver.stream_query("x", **asked)) if streamed else driver.query("x", **asked)  # type: ignore[arg-type,call-overload]
+                _awaited(driver.stream_query("x", **asked)) if streamed else driver.query("x", **asked)  # type: ignore[call-overload]
             )
             await asyncio.sleep(0.1)
             waiting.cancel()
@@ -154,10 +162,13 @@ def test_a_wait_between_two_tries_can_be_cancelled(dragoman_sim: Simulator) -> N
         driver = connect("anthropic/claude-sonnet-4-6", base_url=dragoman_sim.url, api_key="k", environment={})
         stream = driver.stream_query("x")
         waiting = asyncio.ensure_future(_awaited(stream))
-        await asyncio.sleep(0.2)
+        async with asyncio.timeout(PATIENCE):
+            while not dragoman_sim.requests:  # noqa: ASYNC110 - another thread
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
         await stream.close()
         with pytest.raises(CallCancelled):
-            await asyncio.wait_for(waiting, 1.0)
+            await asyncio.wait_for(waiting, 20.0)
         await driver.close()
 
     asyncio.run(run())

@@ -24,7 +24,7 @@ def get_weather(city: str, unit: Literal["c", "f"] = "c") -> str:
 
     Not shown to anybody.
     """
-    raise RuntimeError("nobody runs it")
+    raise RuntimeError("must not run")
 
 def _helper() -> None: ...
 '''
@@ -178,7 +178,7 @@ def test_failures_are_one_line_and_an_exit_code(dragoman_sim: Simulator) -> None
     assert "broke inside the answer" in broken.stderr
 
 
-def test_another_try_is_told(dragoman_sim: Simulator) -> None:
+def test_a_retry_is_reported(dragoman_sim: Simulator) -> None:
     dragoman_sim.play({"status": 529}, {"text": "Here."})
     ran = ask(dragoman_sim, "x")
     assert ran.stdout == "Here.\n"

@@ -106,7 +106,7 @@ ADDRESSES: tuple[tuple[str, dict[str, str], Options, str], ...] = (
 
 
 def sent(model: str, environment: dict[str, str], options: Options, **asked: Any) -> HttpRequest:
-    """The one request, as it leaves; nobody answers it."""
+    """The one request, as it is sent; there is no answer."""
     transport = ReplayTransport([Replayed(status=418, chunks=[b"{}"])])
     stream = asked.pop("stream", False)
     given: Any = {**options, "environment": environment, "transport": transport}
@@ -176,7 +176,7 @@ def test_what_is_missing_is_said(model: str, environment: dict[str, str], words:
         connect(model, environment=environment)
 
 
-def test_options_nobody_knows_are_refused() -> None:
+def test_unknown_options_are_refused() -> None:
     with pytest.raises(TypeError, match="unknown options: key"):
         connect("openai/m", key="x")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="openai takes no region"):

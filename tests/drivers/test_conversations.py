@@ -23,10 +23,10 @@ QUESTION = "Get the weather and the map of Paris."
 
 async def ask(driver: RemoteDriver, streamed: bool, **more: Any) -> QueryResult:  # noqa: FBT001
     asked: dict[str, Any] = {"tools": TOOLS, "reasoning": "medium", **more}
-    if not streamed:
-        whole: QueryResult = await driver.query(QUESTION, **asked)
-        return whole
-    return await driver.stream_query(QUESTION, **asked).result
+    found: QueryResult = await (
+        driver.stream_query(QUESTION, **asked).result if streamed else driver.query(QUESTION, **asked)
+    )
+    return found
 
 
 def answered(call: ToolCall) -> ToolResult:
@@ -117,7 +117,7 @@ def test_settings_reach_the_provider_and_defaults_stand_behind_them(partner: Par
 
 
 @EACH
-def test_the_bytes_of_both_directions_are_there_for_those_who_ask(partner: Partner, dragoman_sim: Simulator) -> None:
+def test_the_bytes_of_both_directions_are_available(partner: Partner, dragoman_sim: Simulator) -> None:
     async def run() -> None:
         async with talking(partner, dragoman_sim) as driver:
             whole = await driver.query("Say hello.", raw=True)

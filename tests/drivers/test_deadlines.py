@@ -9,6 +9,7 @@ from math import inf
 import pytest
 
 from dragoman.drivers.deadlines import TICK, Deadlines
+from tests.support.waiting import PATIENCE
 
 
 def test_a_wait_ends_in_time_or_in_an_error() -> None:
@@ -17,10 +18,13 @@ def test_a_wait_ends_in_time_or_in_an_error() -> None:
         deadlines = Deadlines(loop)
         assert await deadlines.wait(asyncio.sleep(0.01, "done"), loop.time() + 1) == "done"
         assert await deadlines.wait(asyncio.sleep(0.01, "done"), inf) == "done"
-        started = time.monotonic()
-        with pytest.raises(TimeoutError):
-            await deadlines.wait(asyncio.sleep(60), loop.time() + 0.1)
-        assert 0.1 <= time.monotonic() - started < 0.1 + 10 * TICK
+        waited = []
+        for _ in range(5):
+            started = time.monotonic()
+            with pytest.raises(TimeoutError):
+                await deadlines.wait(asyncio.sleep(PATIENCE), loop.time() + 0.1)
+            waited.append(time.monotonic() - started)
+        assert 0.1 <= min(waited) < 0.1 + 10 * TICK
         task = asyncio.current_task()
         assert task is not None
         assert task.cancelling() == 0
@@ -38,7 +42,8 @@ def test_many_waits_end_each_in_its_own_time() -> None:
 
         async def one(number: int) -> bool:
             try:
-                await deadlines.wait(asyncio.sleep(0.3), loop.time() + (0.05 if number % 2 else 60))
+                is_late = number % 2 == 1
+                await deadlines.wait(asyncio.sleep(60 if is_late else 0.3), loop.time() + (0.05 if is_late else 60))
             except TimeoutError:
                 return False
             return True
@@ -49,7 +54,7 @@ def test_many_waits_end_each_in_its_own_time() -> None:
     asyncio.run(run())
 
 
-def test_whoever_is_cancelled_by_others_is_cancelled() -> None:
+def test_a_cancellation_from_outside_is_not_a_timeout() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
         deadlines = Deadlines(loop)
@@ -60,7 +65,7 @@ def test_whoever_is_cancelled_by_others_is_cancelled() -> None:
             await waiting
 
         async def swallowed_one() -> str:
-            """A cancellation that somebody caught earlier is none of ours."""
+            """An earlier cancellation that was caught is not a timeout of ours."""
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
@@ -73,7 +78,7 @@ def test_whoever_is_cancelled_by_others_is_cancelled() -> None:
             return "finished"
 
         assert await asyncio.ensure_future(swallowed_one()) == "timed out"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await deadlines.wait(asyncio.sleep(60), loop.time() + 60)
@@ -82,12 +87,12 @@ def test_whoever_is_cancelled_by_others_is_cancelled() -> None:
     asyncio.run(run())
 
 
-def test_nothing_ticks_when_nobody_waits() -> None:
+def test_without_waits_there_is_no_timer() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
         deadlines = Deadlines(loop)
         await deadlines.wait(asyncio.sleep(0), loop.time() + 60)
         await asyncio.sleep(3 * TICK)
-        assert deadlines._timer is None  # noqa: SLF001 - what nobody sees is the point
+        assert deadlines._timer is None  # noqa: SLF001 - the timer is not visible otherwise
 
     asyncio.run(run())

@@ -15,6 +15,7 @@ from dragoman.drivers.transport import SizeLimits, Timeouts
 from dragoman.ir import StreamFailed
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH_FORMAT, KEY, ONCE, STREAMED, Partner, fault, talking
+from tests.support.waiting import PATIENCE
 
 LONG = "Tell me a very long story about the sea, please."
 # Short only where the fault is that nothing comes: the machine may be busy.
@@ -78,7 +79,8 @@ async def gather(stream: StreamResult, texts: list[str]) -> None:
 
 async def ask(driver: RemoteDriver, streamed: bool, words: str, **more: Any) -> QueryResult:  # noqa: FBT001
     asked: dict[str, Any] = {"headers": fault(words), **more}
-    return await (driver.stream_query(LONG, **asked).result if streamed else driver.query(LONG, **asked))
+    found: QueryResult = await (driver.stream_query(LONG, **asked).result if streamed else driver.query(LONG, **asked))
+    return found
 
 
 @EACH_FORMAT
@@ -88,7 +90,7 @@ def test_a_fault_is_a_typed_error(partner: Partner, streamed: bool, row: Fault, 
     async def run() -> None:
         async with (
             talking(partner, dragoman_sim, retry=ONCE, timeouts=limits_for(row.words)) as driver,
-            asyncio.timeout(20),
+            asyncio.timeout(PATIENCE),
         ):
             with pytest.raises(errors.ProviderError) as caught:
                 await ask(driver, streamed, row.words)
@@ -144,7 +146,7 @@ def test_a_slow_answer_is_an_answer(partner: Partner, dragoman_sim: Simulator) -
 @STREAMED
 def test_the_time_for_everything_holds(partner: Partner, streamed: bool, dragoman_sim: Simulator) -> None:  # noqa: FBT001
     async def run() -> None:
-        async with talking(partner, dragoman_sim) as driver, asyncio.timeout(20):
+        async with talking(partner, dragoman_sim) as driver, asyncio.timeout(PATIENCE):
             with pytest.raises(errors.TimedOut, match="whole call"):
                 await ask(driver, streamed, "drip=0.05", timeout=0.5)
             with pytest.raises(errors.ProviderError):
@@ -169,7 +171,7 @@ def test_an_answer_beyond_the_limit_is_refused(partner: Partner, streamed: bool,
 
 
 @EACH_FORMAT
-def test_nobody_listens(partner: Partner, dragoman_sim: Simulator) -> None:
+def test_a_refused_connection(partner: Partner, dragoman_sim: Simulator) -> None:
     async def run() -> None:
         nowhere = {"base_url": "http://127.0.0.1:9"}
         async with talking(partner, dragoman_sim, retry=ONCE, **nowhere) as driver:
@@ -181,7 +183,7 @@ def test_nobody_listens(partner: Partner, dragoman_sim: Simulator) -> None:
 
 
 @EACH_FORMAT
-def test_a_wrong_key_is_told_without_the_key(partner: Partner, dragoman_sim: Simulator) -> None:
+def test_a_wrong_key_is_reported_without_the_key(partner: Partner, dragoman_sim: Simulator) -> None:
     async def run() -> None:
         async with talking(partner, dragoman_sim, retry=ONCE) as driver:
             with pytest.raises(errors.ProviderError) as caught:

@@ -63,7 +63,7 @@ def test_no_log_and_no_result_holds_the_key(
     assert KEY not in "".join(recorded.path + str(recorded.query) for recorded in dragoman_sim.requests)
 
 
-def test_a_proxy_that_does_not_answer_is_told_without_its_password() -> None:
+def test_a_proxy_that_does_not_answer_is_named_without_its_password() -> None:
     async def run() -> None:
         proxy = f"http://user:{KEY}@127.0.0.1:9"
         driver = connect(

@@ -19,7 +19,9 @@ from dragoman.ir import Failure, FailureKind
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH_FORMAT, FORMATS, STREAMED, Partner, talking
 
-TOLD = tuple(partner for partner in FORMATS if partner.name not in {"gemini", "vertex", "ollama"})
+TOLD = tuple(
+    partner for partner in FORMATS if partner.name not in {"gemini", "vertex", "gemini-interactions", "ollama"}
+)
 QUICK = RetryPolicy(first_delay=0.01)
 ANSWER = (
     b'{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":'
@@ -78,7 +80,9 @@ def test_what_does_not_pass_is_not(partner: Partner, streamed: bool, error: str,
 
 
 @pytest.mark.parametrize("partner", TOLD, ids=lambda partner: partner.name)
-def test_neither_is_a_quota_where_the_provider_tells_it_from_a_limit(partner: Partner, dragoman_sim: Simulator) -> None:
+def test_neither_is_a_quota_that_the_provider_distinguishes_from_a_rate_limit(
+    partner: Partner, dragoman_sim: Simulator
+) -> None:
     dragoman_sim.play({"error": "quota", "times": 0})
 
     async def run() -> None:
@@ -187,7 +191,7 @@ def test_tries_come_to_an_end() -> None:
     asyncio.run(run())
 
 
-def test_a_used_up_quota_is_no_rate_limit() -> None:
+def test_a_used_up_quota_is_not_a_rate_limit() -> None:
     async def run() -> None:
         body = b'{"error":{"message":"pay","type":"insufficient_quota","code":"insufficient_quota"}}'
         transport = ReplayTransport([refused(429, body), OK])
@@ -227,6 +231,6 @@ def test_the_table_of_what_may_be_tried_again(kind: FailureKind, status: int | N
     assert may_retry(provider_error(Failure(kind, "x", status=status))) is again
 
 
-def test_our_own_time_limits_are_no_reason_to_ask_twice() -> None:
+def test_our_own_time_limits_are_not_retried() -> None:
     assert not may_retry(failed("timeout", "nothing came for 600 s before the answer began"))
     assert may_retry(not_connected("no connection within 10 s"))

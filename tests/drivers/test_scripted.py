@@ -12,6 +12,7 @@ from dragoman.drivers import EchoDriver, Scripted, ScriptedDriver
 from dragoman.drivers.base import Choice, Driver
 from dragoman.errors import CallCancelled, Overloaded, RateLimited, ScriptExhausted
 from dragoman.ir import Failure, Finished, Message, Request, StreamFailed, ToolCall, ToolChoice, Usage
+from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
 LOOK = ("get_weather", {"city": "Tokyo"})
@@ -77,7 +78,7 @@ def test_text_events_and_result_are_usable_alone_together_and_twice() -> None:
     asyncio.run(run())
 
 
-def test_nothing_is_asked_before_somebody_reads() -> None:
+def test_nothing_is_sent_before_the_stream_is_read() -> None:
     async def run() -> None:
         driver = ScriptedDriver(["x"])
         stream = driver.stream_query("x")
@@ -123,19 +124,19 @@ def test_a_closed_stream_keeps_what_had_come() -> None:
     asyncio.run(run())
 
 
-def test_closing_wakes_the_one_who_waits() -> None:
+def test_closing_wakes_the_waiting_task() -> None:
     async def run() -> None:
-        stream = ScriptedDriver([Scripted(text="a", delay=60.0)]).stream_query("x", errors="result")
+        stream = ScriptedDriver([Scripted(text="a", delay=600.0)]).stream_query("x", errors="result")
         waiting = asyncio.ensure_future(stream.result)
         await asyncio.sleep(0.01)
         await stream.close()
-        result = await asyncio.wait_for(waiting, 1.0)
+        result = await asyncio.wait_for(waiting, PATIENCE)
         assert (result.finish_reason, result.content) == ("error", "")
 
     asyncio.run(run())
 
 
-def test_who_is_cancelled_already_asks_nothing() -> None:
+def test_a_cancelled_task_asks_nothing() -> None:
     async def run() -> None:
         driver = ScriptedDriver(["x"])
 

@@ -406,7 +406,7 @@ def test_a_chunk_of_another_shape_is_an_error_where_the_script_is_made(chunk: di
 
 
 @promise("seed:004-chunks")
-def test_a_blocked_call_is_no_chunk() -> None:
+def test_a_blocked_call_is_not_a_chunk() -> None:
     blocked = ir.Completion((ir.Message("assistant", (ir.Text("I"), CALL)),), ir.Finish("content_filter"))
 
     async def read() -> list[Any]:

@@ -1,4 +1,4 @@
-"""The network itself: pools, proxies, certificates, redirects, and pages that are no answers."""
+"""The network itself: pools, proxies, certificates, redirects, and pages that are not answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dragoman.drivers.connect import connect
-from dragoman.drivers.http import proxy_of_environment
+from dragoman.drivers.proxies import proxy_of_environment
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.transport import Timeouts, Tls
@@ -130,7 +130,7 @@ def test_the_environment_names_proxies_too(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def _certificate(folder: Path) -> ssl.SSLContext:
-    """A certificate for 127.0.0.1 that nobody knows, signed by itself."""
+    """A self-signed certificate for 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "dragoman tests")])
     now = dt.datetime.now(dt.UTC)
@@ -212,7 +212,7 @@ def test_pages_of_machines_in_between_are_typed_errors_too(
     asyncio.run(run())
 
 
-def test_what_is_no_answer_at_all_is_the_servers_fault() -> None:
+def test_an_unreadable_answer_is_a_server_error() -> None:
     async def run() -> None:
         for body in (b"", b"hello", b"{}", b"[]", b'{"choices":'):
             driver = connect(
@@ -245,7 +245,7 @@ def test_a_driver_belongs_to_one_loop(dragoman_sim: Simulator) -> None:
         loop.run_until_complete(driver.close())
     finally:
         loop.close()
-    # Once closed it may start anew elsewhere.
+    # Once closed it may start again elsewhere.
     asyncio.run(_ask(driver))
 
 
@@ -325,7 +325,7 @@ def test_of_the_word_and_the_status_the_more_exact_counts(
     asyncio.run(run())
 
 
-def test_a_failure_that_a_stream_tells_knows_its_request() -> None:
+def test_a_failure_in_a_stream_names_its_request() -> None:
     async def run() -> None:
         chunks = [b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n']
         transport = ReplayTransport([Replayed(headers={"request-id": "req_9"}, chunks=chunks)])

@@ -91,7 +91,7 @@ def test_bad_bodies_are_typed_errors(name: str, body: bytes) -> None:
         DIALECTS[name].decode_response(body or b"5", {})
 
 
-def test_a_count_that_is_none_is_not_counted() -> None:
+def test_an_invalid_count_is_not_counted() -> None:
     body = b'{"embeddings": [[1.0]]}'
     for header, expected in {"7": 7, "9" * 5_000: None, "x": None}.items():
         answer = dialect("bedrock").decode_response(body, {"x-amzn-bedrock-input-token-count": header})

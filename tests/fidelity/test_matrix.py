@@ -138,7 +138,7 @@ def test_a_matrix_survives_its_json() -> None:
     assert from_json(to_json(matrix())) == matrix()
 
 
-def test_changes_are_told_both_ways() -> None:
+def test_changes_are_reported_in_both_directions() -> None:
     old = Matrix("dragoman", "1", ("a",), {"request": {"seed": {"a": {"a": "carried"}}}})
     new = Matrix("dragoman", "1", ("a",), {"request": {"seed": {"a": {"a": "exact"}}}})
     assert changes(old, new) == ([], ["request seed: a -> a: carried -> exact"])
@@ -156,10 +156,10 @@ def test_the_picture_is_well_formed_and_says_what_it_shows() -> None:
     assert shown >= rows * len(matrix().formats) ** 2
 
 
-def test_no_other_library_carries_what_is_dropped_here_without_a_reason() -> None:
+def test_no_other_library_carries_what_is_dropped_here() -> None:
     """docs/fidelity-peers.json is written where the libraries are installed (benchmarks/fidelity_peers.py)."""
     peers = msgspec.json.decode((DOCS / "fidelity-peers.json").read_bytes(), type=fidelity_docs.Peers)
-    assert set(fidelity_docs.ahead(peers.interpreters)) == set(fidelity_docs.REASONS)
+    assert list(fidelity_docs.ahead(peers.interpreters)) == []
     # What was measured then holds now: no cell of the table is worse in the committed matrix.
     ours, now = peers.interpreters[0], committed()
     order = {verdict: place for place, verdict in enumerate(VERDICTS)}

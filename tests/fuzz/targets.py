@@ -142,7 +142,7 @@ def _holds_only_json(value: Any) -> bool:
 
 
 def _check_encoded(encoded: dragoman.Encoded) -> str:
-    """What was lost; a body that is no JSON and a loss without a place are findings."""
+    """What was lost; a body that is not JSON and a loss without a path are findings."""
     encoded.json().decode()
     if not _holds_only_json(encoded.body):
         raise Finding("Encoded.body holds a value that the standard library's json cannot write")

@@ -123,7 +123,7 @@ def test_a_first_chunk_with_a_wrong_member_fails_the_stream(case: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [{}, [], 5, True])
-def test_a_delta_whose_type_is_no_text_fails_the_stream(kind: Any) -> None:
+def test_a_delta_whose_type_is_not_text_fails_the_stream(kind: Any) -> None:
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "usage": {}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -138,6 +138,20 @@ def test_a_converse_call_without_id_or_name_fails_the_stream(head: dict[str, Any
     start = json.dumps({"contentBlockIndex": 0, "start": {"toolUse": head}}).encode()
     data = frame("messageStart", b'{"role":"assistant"}') + frame("contentBlockStart", start)
     assert "$.start.toolUse." in failure_of(data, "bedrock-converse")
+
+
+@pytest.mark.parametrize("target", dragoman.formats("wire"))
+@pytest.mark.parametrize("numbers", [(-1, 1), (1, 2), (0, 7)])
+def test_candidates_whose_numbers_have_gaps_are_answered(numbers: tuple[int, int], target: str) -> None:
+    """A number that no choice had has no ending of its own either."""
+    chunks = [
+        {"id": "a", "choices": [{"index": n, "delta": {"content": "x"}, "finish_reason": "stop"}]} for n in numbers
+    ]
+    decoder = dragoman.StreamDecoder("openai-chat")
+    events = (
+        decoder.feed(b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)) + decoder.close()
+    )
+    assert dragoman.encode_response(dragoman.accumulate(events), target).json()
 
 
 @pytest.mark.parametrize("name", dragoman.formats())
@@ -479,7 +493,7 @@ _CALLED = {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", 
 _REDACTED = {"reasoningContent": {"redactedContent": "QQ=="}}
 _USED = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}]}
 ODD_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "an error that is no text, with parts": (
+    "an error that is not text, with parts": (
         "gemini",
         {
             "contents": [

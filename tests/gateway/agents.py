@@ -2,7 +2,7 @@
 
 The simulated model asks for a shell command; the agent runs it and sends the result; only then does the model say the
 word that counts. HOME is a folder of its own, telemetry is off, and proxies lead nowhere, so that whatever asks one for
-another host finds nobody, at once.
+any other host refuses the connection at once.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ AGENTS: Mapping[str, Agent] = {
 
 
 def turns(agents: Iterable[Agent] = AGENTS.values()) -> list[dict[str, object]]:
-    """A script for the simulated model: the word for whoever brings the result, else a call of the agent's own tool.
+    """A script for the simulated model: a fixed text after a result, otherwise a call of the agent's own tool.
 
     Some ask for a title first, without tools: those get words.
     """

@@ -2,7 +2,7 @@
 
     python -m tests.gateway.installing
 
-does it beforehand; else whoever asks first installs, and the other workers wait. Where that cannot be done, tests are
+does it beforehand; otherwise the first worker installs and the others wait. Where that cannot be done, tests are
 skipped with a reason that begins with `NOT TRIED`, which the end of the run repeats (tests/conftest.py).
 """
 

@@ -9,16 +9,18 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from msgspec import structs
 
+from dragoman.agent import Agent
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.gateway.config import Config, read_config
 from dragoman.gateway.exchange import ServerLimits
 from dragoman.gateway.request_log import Log
+from dragoman.gateway.served_agents import serve_agents
 from dragoman.gateway.serving import Among, Front, Running, Setting, serving, simulators_at
 
 TIMEOUT = 60.0
@@ -68,6 +70,7 @@ class RunningGateway:
         *,
         front: Front | None = None,
         among: Among | None = None,
+        agents: Mapping[str, Agent[Any]] | None = None,
     ) -> None:
         self.url = ""
         self.log = Lines()
@@ -75,6 +78,7 @@ class RunningGateway:
         self._limits = limits
         self._front = front
         self._among = among
+        self._agents = agents
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -107,9 +111,13 @@ class RunningGateway:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with serving(
-            self._setting, log=self.log, limits=self._limits, front=self._front, among=self._among
-        ) as running:
+        setting, among = self._setting, self._among
+        async with AsyncExitStack() as stack:
+            if self._agents is not None:
+                setting, among = await stack.enter_async_context(serve_agents(self._agents, setting, among))
+            running = await stack.enter_async_context(
+                serving(setting, log=self.log, limits=self._limits, front=self._front, among=among)
+            )
             self.url, self.running = running.url, running
             self._ready.set()
             await self._stop.wait()

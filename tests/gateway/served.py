@@ -6,7 +6,6 @@ import re
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 from dragoman.drivers.providers import PROVIDERS
 from tests.cli.command import COMMAND, environment
+from tests.support.waiting import until
 
 TIMEOUT = 60.0
 _KEYS = {
@@ -42,10 +42,7 @@ class Served:
 
     def wait_for(self, word: str) -> None:
         """Until a line of its log has this word."""
-        end = time.monotonic() + TIMEOUT
-        while not any(word in line for line in list(self.lines)):
-            assert time.monotonic() < end, self.lines
-            time.sleep(0.02)
+        until(lambda: any(word in line for line in list(self.lines)), f"no line of the log has {word!r}")
 
     def connect(self) -> socket.socket:
         parts = urlsplit(self.url)

@@ -30,7 +30,7 @@ _WORD = re.compile(rb"<(\d+)>")
 
 
 class Upstream(asyncio.Protocol):
-    """Numbered pieces; the key it is asked with tells how it fails. Speaks Chat."""
+    """Numbered pieces; the API key selects how it fails. Speaks Chat."""
 
     open = 0
 

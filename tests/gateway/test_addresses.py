@@ -204,7 +204,7 @@ def test_a_context_that_is_not_kept_is_refused(gateway: RunningGateway) -> None:
     assert "$.context" in got.json["error"]
 
 
-def test_what_ollama_tells_of_a_model(local: ollama.Client) -> None:
+def test_ollama_model_details(local: ollama.Client) -> None:
     shown = local.show(OTHER)
     assert shown.capabilities
     assert {"completion", "tools"} <= set(shown.capabilities)

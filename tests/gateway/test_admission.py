@@ -23,6 +23,7 @@ from tests.gateway.scripted_upstream import completion, reply, scripted
 from tests.gateway.served import Served, served
 from tests.gateway.test_failures import chat, provider
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 KEY = {"authorization": "Bearer sesame"}
 MEBIBYTE = 1 << 20
@@ -44,7 +45,7 @@ def is_well(gateway: Served) -> bool:
     return send(gateway.url, "/v1/chat/completions", BODY, KEY).status == 200
 
 
-def answer(sock: socket.socket, seconds: float = 20.0) -> bytes:
+def answer(sock: socket.socket, seconds: float = PATIENCE) -> bytes:
     sock.settimeout(seconds)
     with suppress(ConnectionResetError, BrokenPipeError):
         return sock.recv(65536)
@@ -120,7 +121,7 @@ def test_http2_streams_without_a_key_take_no_memory(locked: Served) -> None:
             with suppress(Exception):  # its window is used up: the gateway has acknowledged nothing
                 client.send_data(stream, b"x" * 16_000)
             sock.sendall(client.data_to_send())
-        sock.settimeout(3.0)
+        sock.settimeout(PATIENCE)
         resets = 0
         while resets < 50:
             for event in client.receive_data(sock.recv(65536)):

@@ -66,7 +66,7 @@ PAIRS = [
 
 
 def replay(gateway: RunningGateway, request: dict[str, Any], model: str, format: str) -> Got:
-    """With all its headers but those of the connection, and the key, which is none."""
+    """With all its headers except those of the connection, and with a made-up key."""
     path, body = readdressed(request, model)
     of_connection = ("host", "connection", "content-length", "accept-encoding", "authorization")
     headers = {name: value for name, value in request["headers"].items() if name not in of_connection}
@@ -82,7 +82,7 @@ def replay(gateway: RunningGateway, request: dict[str, Any], model: str, format:
 @promise("gateway:agents")
 @pytest.mark.parametrize(("client", "target"), PAIRS)
 def test_what_it_sends_is_understood_everywhere(gateway: RunningGateway, client: str, target: str) -> None:
-    # Another API of the same vendor gets the signatures too, and those of the recordings are no vendor's.
+    # Another API of the same vendor gets the signatures too, and those of the recordings belong to no vendor.
     shared = minted_by(FORMAT_OF[client]) == minted_by(target)
     for request in captured(client):
         sent = resigned(request) if shared else request

@@ -1,14 +1,18 @@
 """What an outsider, an upstream or a mistake in a configuration can do to the gateway and its commands: nothing bad."""
 
+import gc
 import json
+import re
 import sys
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.codecs.stream_limits import Limits
 from dragoman.gateway import app, client_request, relay, routing
 from dragoman.gateway.config import ConfigError, read_config
 from dragoman.sim.exchange import Exchange, Reply
@@ -84,7 +88,78 @@ def test_a_malformed_stream_fails_before_it_begins_and_permits_the_fallback(name
     assert refused.status == 502, refused.body
 
 
+def test_an_event_without_end_is_a_failure_of_the_upstream() -> None:
+    """And not of the client, whose request was small: another upstream is asked."""
+    route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
+    asked = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+    ended = {"id": "c", "choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}
+    good_stream = f"data: {json.dumps(ended)}\n\ndata: [DONE]\n\n".encode()
+    with (
+        scripted(reply(b"data: " + b"x" * (Limits().event_bytes + 1), headers=EVENTS)) as bad,
+        scripted(reply(good_stream, headers=EVENTS)) as good,
+        RunningGateway(configured(bad.table("bad") + good.table("good") + route)) as gateway,
+    ):
+        refused = send(gateway.url, "/v1/messages", {**asked, "model": "bad/m"})
+        answered = send(gateway.url, "/v1/messages", asked)
+    assert refused.status == 502, refused.body
+    assert (answered.status, b"fine" in answered.body) == (200, True)
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_broken_answers_are_not_kept_by_the_errors_about_them(path: str) -> None:
+    """Also before the garbage collector comes by, which may take many requests of other clients."""
+    breaker = "breaker = { failures = 100 }"
+    asked = {"model": "bad/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    with (
+        scripted(reply(b"{" + b" " * (8 << 20))) as bad,
+        RunningGateway(configured(bad.table("bad", more=breaker))) as gateway,
+    ):
+        assert send(gateway.url, path, asked).status == 502
+        gc.collect()
+        gc.disable()
+        tracemalloc.start()
+        try:
+            for _ in range(6):
+                assert send(gateway.url, path, asked).status == 502
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+    assert held < 12 << 20, f"{held >> 20} MiB after six answers of 8 MiB"
+
+
 # ── clients ──
+
+
+def test_what_a_client_sends_is_not_quoted_at_length() -> None:
+    """Neither to the client nor in the log: a refused request costs no more than it has to."""
+    long = "x" * 1_000_000
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/responses", {"model": "p/m", "input": "hi", "previous_response_id": long}),
+        ("/v1/chat/completions", {"model": long, "messages": [{"role": "user", "content": "hi"}]}),
+        ("/v1/chat/completions", {"model": f"p/{long}", "messages": [{"role": "user", "content": "hi"}]}),
+        ("/v1/embeddings", {"model": f"p/{long}", "input": "hi"}),
+    ]
+    with scripted(reply(completion())) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
+        for path, body in asked:
+            refused = send(gateway.url, path, body)
+            assert refused.status in {400, 404}, refused.body[:500]
+            assert len(refused.body) < 10_000, path
+    assert gateway.log.lines
+    assert max(len(json.dumps(line)) for line in gateway.log.lines) < 10_000
+
+
+NUMBERS = ("9" * 5_000, "1e999", "-1e999")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_beyond_all_floats_are_counted(number: str) -> None:
+    body = b'{"model":"p/m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"x":%b}' % number.encode()
+    with scripted(reply(completion())) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
+        counted = send(gateway.url, "/v1/messages/count_tokens", body)
+        refused = send(gateway.url, "/v1/messages/count_tokens", body.replace(b"hi", b"\xff"))
+    assert counted.status == 200, counted.body
+    assert refused.status == 400, refused.body
 
 
 @pytest.mark.parametrize(
@@ -153,7 +228,7 @@ def test_a_handler_that_fails_answers_500_and_closes(
     assert send(gateway.url, "/v1/chat/completions", chat("gpt-5.1")).status == 200
 
 
-def test_a_handler_that_fails_amid_its_stream_cuts_the_connection(
+def test_a_handler_that_fails_while_streaming_cuts_the_connection(
     gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = json.dumps({**chat("gpt-5.1"), "stream": True}).encode()
@@ -224,7 +299,7 @@ def test_a_route_that_leads_back_to_itself_is_a_mistake(text: str, words: str) -
 
 @pytest.mark.parametrize("command", ["serve", "sim", "chat"])
 @pytest.mark.parametrize("port", ["99999", "-1", "http", "1e3", "٣"])
-def test_a_port_that_is_none_is_refused(command: str, port: str) -> None:
+def test_an_invalid_port_is_refused(command: str, port: str) -> None:
     done = run(command, f"--port={port}")
     assert done.returncode == 2
     assert b"a number from 0 to 65535" in done.stderr
@@ -263,7 +338,7 @@ def test_a_bare_install_says_what_to_install(arguments: tuple[str, ...], tmp_pat
         command, capture_output=True, cwd=tmp_path, env=environment(), timeout=60, check=False
     )
     assert b"Traceback" not in done.stderr
-    assert done.returncode == 0 or b"pip install 'dragoman[" in done.stderr
+    assert done.returncode == 0 or re.search(rb" is not installed: .* install .*\[\w+\]", done.stderr)
 
 
 KINDS = ("invalid", "too_long", "too_large", "rate_limit", "overloaded", "server", "no_model", "quota", "timeout")

@@ -31,6 +31,7 @@ from tests.support.batch_clients import (
 )
 from tests.support.databases import Postgres
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE, until
 
 pytestmark = promise("gateway:batches")
 
@@ -177,7 +178,7 @@ class Slow(ScriptedUpstream):
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         try:
-            self.may_answer.wait(30)
+            self.may_answer.wait(PATIENCE)
             first, self.first = self.first, None
             return first or reply(completion())
         finally:
@@ -195,13 +196,6 @@ def slow() -> Iterator[Slow]:
 def waiting(server: ScriptedUpstream, more: str = "") -> Any:
     """A compatible server has no batches."""
     return configured(f"[server]\n{more}\n" + server.table("own", "openai-compatible"))
-
-
-def until(condition: Any) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
 
 
 def begun(sdk: openai.OpenAI, ids: list[str]) -> Any:
@@ -226,10 +220,11 @@ def test_few_requests_run_at_a_time_and_what_has_not_begun_is_cancelled(slow: Sl
 
 
 def test_what_has_not_begun_in_time_expires(slow: Slow) -> None:
-    with RunningGateway(waiting(slow, "batch_concurrency = 1\nbatch_seconds = 0.5")) as gateway:
+    with RunningGateway(waiting(slow, "batch_concurrency = 1\nbatch_seconds = 2")) as gateway:
         sdk = claude(gateway)
         batch = sdk.messages.batches.create(requests=[anthropic_item(id, "own/m", "hi") for id in IDS])
-        time.sleep(0.6)
+        until(lambda: slow.count == 1)
+        time.sleep(2.1)
         assert sdk.messages.batches.retrieve(batch.id).processing_status == "in_progress"
         slow.may_answer.set()
         batch, found = anthropic_results(sdk, batch.id, pause)

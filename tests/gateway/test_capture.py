@@ -114,7 +114,7 @@ def test_a_request_that_had_to_make_room_goes_on_unheld() -> None:
 @promise("gateway:page-no-secrets")
 def test_keys_are_taken_out_of_headers_and_queries() -> None:
     given = {"authorization": "Bearer x", "x-api-key": KEY, "X-Goog-Api-Key": KEY, "cookie": "a=b", "accept": "*/*"}
-    kept = hidden_headers(given)
+    kept = dict(hidden_headers(given))
     assert kept.pop("accept") == "*/*"
     assert set(kept.values()) == {HIDDEN}
     assert hidden_query(f"alt=sse&key={KEY}&access_token=y&flag") == f"alt=sse&key={HIDDEN}&access_token={HIDDEN}&flag"
@@ -164,7 +164,7 @@ def test_what_only_looks_like_a_key_stays() -> None:
 
 
 @promise("gateway:page-feed")
-def test_a_feed_tells_each_change_once_however_much_happens() -> None:
+def test_a_feed_sends_each_change_once_however_much_happens() -> None:
     async def run() -> None:
         capture = Capture()
         feed = Feed(lambda held: held.record.model != "private")
@@ -206,7 +206,7 @@ async def ask(setting: Setting, *, times: int, looked_at: bool) -> Capture | Non
 
 
 @promise("gateway:page-off")
-def test_where_nobody_looks_nothing_is_held(dragoman_sim: Simulator) -> None:
+def test_without_a_viewer_nothing_is_captured(dragoman_sim: Simulator) -> None:
     config = on_any_port(every_format(dragoman_sim.url))
     off = structs.replace(config, server=structs.replace(config.server, page=False))
     assert asyncio.run(ask(Setting(config=config), times=2, looked_at=False)) is None

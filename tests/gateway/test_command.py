@@ -19,6 +19,7 @@ from tests.cli.command import COMMAND, environment, run
 from tests.gateway.running import connected, send
 from tests.gateway.test_failures import chat, stream_of
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 _KEYS = {
     name for provider in PROVIDERS.values() for name in (*provider.key_environment, *provider.base_url_environment)
@@ -40,7 +41,7 @@ def served(*arguments: str, cwd: Path) -> Iterator[tuple[str, "subprocess.Popen[
     finally:
         if process.poll() is None:
             process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
         process.stderr.close()
 
 
@@ -72,7 +73,7 @@ def test_a_first_run_answers_at_once(tmp_path: Path) -> None:
         assert next(line for line in lines if '"reloaded"' in line)
         assert send(url, "/v1/chat/completions", chat("other")).status == 200
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(25) == 0, "earlier than requests in progress would be cut off"
 
 
 @promise("gateway:command", "gateway:keys")

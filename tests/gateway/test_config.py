@@ -44,7 +44,7 @@ MISTAKES = [
 
 @promise("gateway:config-errors")
 @pytest.mark.parametrize(("text", "told"), MISTAKES)
-def test_a_mistake_is_told_where_it_is(text: str, told: str) -> None:
+def test_a_configuration_error_names_its_position(text: str, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_config(text, "gateway.toml")
     assert str(caught.value).startswith(f"gateway.toml:{told}")
@@ -108,7 +108,7 @@ def planned(text: str, model: str, format: str, environment: dict[str, str] | No
         ("unheard-of", "anthropic-messages", "anthropic/unheard-of"),
     ],
 )
-def test_a_name_tells_who_answers(model: str, format: str, told: str) -> None:
+def test_the_model_name_selects_the_provider(model: str, format: str, told: str) -> None:
     assert planned("", model, format) == [told]
 
 
@@ -121,7 +121,7 @@ def test_a_provider_without_a_key_says_what_is_missing() -> None:
 
 @promise("gateway:names")
 @pytest.mark.parametrize("format", CLIENT_PROTOCOLS)
-def test_a_provider_that_nobody_knows_is_not_replaced_by_another(format: str) -> None:
+def test_an_unknown_provider_is_not_replaced_by_another(format: str) -> None:
     router = Router(
         read_config('[routes.fast]\nto = "openai/gpt-5"'), {}, simulated=simulators_at("http://127.0.0.1:1")
     )

@@ -19,6 +19,7 @@ from tests.gateway.test_failures import chat
 from tests.gateway.test_keys import MODEL, PRICES, create, in_store, key
 from tests.support.databases import Postgres
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 from tests.web.upstream import page_and_simulators
 
 ESTIMATE = {"x-dragoman-estimate": "1"}
@@ -163,7 +164,7 @@ def test_tokens_are_reserved_while_requests_are_under_way(address: str) -> None:
 @promise("gateway:costs")
 def test_the_page_reads_cost_and_usage() -> None:
     async def run() -> None:
-        async with asyncio.timeout(30), page_and_simulators() as running, aiohttp.ClientSession() as client:
+        async with asyncio.timeout(PATIENCE), page_and_simulators() as running, aiohttp.ClientSession() as client:
             async with client.get(f"{running.url}/_/api/live/usage?by=model,day&days=1") as answer:
                 assert (await answer.json())["currency"] == "USD"
                 assert answer.status == 200

@@ -26,6 +26,7 @@ from tests.gateway.test_keys import create, in_store, key
 from tests.gateway.test_state import meters_of
 from tests.support.databases import Postgres, Redis, free_port
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE, until
 
 MODEL = "p/claude-sonnet-5"
 PRICES = '[prices."claude-sonnet-5"]\ninput = 1000\noutput = 1000\n'
@@ -36,13 +37,6 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="limits of another pr
 def ask(url: str, name: str, **more: Any) -> Got:
     body = {**chat(MODEL, max_tokens=50), **more}
     return send(url, "/v1/messages", body, {"x-api-key": f"k-{name}"})
-
-
-def until(condition: Any, words: str = "", seconds: float = 15.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, words
-        time.sleep(0.05)
 
 
 def write_config(folder: Path, address: str, simulator: str) -> None:
@@ -123,11 +117,11 @@ def served_with_log(folder: Path, errors: Any) -> Iterator[tuple[str, "subproces
             return False
 
     try:
-        until(is_up, "the gateway does not start", 30.0)
+        until(is_up, "the gateway does not start")
         yield url, process
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
 
 
 # ── read-only ──
@@ -241,7 +235,7 @@ async def entered_again(meters: Any) -> None:
 
 @promise("gateway:clock-jumps")
 @pytest.mark.parametrize("home", ["sqlite", "postgres"])
-def test_counters_from_the_future_lock_nobody_out(home: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_counters_from_the_future_do_not_lock_a_key(home: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """The clock of the database's machine was set back by a day, or the machine was started again."""
     postgres: Postgres | None = request.getfixturevalue("postgres_server") if home == "postgres" else None
     address = str(tmp_path / "gateway.db") if postgres is None else postgres.fresh()

@@ -1,6 +1,7 @@
-"""What each client is told when something goes wrong, and what is tried before that."""
+"""The error that each client gets when something goes wrong, and what is tried before that."""
 
 import json
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from tests.gateway.test_pairs import path_of
 from tests.sim.test_sim_pairs import FORMATS, first
 from tests.sim.wire import DOORS
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE, until
 
 CHAT: Any = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
@@ -43,8 +45,8 @@ def routed(text: str) -> Iterator[RunningGateway]:
 
 @promise("gateway:own-words")
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_model_that_nobody_has(format: str) -> None:
-    """There is no key for any provider, and no simulator either."""
+def test_a_model_without_a_provider_is_refused(format: str) -> None:
+    """No provider has a key, and there is no simulator either."""
     body = {**first(format), **({"model": "nobody"} if "model" in first(format) else {})}
     with routed("") as gateway:
         got = send(gateway.url, path_of(format, "nobody", streamed=False), body, DOORS[format].headers)
@@ -96,7 +98,7 @@ def test_a_stream_that_breaks_says_so(dragoman_simulator: Simulator, format: str
     decoder = dragoman.StreamDecoder(format)
     events = [*decoder.feed(got.body), *decoder.close()]
     assert isinstance(events[-1], dragoman.ir.StreamFailed), events[-3:]
-    assert events[-1].failure.kind != "truncated", "the client was told, and did not have to find out by itself"
+    assert events[-1].failure.kind != "truncated", "the client gets an error event, not a silent end"
     assert record["failure"]
 
 
@@ -152,16 +154,25 @@ def test_the_same_upstream_is_tried_again(dragoman_sim: Simulator) -> None:
 
 @promise("gateway:breaker")
 def test_an_upstream_that_fails_is_left_alone_for_a_while(dragoman_sim: Simulator) -> None:
-    breaker = "breaker = { failures = 3, seconds = 0.5 }\n"
-    text = provider("p", dragoman_sim.url, more=breaker) + '[routes.mine]\nto = "p/claude-sonnet-5"\nattempts = 1\n'
-    dragoman_sim.play(*[{"error": "server"}] * 3, {"text": "well again"})
-    with routed(text) as gateway:
-        statuses = [send(gateway.url, "/v1/chat/completions", chat("mine")).status for _ in range(5)]
-        assert statuses == [500, 500, 500, 503, 503]
+    def configuration(seconds: float) -> str:
+        breaker = f"breaker = {{ failures = 3, seconds = {seconds} }}\n"
+        return provider("p", dragoman_sim.url, more=breaker) + '[routes.mine]\nto = "p/claude-sonnet-5"\nattempts = 1\n'
+
+    def ask(gateway: RunningGateway) -> int:
+        return send(gateway.url, "/v1/chat/completions", chat("mine")).status
+
+    dragoman_sim.play(*[{"error": "server"}] * 6, {"text": "well again"})
+    with routed(configuration(3600)) as gateway:
+        assert [ask(gateway) for _ in range(5)] == [500, 500, 500, 503, 503]
         assert len(dragoman_sim.requests) == 3
         assert 'dragoman_breaker_open{upstream="p"} 1' in send(gateway.url, "/metrics", method="GET").body.decode()
-        time.sleep(0.6)
-        assert send(gateway.url, "/v1/chat/completions", chat("mine")).status == 200
+    with routed(configuration(0.5)) as gateway:
+        assert [ask(gateway) for _ in range(2)] == [500, 500]
+        last_failure = time.monotonic()
+        assert ask(gateway) == 500
+        until(lambda: ask(gateway) == 200)
+        assert time.monotonic() - last_failure > 0.5
+        assert len(dragoman_sim.requests) == 7
 
 
 @promise("gateway:routes")
@@ -239,7 +250,7 @@ def stream_of(model: str, path: str = "/v1/messages") -> bytes:
 
 @promise("gateway:no-delay", "gateway:disconnect")
 @pytest.mark.parametrize("kind", ["openai-chat"])
-def test_each_piece_leaves_as_it_comes_and_who_leaves_is_noticed(upstream: Upstream, kind: str) -> None:
+def test_each_chunk_is_passed_on_at_once_and_a_disconnect_is_noticed(upstream: Upstream, kind: str) -> None:
     text = f'[providers.p]\nkind = "{kind}"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
     with routed(text) as gateway, connected(gateway.url) as sock:
         sock.sendall(stream_of("p/m"))
@@ -249,17 +260,18 @@ def test_each_piece_leaves_as_it_comes_and_who_leaves_is_noticed(upstream: Upstr
             while f"piece {number}".encode() not in received:
                 received += sock.recv(65536)
         sock.close()
-        deadline = time.monotonic() + 2
-        while not upstream.gone.is_set() and time.monotonic() < deadline:
+
+        def has_noticed() -> bool:
             upstream.go.release()
-            time.sleep(0.01)
-        assert upstream.gone.is_set()
+            return upstream.gone.is_set()
+
+        until(has_noticed, "the upstream call goes on without its client")
         assert gateway.requests(1)[0]["failure"] == "cancelled"
 
 
 @promise("gateway:disconnect", "gateway:log")
-def test_who_leaves_with_the_last_event_has_got_it_all(upstream: Upstream) -> None:
-    """Codex hangs up as soon as it has heard that the response is complete."""
+def test_a_client_that_disconnects_after_the_last_event_has_the_whole_answer(upstream: Upstream) -> None:
+    """Codex disconnects as soon as it has received the event that completes the response."""
     upstream.last = 1
     text = f'[providers.p]\nkind = "openai-chat"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
     with routed(text) as gateway, connected(gateway.url) as sock:
@@ -279,16 +291,15 @@ def test_a_dead_upstream_costs_its_own_requests_their_time_only(
 ) -> None:
     text = (
         f'[providers.dead]\nkind = "openai-chat"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
-        "timeouts = { first_byte = 0.4 }\n"
+        "timeouts = { first_byte = 1.5 }\n"
         + provider("p", dragoman_simulator.url)
         + '[routes.dead]\nto = "dead/m"\nattempts = 1\n'
     )
     with routed(text) as gateway, connected(gateway.url) as sock:
         sock.sendall(stream_of("dead"))
-        upstream.asked.wait(2)
-        started = time.monotonic()
+        assert upstream.asked.wait(PATIENCE)
         assert send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5")).status == 200
-        assert time.monotonic() - started < 0.35
+        assert not select.select([sock], [], [], 0)[0], "the other request was answered first"
         head = sock.recv(65536)
         assert b" 504 " in head.split(b"\r\n")[0]
         assert b'"type":"error"' in head
@@ -306,7 +317,7 @@ def test_streams_end_before_the_gateway_does(dragoman_simulator: Simulator) -> N
 
 
 @promise("gateway:usage", "gateway:log", "gateway:metrics")
-def test_what_is_counted_and_told(gateway: RunningGateway) -> None:
+def test_metrics_and_the_log_have_tokens_and_times_and_no_bodies(gateway: RunningGateway) -> None:
     send(gateway.url, "/v1/messages", {**first("anthropic-messages")}, DOORS["anthropic-messages"].headers)
     (record,) = gateway.requests(1)
     assert record["tokens"]["input"] > 0
@@ -318,7 +329,7 @@ def test_what_is_counted_and_told(gateway: RunningGateway) -> None:
 
 @promise("gateway:log", "gateway:no-secrets")
 @pytest.mark.parametrize("streamed", [False, True])
-def test_bodies_are_logged_where_somebody_asks_for_them(dragoman_simulator: Simulator, *, streamed: bool) -> None:
+def test_bodies_are_logged_only_if_configured(dragoman_simulator: Simulator, *, streamed: bool) -> None:
     picture = "QUJD" * 500
     parts = [
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}},
@@ -342,7 +353,7 @@ def test_bodies_are_logged_where_somebody_asks_for_them(dragoman_simulator: Simu
 
 
 @promise("gateway:losses")
-def test_losses_are_told_and_a_strict_route_refuses(dragoman_simulator: Simulator) -> None:
+def test_losses_are_reported_and_a_strict_route_refuses_them(dragoman_simulator: Simulator) -> None:
     text = (
         provider("p", dragoman_simulator.url)
         + '[routes.loose]\nto = "p/claude-sonnet-4-6"\n[routes.strict]\nto = "p/claude-sonnet-4-6"\nstrict = true\n'

@@ -62,7 +62,7 @@ def test_a_form_has_no_more_than_a_thousand_parts() -> None:
 
 
 @pytest.mark.parametrize("count", ["-5", "true", "1e3", '"7"', "9" * 400])
-def test_counts_that_cannot_be_are_no_counts(count: str) -> None:
+def test_impossible_counts_are_ignored(count: str) -> None:
     reader = UsageReader()
     reader.feed(b'{"usage":{"input_tokens":%b,"output_tokens":2}}' % count.encode())
     usage = reader.usage()
@@ -120,7 +120,7 @@ def test_ids_lead_to_no_other_folder(gateway: RunningGateway, files: Files, path
 
 
 @pytest.mark.parametrize("host", ['a"b', r"a\g<9>", r"a\1", "a b", "a/b?c"])
-def test_a_host_that_is_none_is_no_address(host: str) -> None:
+def test_an_invalid_host_is_replaced_by_localhost(host: str) -> None:
     from dragoman.gateway.batch_formats import address_of  # noqa: PLC0415
 
     assert address_of(Head("GET", "/", "", {"host": host, "x-forwarded-proto": "javascript"})) == "http://localhost"

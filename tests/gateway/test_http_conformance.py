@@ -25,6 +25,7 @@ from tests.gateway.served import Served, served
 from tests.gateway.test_failures import chat, provider
 from tests.sim.test_sim_tls import certificate, self_signed
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 __all__ = ["certificate"]
 
@@ -137,9 +138,9 @@ FINE: dict[str, tuple[bytes, list[int]]] = {
     "pipelined": (GOOD + SMUGGLED + GOOD, [200, 200, 200]),
     "pipelined, the last one broken": (GOOD + GOOD + b"HELLO\r\n\r\n" + SMUGGLED, [200, 200, 400]),
     "pipelined after close": (GOOD.replace(LENGTH, LENGTH + b"connection: close\r\n") + SMUGGLED, [200]),
-    "a host that is no address": (b"GET /health HTTP/1.1\r\nhost: [::1\r\n\r\n", [200]),
-    "an origin that is no address": (b"GET /v1/models HTTP/1.1\r\nhost: x\r\norigin: http://[\r\n\r\n", [403]),
-    "a page's host that is no address": (b"GET /_/api/site HTTP/1.1\r\nhost: [::1\r\n\r\n", [403]),
+    "an invalid host": (b"GET /health HTTP/1.1\r\nhost: [::1\r\n\r\n", [200]),
+    "an invalid origin": (b"GET /v1/models HTTP/1.1\r\nhost: x\r\norigin: http://[\r\n\r\n", [403]),
+    "an invalid host of a page": (b"GET /_/api/site HTTP/1.1\r\nhost: [::1\r\n\r\n", [403]),
     "head": (b"HEAD /v1/models HTTP/1.1\r\nhost: x\r\n\r\n" + SMUGGLED, [200, 200]),
 }
 
@@ -237,9 +238,9 @@ class Http2:
         self.flush()
         return stream
 
-    def events(self, seconds: float = 3.0) -> Iterator[h2.events.Event]:
-        """Until the server closes, or says nothing more."""
-        self.sock.settimeout(seconds)
+    def events(self) -> Iterator[h2.events.Event]:
+        """Everything until the server closes the connection or sends nothing for a long time."""
+        self.sock.settimeout(PATIENCE)
         while True:
             try:
                 data = self.sock.recv(65536)
@@ -299,7 +300,7 @@ def test_a_stream_flows_and_a_large_body_is_taken(gateway: Served, client: Http2
     large = chat("p/claude-sonnet-5")
     large["messages"] = [{"role": "user", "content": "x" * 300_000}]
     with httpx.Client(http1=False, http2=True) as other:
-        assert other.post(f"{gateway.url}/v1/chat/completions", json=large, timeout=20).status_code == 200
+        assert other.post(f"{gateway.url}/v1/chat/completions", json=large, timeout=PATIENCE).status_code == 200
         assert other.request("HEAD", f"{gateway.url}/v1/models").content == b""
 
 
@@ -334,7 +335,7 @@ def test_headers_that_http2_does_not_know_end_the_stream(
 
 
 def goaway(client: Http2) -> ErrorCodes | int | None:
-    for event in client.events(5.0):
+    for event in client.events():
         if isinstance(event, h2.events.ConnectionTerminated):
             return event.error_code
     return None
@@ -403,7 +404,7 @@ FLOODS: dict[str, bytes] = {
 def test_floods_end_the_connection_and_nothing_else(gateway: Served, client: Http2, name: str) -> None:
     before, cpu = gateway.megabytes, gateway.cpu_seconds
     client.send(FLOODS[name])
-    for _ in client.events(2.0):
+    for _ in client.events():
         pass
     assert client.closed
     assert gateway.megabytes - before < 10
@@ -427,7 +428,9 @@ def test_tls_by_a_certificate_of_our_own(dragoman_simulator: Simulator, tmp_path
         assert gateway.url.startswith("https://")
         for newer in (False, True):
             with httpx.Client(http2=newer, verify=trust) as client:
-                answer = client.post(f"{gateway.url}/v1/chat/completions", json=chat("p/claude-sonnet-5"), timeout=20)
+                answer = client.post(
+                    f"{gateway.url}/v1/chat/completions", json=chat("p/claude-sonnet-5"), timeout=PATIENCE
+                )
                 assert (answer.status_code, answer.http_version) == (200, "HTTP/2" if newer else "HTTP/1.1")
                 assert client.get(f"{gateway.url}/", headers={"accept": "text/html"}).status_code == 200
         with pytest.raises(httpx.ConnectError):
@@ -491,7 +494,7 @@ def silent_upstream() -> Iterator[tuple[str, Callable[[], bytes]]]:
             gone.set()
 
     def wait() -> bytes:
-        assert gone.wait(10), "the upstream call goes on"
+        assert gone.wait(PATIENCE), "the upstream call goes on"
         return bytes(heard)
 
     thread = threading.Thread(target=serve, daemon=True)

@@ -1,7 +1,6 @@
 """The Interactions API over the gateway, which keeps the state that an upstream does not have."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from google.genai import Client, types
 from tests.gateway.running import Got, RunningGateway, send
 from tests.sim.test_sim_pairs import MODELS
 from tests.support.promises import promise
+from tests.support.waiting import until
 
 pytestmark = promise("gateway:interactions")
 
@@ -58,7 +58,7 @@ def test_an_unknown_previous_interaction_is_not_found(gateway: RunningGateway) -
     assert (got.status, got.json["error"]["status"]) == (404, "NOT_FOUND")
 
 
-def test_the_input_is_told_if_asked_for(gateway: RunningGateway) -> None:
+def test_the_input_is_included_on_request(gateway: RunningGateway) -> None:
     id = create(gateway).json["id"]
     wanted = [{"type": "user_input", "content": [{"type": "text", "text": "My name is Ann."}]}]
     assert get(gateway, id, "?include_input=true").json["input"] == wanted
@@ -89,13 +89,8 @@ def test_a_stream_is_resumed_behind_the_last_event(gateway: RunningGateway, *, s
 def test_an_interaction_in_the_background_is_promised_and_then_there(gateway: RunningGateway) -> None:
     promised = create(gateway, background=True)
     assert (promised.status, promised.json["status"]) == (200, "in_progress")
-    found = promised
-    for _ in range(100):
-        found = get(gateway, promised.json["id"])
-        if found.json["status"] != "in_progress":
-            break
-        time.sleep(0.05)
-    assert found.json["status"] == "completed"
+    until(lambda: get(gateway, promised.json["id"]).json["status"] != "in_progress")
+    assert get(gateway, promised.json["id"]).json["status"] == "completed"
     cancelled = send(gateway.url, f"{PATH}/{promised.json['id']}/cancel", b"", KEY)
     assert (cancelled.status, cancelled.json["status"]) == (200, "completed")
     assert create(gateway, background=True, store=False).status == 400

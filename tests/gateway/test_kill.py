@@ -1,4 +1,4 @@
-"""Two gateways on PostgreSQL, with and without Redis, of which one is killed amid more than a thousand requests."""
+"""Two gateways on PostgreSQL, with and without Redis, of which one is killed during more than a thousand requests."""
 
 import asyncio
 import json
@@ -120,12 +120,12 @@ def reserved(both: Pair) -> int:
 
 
 def check_accounts(both: Pair, traffic: Traffic, name: str) -> float:
-    """Each answer that a client heard to its end is written once; returns the price of one."""
+    """Each answer that a client received completely is recorded once; returns the price of one."""
     heard = [one.id for one in traffic.outcomes if one.name == name and one.status == 200]
     broken = [one for one in traffic.outcomes if one.name == name and not one.id]
     rows = [(id, cost) for id, status, cost in both.rows(name) if status == 200]
     assert len(set(heard)) == len(heard)
-    assert set(heard) <= {id for id, _ in rows}, "lost: heard to its end, and not written"
+    assert set(heard) <= {id for id, _ in rows}, "lost: received completely, and not recorded"
     assert len(rows) == len({id for id, _ in rows})
     assert len(rows) - len(heard) <= len(broken), "duplicated: written without a request"
     prices = {cost for _, cost in rows}

@@ -28,6 +28,7 @@ from tests.gateway.test_command import served
 from tests.gateway.test_failures import chat, provider
 from tests.support.databases import Postgres, Redis
 from tests.support.promises import promise
+from tests.support.waiting import until
 
 LEASE = 3.0
 MODEL = "p/claude-sonnet-5"
@@ -180,7 +181,7 @@ def test_two_gateways_have_one_limit(homes: tuple[str, str], tmp_path: Path, dra
         passed = 0
         while asked(both.balancer.url, "poor").status == 200:
             passed += 1
-        assert passed == int(1.0 / price) + 1, "admitted while spent < budget, whoever wrote it"
+        assert passed == int(1.0 / price) + 1, "admitted while spent < budget, whichever gateway recorded it"
         assert both.spent("poor") == pytest.approx(passed * price)
         assert asked(both.balancer.url, "poor").json["error"]["type"] == "billing_error"
         # One after the other there is always room, although others gave the last answer.
@@ -188,7 +189,7 @@ def test_two_gateways_have_one_limit(homes: tuple[str, str], tmp_path: Path, dra
 
 
 class Load:
-    """Clients that ask and ask, whole and streamed, and remember what they heard to its end."""
+    """Clients that send requests without pause, whole and streamed, and count complete answers."""
 
     def __init__(self, url: str, name: str, clients: int) -> None:
         self.ended: list[str] = []
@@ -229,7 +230,7 @@ class Load:
 
 
 def hold(url: str, name: str, stack: ExitStack) -> socket.socket:
-    """A stream that is amid its answer."""
+    """A stream in the middle of its answer."""
     body = json.dumps({**chat(SLOW, max_tokens=50), "stream": True}).encode()
     head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: k-{name}\r\ncontent-length: {len(body)}\r\n\r\n"
     sock = stack.enter_context(connected(url))
@@ -250,7 +251,7 @@ def test_one_that_is_killed_takes_only_its_own_along(
         try:
             held = [hold(both.urls[0], "narrow", stack) for _ in range(2)]
             assert asked(both.urls[1], "narrow").status == 429
-            time.sleep(1.0)
+            until(lambda: len(load.ended) > clients)
             before = len(load.ended)
             os.kill(both.processes[0].pid, signal.SIGKILL)
             both.processes[0].wait(TIMEOUT)
@@ -265,7 +266,7 @@ def test_one_that_is_killed_takes_only_its_own_along(
             load.stop()
         assert len(load.ended) > before > clients
         assert {both.balancer.served[port] for _, port in load.failed} <= {urlsplit(both.urls[0]).port}
-        assert all(began < killed for began, _ in load.failed), "whoever came later was served by the other"
+        assert all(began < killed for began, _ in load.failed), "later requests were served by the other"
         for sock in held:
             with suppress(ConnectionResetError):
                 while sock.recv(65536):
@@ -274,6 +275,6 @@ def test_one_that_is_killed_takes_only_its_own_along(
         prices = {cost for _, _, cost in rows}
         assert len(prices) == 1, "every answer costs the same here"
         assert len(set(load.ended)) == len(load.ended)
-        assert set(load.ended) <= {id for id, _, _ in rows}, "what was heard to its end was written"
+        assert set(load.ended) <= {id for id, _, _ in rows}, "what was received completely was recorded"
         assert len(rows) - len(load.ended) <= len(load.failed), "and nothing else but what died on its way out"
         assert both.spent("ada") == pytest.approx(len(rows) * prices.pop())

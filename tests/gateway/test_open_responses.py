@@ -17,6 +17,7 @@ from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway
 from tests.judges import open_responses as judge
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 MODELS = {
     "openai": "as-openai-responses/gpt-5",
@@ -196,7 +197,7 @@ class Line:
     def rest(self) -> list[dict[str, Any]]:
         events: list[dict[str, Any]] = []
         while not events or events[-1]["type"] not in ENDS:
-            events.append(json.loads(self.connection.recv(timeout=20)))
+            events.append(json.loads(self.connection.recv(timeout=PATIENCE)))
             judge.check_event(events[-1])
             MESSAGE.validate_python(events[-1])
         return events
@@ -299,14 +300,14 @@ def test_streams_of_one_connection(dial: Callable[[], Line], model: str, dragoma
     assert sorted(ended) == ["a", "b"]
 
 
-def test_what_is_no_event_is_refused_and_the_connection_stays(dial: Callable[[], Line], model: str) -> None:
+def test_an_invalid_event_is_refused_and_the_connection_stays_open(dial: Callable[[], Line], model: str) -> None:
     line = dial()
     for message in ("nonsense", '{"type": "session.update"}', '{"type":"response.create","background":true}'):
         line.connection.send(message)
         assert line.rest()[-1]["error"]["type"] == "invalid_request_error"
     steer = {"type": "response.steer", "previous_response_id": "resp_x", "input": "Faster!"}
     line.connection.send(json.dumps(steer))
-    failed = json.loads(line.connection.recv(timeout=20))
+    failed = json.loads(line.connection.recv(timeout=PATIENCE))
     assert (failed["type"], failed["error"]["code"]) == ("response.steer.failed", "steering_not_supported")
     assert line.answer(model=model, store=False, input="Hello").status == "completed"
 

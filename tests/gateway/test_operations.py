@@ -35,6 +35,7 @@ from scripts import reference_docs
 from tests.gateway.running import RunningGateway, configured, send, simulated
 from tests.gateway.test_failures import chat
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -44,7 +45,7 @@ DEPLOY = ROOT / "deploy"
 
 
 @promise("gateway:operations")
-def test_health_is_told_in_words_and_the_breaker_is_a_field_of_its_own() -> None:
+def test_health_is_a_sentence_and_the_breaker_has_its_own_field() -> None:
     down = '[providers.openai-chat]\napi_key = "x"\nbase_url = "http://127.0.0.1:9/v1"\nbreaker = { failures = 1 }\n'
     with RunningGateway(configured(down)) as gateway:
         assert send(gateway.url, "/health", method="GET").json == {"status": "healthy", "in_flight": 0, "upstreams": {}}
@@ -62,7 +63,7 @@ def test_a_gateway_whose_database_is_away_is_not_ready(monkeypatch: pytest.Monke
         ready = send(gateway.url, "/ready", method="GET")
         assert (ready.status, ready.json) == (503, {"status": "unhealthy", "problem": "the database does not answer"})
         health = send(gateway.url, "/health", method="GET")
-        assert (health.status, health.json["status"]) == (200, "unhealthy"), "alive, so nobody should restart it"
+        assert (health.status, health.json["status"]) == (200, "unhealthy"), "alive, so it should not be restarted"
 
 
 class _Away:
@@ -90,7 +91,7 @@ def test_a_database_that_goes_away_is_noticed_without_requests() -> None:
         tending = asyncio.ensure_future(ledger.tend())
         for broken in (False, True, False):
             store.broken = broken
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 while bool(access.problem) != broken:  # noqa: ASYNC110 - looked at as a probe does
                     await asyncio.sleep(0.005)
             seen.append(access.problem)

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
 from tests.cli.command import run
 from tests.gateway.running import RunningGateway, configured, send, simulated
-from tests.gateway.scripted_upstream import reply, scripted
+from tests.gateway.scripted_upstream import completion, reply, scripted
 from tests.gateway.test_failures import chat, provider
 from tests.gateway.test_keys import MODEL, create, in_store, key
 from tests.gateway.test_many_gateways import BRIEF, pair
@@ -83,18 +84,18 @@ def test_ids_of_keys_are_random_and_stay(tmp_path: Path) -> None:
     address = str(tmp_path / "gateway.db")
     for action in (("create", "ada"), ("create", "bob"), ("rotate", "ada")):
         run("keys", *action, "--database", address)
-    with sqlite3.connect(address) as database:
+    with closing(sqlite3.connect(address)) as database, database:
         ids = dict(database.execute("SELECT name, id FROM gateway_keys").fetchall())
     assert len({*ids.values(), *ids}) == 4
     run("keys", "rotate", "ada", "--database", address)
-    with sqlite3.connect(address) as database:
+    with closing(sqlite3.connect(address)) as database, database:
         assert dict(database.execute("SELECT name, id FROM gateway_keys").fetchall()) == ids
 
 
 @promise("gateway:key-ids")
 def test_a_database_of_an_earlier_version(tmp_path: Path) -> None:
     file = tmp_path / "gateway.db"
-    with sqlite3.connect(file) as old:
+    with closing(sqlite3.connect(file)) as old, old:
         old.executescript(
             "CREATE TABLE gateway_keys (name TEXT PRIMARY KEY, digest TEXT UNIQUE NOT NULL, models TEXT NOT NULL, "
             "created DOUBLE PRECISION NOT NULL, expires DOUBLE PRECISION, revoked DOUBLE PRECISION, "
@@ -203,6 +204,21 @@ def test_counting_is_metered(path: str, dragoman_simulator: Simulator, tmp_path:
         assert [status("slow") for _ in range(3)] == [200, 200, 429]
         assert status("poor") in {402, 400}, "Bedrock has no 402"
         assert {status("one") for _ in range(5)} == {200}, "each leaves room for the next"
+
+
+@pytest.mark.parametrize("second", ["Model", "MODEL"])
+@pytest.mark.parametrize("limits", [{"models": ["p/small"]}, {"budget": 1.0}], ids=["models", "budget"])
+def test_a_second_model_in_another_case_is_refused(second: str, limits: dict[str, Any], tmp_path: Path) -> None:
+    """Go's servers, such as Ollama, read keys in any case: the bytes would pass, and the other model would answer."""
+    address = str(tmp_path / "gateway.db")
+    create(address, key("ada", **limits), key("free"))
+    body = {"model": "p/small", "messages": [{"role": "user", "content": "hi"}], second: "large"}
+    with scripted(reply(completion())) as upstream:
+        text = f'[server]\ndatabase = "{address}"\n{upstream.table("p")}'
+        with RunningGateway(configured(text)) as gateway:
+            refused = send(gateway.url, "/v1/chat/completions", body, {"x-api-key": "k-ada"})
+            assert (refused.status, upstream.count) == (400, 0), refused.body
+            assert send(gateway.url, "/v1/chat/completions", body, {"x-api-key": "k-free"}).status == 200
 
 
 # ── keys do not travel ──

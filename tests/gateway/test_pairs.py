@@ -63,7 +63,7 @@ SIX = (*("openai-chat", "openai-responses", "anthropic-messages", "gemini", "bed
 @promise("gateway:six-protocols")
 @pytest.mark.parametrize("target", SIX)
 @pytest.mark.parametrize("source", SIX)
-def test_each_of_the_thirty_six_pairs_tells_an_error_in_the_words_of_the_client(
+def test_each_of_the_thirty_six_pairs_reports_an_error_in_the_format_of_the_client(
     gateway: RunningGateway, dragoman_sim: Simulator, source: str, target: str
 ) -> None:
     """That a tool conversation crosses, whole and streamed, is tested above, for these and all other pairs."""

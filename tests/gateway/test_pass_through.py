@@ -263,7 +263,7 @@ def test_counts_are_found_at_the_end_of_whatever_passes(answer: bytes, counted: 
         assert (None if usage is None else (usage.input, usage.output)) == counted
 
 
-# ── nobody has it ──
+# ── no provider ──
 
 
 def examples() -> dict[str, str]:

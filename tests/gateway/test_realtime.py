@@ -17,7 +17,6 @@ from tests.gateway.running import RunningGateway, configured, send
 from tests.support.promises import promise
 
 pytestmark = promise("gateway:realtime")
-OTHER = '[providers.a]\nkind = "anthropic"\napi_key = "k"\n'
 DONE = {"type": "response.done", "response": {"usage": {"input_tokens": 11, "output_tokens": 5}}}
 
 

@@ -1,4 +1,4 @@
-"""The vendors' SDKs, made without a word of ours: what `--print-env` prints, evaluated by a shell, is all they know."""
+"""The vendors' SDKs, configured only by what `--print-env` prints, evaluated by a shell."""
 
 import os
 import subprocess

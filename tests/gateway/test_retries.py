@@ -133,7 +133,7 @@ def test_what_may_have_been_processed_is_reported(name: str, *, streamed: bool) 
 
 
 @promise("gateway:sent-once")
-def test_a_kept_connection_that_breaks_is_no_proof() -> None:
+def test_a_broken_kept_alive_connection_does_not_prove_that_nothing_was_sent() -> None:
     """The server had the request in its hands when it closed the connection."""
     with scripted(FINE, NO_ANSWER, FINE) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
         assert ask(gateway, "p/m").status == 200
@@ -154,7 +154,7 @@ def test_a_server_that_was_not_there_is_asked_again() -> None:
 
 
 @promise("gateway:sent-once", "gateway:fallback")
-def test_another_key_of_the_same_provider_is_no_fallback() -> None:
+def test_another_key_of_the_same_provider_is_not_a_fallback() -> None:
     """Fallbacks are what the configuration names; another key would send the same request to the same server."""
     failed = reply({"error": {"message": "boom"}}, "500 Internal Server Error")
     with scripted(failed, FINE) as upstream, scripted(FINE) as other:
@@ -169,7 +169,7 @@ def test_another_key_of_the_same_provider_is_no_fallback() -> None:
             assert (upstream.count, other.count) == (2, 1)
 
 
-# ── answers that are none ──
+# ── malformed answers ──
 
 
 def packed(cut: int) -> Reply:

@@ -5,7 +5,6 @@ import json
 import queue
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
@@ -17,6 +16,7 @@ import pytest
 from dragoman.gateway.running_events import Room, RunningEvents, UnknownEvent
 from tests.gateway.running import Got, RunningGateway, configured, send
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE, until
 
 pytestmark = promise("gateway:interactions")
 
@@ -76,7 +76,7 @@ class Reader:
     """A client that reads a stream event by event."""
 
     def __init__(self, url: str, path: str, body: dict[str, Any] | None = None) -> None:
-        self._connection = HTTPConnection(urlsplit(url).netloc, timeout=20)
+        self._connection = HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)
         data = None if body is None else json.dumps(body)
         headers = {"x-goog-api-key": "any", "content-type": "application/json"}
         self._connection.request("GET" if body is None else "POST", path, data, headers)
@@ -179,7 +179,7 @@ def test_an_unknown_event_of_a_running_stream_is_refused() -> None:
             first.rest()
 
 
-def test_who_watches_sees_that_the_client_of_a_stream_has_left() -> None:
+def test_a_watcher_sees_that_the_client_of_a_stream_has_left() -> None:
     with held() as (upstream, gateway):
         upstream.say("one ")
         with Reader(gateway.url, PATH, asked(stream=True)) as first:
@@ -188,7 +188,7 @@ def test_who_watches_sees_that_the_client_of_a_stream_has_left() -> None:
                 watching.until("step.delta")
                 first.leave()
                 assert watching.rest()[-1]["interaction"]["status"] == "cancelled"
-        assert upstream.left.wait(5)
+        assert upstream.left.wait(PATIENCE)
         assert look(gateway, id).status == 404
 
 
@@ -229,7 +229,7 @@ def test_a_stream_in_the_background_goes_on_without_its_client() -> None:
 
 
 @pytest.mark.parametrize("deletes", [False, True], ids=["cancel", "delete"])
-def test_who_watches_sees_a_cancelled_interaction_end(*, deletes: bool) -> None:
+def test_a_watcher_sees_a_cancelled_interaction_end(*, deletes: bool) -> None:
     with held() as (upstream, gateway):
         id = send(gateway.url, PATH, asked(background=True)).json["id"]
         upstream.say("one ")
@@ -242,7 +242,7 @@ def test_who_watches_sees_a_cancelled_interaction_end(*, deletes: bool) -> None:
                 assert send(gateway.url, f"{PATH}/{id}/cancel", b"").json["status"] == "cancelled"
             for watching in (one, other):
                 assert watching.rest()[-1]["interaction"]["status"] == "cancelled"
-        assert upstream.left.wait(5)
+        assert upstream.left.wait(PATIENCE)
         assert look(gateway, id).status == 404 if deletes else look(gateway, id).json["status"] == "cancelled"
 
 
@@ -254,12 +254,8 @@ def test_an_upstream_that_fails_ends_it_for_everybody() -> None:
             watching.until("step.delta")
             upstream.pieces.put(None)  # in the middle of the answer
             assert watching.rest()[-1]["event_type"] in {"error", "interaction.completed"}
-        status = ""
-        for _ in range(50):
-            if (status := look(gateway, id).json["status"]) != "in_progress":
-                break
-            time.sleep(0.02)
-        assert status == "failed"
+        until(lambda: look(gateway, id).json["status"] != "in_progress")
+        assert look(gateway, id).json["status"] == "failed"
 
 
 # ── memory ──

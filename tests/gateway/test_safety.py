@@ -34,7 +34,7 @@ def raw(head: bytes, body: bytes = b"") -> bytes:
 @pytest.fixture(scope="module")
 def small(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
     """With limits that a test can reach."""
-    limits = ServerLimits(body=100_000, head_seconds=0.3, body_window=0.3, idle_seconds=5)
+    limits = ServerLimits(body=100_000, head_seconds=1.0, body_window=1.0, idle_seconds=5)
     setting = simulated(dragoman_simulator.url, every_format(dragoman_simulator.url))
     with RunningGateway(setting, limits) as gateway:
         yield gateway
@@ -71,9 +71,9 @@ HEADS = {
 @promise("gateway:admission")
 def test_the_time_limit_of_a_body_is_not_that_of_its_answer(dragoman_simulator: Simulator) -> None:
     """The body comes after the head, and the answer later than a body may take."""
-    slow = configured(provider("p", dragoman_simulator.url, fault="delay=2.5"))
+    slow = configured(provider("p", dragoman_simulator.url, fault="delay=3"))
     body = json.dumps(chat("p/claude-sonnet-5")).encode()
-    with RunningGateway(slow, ServerLimits(body_window=0.3)) as gateway, connected(gateway.url) as sock:
+    with RunningGateway(slow, ServerLimits(body_window=2.0)) as gateway, connected(gateway.url) as sock:
         sock.sendall(raw(START + b"content-length: %d" % len(body)))
         time.sleep(0.1)
         sock.sendall(body)
@@ -87,7 +87,7 @@ def test_heads(small: RunningGateway, name: str) -> None:
     assert status_of(small, raw(head, GOOD)) == status
 
 
-def test_a_bare_line_feed_is_no_line_end(small: RunningGateway) -> None:
+def test_a_bare_line_feed_does_not_end_a_line(small: RunningGateway) -> None:
     assert status_of(small, b"POST / HTTP/1.1\nhost: x\r\n\r\n") == 400
 
 
@@ -152,12 +152,12 @@ def test_bodies_packed_by_zstd(small: RunningGateway, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "zstandard", None)
     status, words = got(packer.compress(asked))
     assert status == 415
-    assert "dragoman[gateway]" in words
+    assert "zstandard (extra gateway)" in words
 
 
 @promise("gateway:bad-input")
 @pytest.mark.parametrize("part", [raw(START).rstrip(), raw(START + b"content-length: 900", b"{")], ids=["head", "body"])
-def test_who_drips_is_not_waited_for(small: RunningGateway, part: bytes) -> None:
+def test_a_client_that_sends_byte_by_byte_is_timed_out(small: RunningGateway, part: bytes) -> None:
     with connected(small.url) as sock:
         sock.sendall(part)
         answer = until_closed(sock)
@@ -279,7 +279,7 @@ def test_it_listens_elsewhere_only_with_keys() -> None:
 
 
 @promise("gateway:no-secrets")
-def test_keys_are_told_to_nobody(dragoman_simulator: Simulator) -> None:
+def test_keys_appear_in_no_answer_and_no_log(dragoman_simulator: Simulator) -> None:
     text = '[server]\nkeys = ["client-secret-key"]\n' + provider(
         "p", dragoman_simulator.url, fault="status=401; message=bad key any-key"
     ).replace('"any-key"', '"upstream-secret-key"').replace("any-key", "upstream-secret-key")

@@ -1,10 +1,10 @@
-"""What OpenTelemetry is told: spans by its conventions for generative AI, and nothing of what people wrote."""
+"""OpenTelemetry spans: by its conventions for generative AI, and without what people wrote."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,10 +19,12 @@ from opentelemetry.trace import SpanKind, StatusCode
 from dragoman.gateway.config import ConfigError, TelemetryTable, read_config
 from dragoman.gateway.telemetry import open_tracing
 from dragoman.gateway.tracing import Tracing, provider_of_spans
+from dragoman.installation import install_command
 from dragoman.sim.server import Simulator
 from tests.gateway.running import Lines, RunningGateway, configured, send
 from tests.gateway.test_failures import chat, provider
 from tests.support.promises import promise
+from tests.support.waiting import until
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01", "tracestate": "vendor=1"}
@@ -41,9 +43,7 @@ def traced(text: str) -> Iterator[tuple[RunningGateway, InMemorySpanExporter]]:
 
 def spans(heard: InMemorySpanExporter, count: int) -> Sequence[ReadableSpan]:
     """The server's own span ends last, a moment after the answer."""
-    end = time.monotonic() + 10
-    while len(heard.get_finished_spans()) < count and time.monotonic() < end:
-        time.sleep(0.002)
+    until(lambda: len(heard.get_finished_spans()) >= count, f"fewer than {count} spans", pause=0.002)
     assert len(heard.get_finished_spans()) == count
     return heard.get_finished_spans()
 
@@ -95,7 +95,7 @@ def test_a_request_and_its_attempt(
 
 
 @promise("gateway:telemetry")
-def test_each_attempt_is_told_and_why_it_failed(dragoman_simulator: Simulator) -> None:
+def test_each_attempt_has_a_span_with_the_reason_of_its_failure(dragoman_simulator: Simulator) -> None:
     url = dragoman_simulator.url
     text = provider("bad", url, fault="status=529") + provider("good", url)
     text += '[routes.smart]\nto = "bad/claude-sonnet-5"\nfallback = ["good/claude-sonnet-5"]\n'
@@ -181,7 +181,7 @@ def test_a_collector_hears_of_it_over_http(dragoman_simulator: Simulator, by: st
 
 
 @promise("gateway:telemetry")
-def test_upstreams_are_told_whose_request_it_is() -> None:
+def test_the_trace_context_is_sent_upstream() -> None:
     class Upstream(BaseHTTPRequestHandler):
         traceparent = ""
 
@@ -203,7 +203,7 @@ def test_upstreams_are_told_whose_request_it_is() -> None:
     assert asking.context is not None
     assert Upstream.traceparent == f"00-{TRACE}-{asking.context.span_id:016x}-01"
     assert told(serving)["error.type"] == "invalid_request"
-    assert serving.status.status_code is StatusCode.UNSET, "the client's mistake is no error of the server"
+    assert serving.status.status_code is StatusCode.UNSET, "the client's mistake is not a server error"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_upstreams_are_told_whose_request_it_is() -> None:
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
     ],
 )
-def test_when_nobody_is_to_be_told(environment: dict[str, str]) -> None:
+def test_without_an_exporter_nothing_is_traced(environment: dict[str, str]) -> None:
     assert open_tracing(TelemetryTable(), environment, Lines()) is None
 
 
@@ -225,7 +225,7 @@ def test_a_ratio_is_one() -> None:
 
 
 @promise("gateway:telemetry")
-def test_nothing_is_loaded_where_nobody_is_told() -> None:
+def test_without_tracing_opentelemetry_is_not_imported() -> None:
     script = (
         "import sys, dragoman.gateway.serving\n"
         "print([name for name in sys.modules if name.startswith(('opentelemetry', 'zstandard'))])"
@@ -238,7 +238,7 @@ def test_nothing_is_loaded_where_nobody_is_told() -> None:
 def test_without_its_packages_it_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     log = Lines()
-    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[otel\]'"):
+    with pytest.raises(ConfigError, match=re.escape(install_command("otel"))):
         open_tracing(TelemetryTable(endpoint="http://x"), {}, log)
     assert open_tracing(TelemetryTable(), {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, log) is None
-    assert "dragoman[otel]" in str(log.lines)
+    assert install_command("otel") in log.lines[-1]["reason"]

@@ -176,7 +176,7 @@ OPENING = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 async def poured(
     sink: Callable[[bytes], bool], *pieces: bytes, pause: float = 0.001, timeouts: Timeouts = PATIENT
 ) -> int:
-    """How often somebody had to wait for the sink."""
+    """How often the reader had to wait for the sink."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -211,7 +211,7 @@ NUMBERED = [b"2\r\n%02d\r\n" % number for number in range(30)]
 
 @pytest.mark.parametrize("full_at", [(), (0, 1, 7, 8)])
 @promise("gateway:no-delay")
-def test_what_comes_is_poured_on_in_order_and_waits_for_who_has_enough(full_at: tuple[int, ...]) -> None:
+def test_chunks_are_passed_on_in_order_and_wait_for_a_full_sink(full_at: tuple[int, ...]) -> None:
     seen: list[bytes] = []
 
     def sink(data: bytes) -> bool:
@@ -231,7 +231,7 @@ def test_a_pause_that_is_too_long_ends_a_stream() -> None:
         asyncio.run(poured(lambda _: False, *NUMBERED[:3], pause=0.6, timeouts=QUICK))
 
 
-def test_a_stream_that_is_cut_is_told_so() -> None:
+def test_a_stream_that_is_cut_off_raises() -> None:
     with pytest.raises(AnswerCut):
         asyncio.run(poured(lambda _: False, *NUMBERED[:3]))
 
@@ -252,18 +252,18 @@ def test_waiting_has_an_end(pieces: tuple[bytes, ...]) -> None:
         asyncio.run(ask(saying(*pieces), timeouts=QUICK))
 
 
-def test_nobody_there_and_nothing_smuggled() -> None:
-    async def nobody() -> None:
+def test_a_refused_connection_and_a_header_injection_raise() -> None:
+    async def connect_to_a_closed_port() -> None:
         await UpstreamHttp().send(HttpRequest(url="http://127.0.0.1:1/x"), timeouts=QUICK)
 
     with pytest.raises(ConnectionFailed):
-        asyncio.run(nobody())
+        asyncio.run(connect_to_a_closed_port())
     with pytest.raises(InvalidRequest):
         asyncio.run(ask(saying(b""), header="b\r\nevil: 1"))
 
 
 def test_tls_is_checked(certificate: Path) -> None:
-    """A certificate that nobody vouches for is none."""
+    """A certificate of an unknown authority is refused."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
 

@@ -7,8 +7,7 @@ import signal
 import socket
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -28,16 +27,10 @@ from tests.gateway.running import RunningGateway, connected, send, simulated
 from tests.gateway.test_command import served
 from tests.gateway.test_failures import chat
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE, until
 
 MODEL = "anthropic/claude-sonnet-5"
 BROWSER = {"accept": "text/html,*/*"}
-
-
-def until(condition: Callable[[], bool], words: str = "") -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, words
-        time.sleep(0.05)
 
 
 # ── two that know each other ──
@@ -61,7 +54,7 @@ def counted(url: str) -> int:
 
 
 @promise("gateway:workers", "gateway:metrics")
-def test_each_tells_what_all_have_counted(two: list[RunningGateway]) -> None:
+def test_each_worker_reports_the_counts_of_all(two: list[RunningGateway]) -> None:
     for number, worker in enumerate(two, 2):
         for _ in range(number):
             assert send(worker.url, "/v1/chat/completions", chat(MODEL)).status == 200
@@ -107,7 +100,7 @@ def test_the_page_shows_requests_of_all(two: list[RunningGateway], looking: int)
     asked = [send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"] for worker in two]
     with connected(two[looking].url) as sock:
         told = events(sock, two[looking].url)
-        assert [one["id"] for one in next(told)] == asked[::-1], "the newest first, whoever served it"
+        assert [one["id"] for one in next(told)] == asked[::-1], "the newest first, whichever worker served it"
         for worker in two:
             new = send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"]
             while not any(one["id"] == new and one["phase"] == "ended" for one in next(told)):
@@ -122,18 +115,18 @@ def test_the_page_shows_requests_of_all(two: list[RunningGateway], looking: int)
         assert running is not None
         capture = running.gateway.capture
         assert capture is not None
-        until(lambda feeds=capture.feeds: not feeds, "nobody noticed who left")  # type: ignore[misc]
+        until(lambda feeds=capture.feeds: not feeds, "the disconnect was not noticed")  # type: ignore[misc]
 
 
 @promise("gateway:workers", "gateway:no-secrets")
-def test_what_workers_tell_each_other_nobody_else_hears(two: list[RunningGateway]) -> None:
+def test_messages_between_workers_are_private(two: list[RunningGateway]) -> None:
     for worker in two:
         for path in ("/_/own/feed", "/_/own/snapshot", "/_/own/request"):
             assert send(worker.url, f"{path}?key=&all=1&id=x", headers=BROWSER, method="GET").status == 404
 
 
 @promise("gateway:workers")
-def test_a_page_that_nobody_shows_just_now(two: list[RunningGateway]) -> None:
+def test_a_page_whose_worker_is_gone_is_unavailable(two: list[RunningGateway]) -> None:
     two[0].__exit__()
     got = send(two[1].url, "/", headers=BROWSER, method="GET")
     assert (got.status, got.headers["retry-after"]) == (503, "1")
@@ -191,7 +184,7 @@ def test_processes_share_limits_and_are_replaced(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert (statuses.count(200), statuses.count(429)) == (10, 20)
-        # Responses that one keeps the others find, and whoever takes its place.
+        # Responses that one worker stores are found by the others and by its replacement.
         free = {"x-api-key": other}
         body = {"model": MODEL, "input": "Hello"}
         kept = [send(url, "/v1/responses", body, free).json["id"] for _ in range(4)]
@@ -201,15 +194,15 @@ def test_processes_share_limits_and_are_replaced(tmp_path: Path) -> None:
         assert len(before) == 3
         os.kill(before[0], signal.SIGKILL)
         os.kill(before[1], signal.SIGTERM)  # also one that ends well is missed
-        until(lambda: len(set(children(process.pid)) - set(before)) == 2, "nobody took their places")
+        until(lambda: len(set(children(process.pid)) - set(before)) == 2, "the workers were not replaced")
         until(lambda: b'"workers":3' in send(url, "/health", method="GET").body)
         assert all(_kept(url, id, free) for id in kept)
         until(lambda: send(url, "/", headers=BROWSER, method="GET").status in {200, 303}, "the page is back")
         file.write_text('[server]\ndatabase = "gateway.db"\n[routes.other]\nto = "anthropic/claude-sonnet-5"\n')
         process.send_signal(signal.SIGHUP)
-        until(lambda: all(_lists(url, "other", headers) for _ in range(10)), "all have read it anew")
+        until(lambda: all(_lists(url, "other", headers) for _ in range(10)), "all have reloaded it")
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(25) == 0, "earlier than requests in progress would be cut off"
         assert not any(Path(f"/proc/{pid}").exists() for pid in before)
 
 
@@ -222,14 +215,14 @@ def _lists(url: str, model: str, headers: dict[str, str]) -> bool:
 
 
 @promise("gateway:workers")
-def test_workers_do_not_outlive_who_started_them(tmp_path: Path) -> None:
+def test_workers_do_not_outlive_their_parent(tmp_path: Path) -> None:
     with served("--workers", "2", "--quiet", cwd=tmp_path) as (url, process):
         assert send(url, "/health", method="GET").status == 200
         until(lambda: len(children(process.pid)) == 2)
         left = children(process.pid)
         process.kill()
-        process.wait(20)
-        until(lambda: not any(_runs(pid) for pid in left), "they serve on, and nobody would replace them")
+        process.wait(PATIENCE)
+        until(lambda: not any(_runs(pid) for pid in left), "they still serve, without a parent to replace them")
 
 
 def _runs(pid: int) -> bool:

@@ -470,6 +470,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "Image": {"url": "u"},
     "Message": {"role": "user", "parts": "hi"},
     "Opaque": {"origin": "openai", "kind": "k", "block": {}},
+    "SearchResult": {"source": "kb://1", "title": "t"},
     "Location": {},
     "Logprobs": {"tokens": (ir.TokenLogprob("a", -0.5),)},
     "TokenLogprob": {"token": "a", "logprob": -0.5},

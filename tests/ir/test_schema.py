@@ -38,6 +38,7 @@ PARTS: tuple[ir.AnyPart, ...] = (
     ir.ServerToolCall("s2", "ask", kind="mcp", input={"q": "rain"}, server="docs"),
     ir.ServerToolResult("s2", "ask", kind="mcp", parts=(ir.Text("yes"),), sources=(ir.Citation("https://x.example"),)),
     ir.ServerToolResult("s3", "ask", kind="mcp", error="too slow"),
+    ir.SearchResult("kb://1", "Rain", ("It rains.",), cite=True, cache=ir.Cache(), metadata=METADATA),
     ir.Opaque("openai", "future", {"type": "future"}),
 )
 USAGE = ir.Usage(10, 5, cached=3, cache_written=1, reasoning=2, image=1, total=15, metadata=METADATA)
@@ -109,7 +110,7 @@ def test_the_schema_names_the_version() -> None:
 
 
 def test_the_values_below_use_every_definition() -> None:
-    """What is not tried here could be wrong in the schema and nobody would know."""
+    """What is not tried here could be wrong in the schema unnoticed."""
     kinds = {type(value).__name__ for value in VALUES}
     kinds |= {type(part).__name__ for part in PARTS}
     kinds |= {type(tool).__name__ for tool in REQUEST.tools}
@@ -161,7 +162,7 @@ def test_a_bundled_conversation_follows_the_schema_in_every_format() -> None:
         ("Failure", {"message": "no kind"}),
     ],
 )
-def test_what_is_no_value_breaks_the_schema(name: str, value: Any) -> None:
+def test_an_invalid_value_breaks_the_schema(name: str, value: Any) -> None:
     assert not accepts(rooted(name), value)
 
 

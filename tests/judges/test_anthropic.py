@@ -203,7 +203,7 @@ LOSSES: dict[str, Told] = {
 
 
 @promise("law:2-nothing-vanishes")
-def test_what_the_sdk_sends_crosses_but_for_what_is_told() -> None:
+def test_what_the_sdk_sends_crosses_except_for_reported_losses() -> None:
     assert losses_elsewhere(conversation().sent, TARGET) == LOSSES
 
 

@@ -1,6 +1,6 @@
 """boto judges: its service model validates what we send, its client reads what we answer, frames and checksums too.
 
-It talks to nobody: the answer is put in its hands where it would go to the network.
+It uses no network: the transport returns the prepared answer.
 """
 
 import base64
@@ -247,7 +247,7 @@ def test_boto_reads_our_frames() -> None:
 
 @promise("law:5-streams-tell-the-same-story")
 @given(completion=strategies.COMPLETIONS)
-def test_boto_reads_any_answer_told_as_a_stream(completion: ir.Completion) -> None:
+def test_boto_reads_any_answer_as_a_stream(completion: ir.Completion) -> None:
     events = streamed(told(completion))
     assert "messageStart" in events[0]
     assert "metadata" in events[-1]

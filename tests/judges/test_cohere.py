@@ -116,7 +116,7 @@ def test_recorded_answers_of_others_are_answers_of_cohere(recordings: Recordings
 def test_the_sdk_reads_our_streams(sample: Sample) -> None:
     completion = dragoman.decode_response(sample.body, sample.format)
     if len(completion.messages) != 1 or completion.finish is None or completion.finish.reason == "error":
-        return  # a stream tells one answer
+        return  # a stream holds one answer
     encoder = dragoman.StreamEncoder(TARGET)
     data = encoder.encode(_events(completion)) + encoder.close()
     text = arguments = ""

@@ -199,7 +199,7 @@ LOSSES: dict[str, Told] = {
 
 @promise("law:2-nothing-vanishes")
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_the_sdk_sends_crosses_but_for_what_is_told(backend: str) -> None:
+def test_what_the_sdk_sends_crosses_except_for_reported_losses(backend: str) -> None:
     found = losses_elsewhere(conversation(backend).sent, backend)
     assert found == {target: LOSSES[target] for target in found}
 

@@ -144,7 +144,7 @@ def test_the_sdk_reads_our_answers(completion: ir.Completion) -> None:
 def test_the_sdk_reads_our_streams(sample: Sample) -> None:
     completion = dragoman.decode_response(sample.body, sample.format)
     if len(completion.messages) != 1:
-        return  # a stream tells one answer
+        return  # a stream holds one answer
     encoder = dragoman.StreamEncoder(TARGET)
     data = encoder.encode(_events(completion)) + encoder.close()
     chunks, failed = _heard(data)
@@ -279,7 +279,7 @@ _EVERYWHERE = {("dropped", "$.keep_alive"), ("dropped", "$.messages[2].thinking"
 
 @promise("law:2-nothing-vanishes")
 @pytest.mark.parametrize("target", ["openai-chat", "gemini", "anthropic-messages"])
-def test_what_the_sdk_sends_crosses_but_for_what_is_told(target: str) -> None:
+def test_what_the_sdk_sends_crosses_except_for_reported_losses(target: str) -> None:
     told = losses_elsewhere(conversation().sent, TARGET)[target]
     assert told >= _EVERYWHERE
     settings = {"$.think", "$.format", "$.format.name", "$.options.seed", "$.options.num_predict", "$.tools[0]"}

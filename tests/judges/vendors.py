@@ -1,4 +1,4 @@
-"""The vendors' SDKs, talking to a transport that keeps what they send and answers what it is told."""
+"""The vendors' SDKs, with a transport that records what they send and returns prepared answers."""
 
 import json
 from collections.abc import Iterator

@@ -12,7 +12,6 @@ class Known:
     targets: tuple[str, ...]
 
 
-_SILENT = "the encoder neither writes nor reports it"
 _UNTRUE = "the loss has the wrong severity"
 _NOT_READ = "the codec's own decoder puts no metadata on this node, so its encoder does not look for any"
 

@@ -26,11 +26,6 @@ DECODERS: tuple[Callable[[bytes, str], object], ...] = (
     dragoman.decode_response,
     dragoman.decode_error,
 )
-SAMPLES = {
-    dragoman.decode_request: REQUESTS,
-    dragoman.decode_response: RESPONSES,
-    dragoman.decode_error: ERRORS,
-}
 
 
 def _detect(body: bytes, name: str) -> object:
@@ -216,7 +211,7 @@ BOMBS: dict[str, Callable[[str], bytes]] = {
         json.dumps(_history(name, 1, "x")).encode()[:-1] + b',"x":' + b"9" * 300_000 + b"}"
     ),
 }
-SECONDS = 8.0  # on a busy machine; what takes longer than this has the wrong complexity
+SECONDS = 8.0  # of CPU time; what takes longer than this has the wrong complexity
 FACTOR = 60  # bytes of memory per byte of body, Python objects being what they are
 
 
@@ -225,7 +220,7 @@ FACTOR = 60  # bytes of memory per byte of body, Python objects being what they 
 def test_bombs_are_bounded(bomb: str, name: str) -> None:
     body = BOMBS[bomb](name)
     tracemalloc.start()
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         for target in FORMATS:
             try:
@@ -235,7 +230,7 @@ def test_bombs_are_bounded(bomb: str, name: str) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - started < SECONDS * len(FORMATS)
+    assert time.process_time() - started < SECONDS * len(FORMATS)
     assert peak < FACTOR * len(body) + 5_000_000
 
 
@@ -249,11 +244,11 @@ def test_time_grows_with_size_not_faster(request: Any) -> None:
         times = []
         for factor in (5, 50):
             longer = type(request)(request.model, request.messages * factor, request.tools)
-            started = time.perf_counter()
+            started = time.process_time()
             try:
                 dragoman.encode_request(longer, target)
             except DragomanError:
                 break
-            times.append(time.perf_counter() - started)
+            times.append(time.process_time() - started)
         if len(times) == 2:
             assert times[1] < 60 * times[0] + 0.5

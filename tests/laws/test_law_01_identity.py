@@ -103,19 +103,19 @@ def test_free_json_keeps_every_byte_that_matters(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("sample", REQUESTS, ids=str)
-def test_keys_and_nulls_nobody_knows_stay_where_they_stand_in_a_request(sample: Sample) -> None:
+def test_unknown_keys_and_nulls_stay_in_their_place_in_a_request(sample: Sample) -> None:
     for body in with_unknown_keys(sample.body):
         assert_identity(body, sample.format, "request")
 
 
 @pytest.mark.parametrize("sample", RESPONSES, ids=str)
-def test_keys_and_nulls_nobody_knows_stay_where_they_stand_in_an_answer(sample: Sample) -> None:
+def test_unknown_keys_and_nulls_stay_in_their_place_in_an_answer(sample: Sample) -> None:
     for body in with_unknown_keys(sample.body):
         assert_identity(body, sample.format, "response")
 
 
 @pytest.mark.parametrize("sample", ERRORS, ids=str)
-def test_keys_and_nulls_nobody_knows_stay_where_they_stand_in_an_error(sample: Sample) -> None:
+def test_unknown_keys_and_nulls_stay_in_their_place_in_an_error(sample: Sample) -> None:
     for body in with_unknown_keys(sample.body):
         assert_identity(body, sample.format, "error")
 

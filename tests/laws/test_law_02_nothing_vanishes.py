@@ -71,7 +71,7 @@ def _rewritten(encoded: bytes, change: Callable[[str, str], str]) -> Any:
 
 
 def silent_marks(value: Value, encoded: dragoman.Encoded) -> list[str]:
-    """Marks that neither arrive nor are told."""
+    """Marks that neither arrive nor are reported."""
     arrived = encoded.json().decode()
     return [
         f"{path}: {leaf!r}"
@@ -93,7 +93,7 @@ _OF_A_FAMILY = re.compile(r"\.metadata\.[a-z-]+\.")
 
 
 def told(path: str, losses: tuple[Loss, ...]) -> bool:
-    # A key that only one vendor understands is told at the object that carried it.
+    # A key that only one vendor understands is reported at the object that carried it.
     plain_path = _OF_A_FAMILY.sub(".", path)
     if plain_path != path:
         plain_path = re.sub(r"^\$\.(tool_choice|reasoning|output)\.", "$.", plain_path)
@@ -102,7 +102,7 @@ def told(path: str, losses: tuple[Loss, ...]) -> bool:
 
 @given(request=strategies.ANY_REQUESTS)
 @each("target", FORMATS)
-def test_every_text_of_a_request_arrives_or_is_told(target: str, request: ir.Request) -> None:
+def test_every_text_of_a_request_arrives_or_is_reported(target: str, request: ir.Request) -> None:
     value = marked(request, ir.Request)
     try:
         encoded = dragoman.encode_request(value, target)
@@ -113,7 +113,7 @@ def test_every_text_of_a_request_arrives_or_is_told(target: str, request: ir.Req
 
 @given(completion=strategies.COMPLETIONS)
 @each("target", FORMATS)
-def test_every_text_of_an_answer_arrives_or_is_told(target: str, completion: ir.Completion) -> None:
+def test_every_text_of_an_answer_arrives_or_is_reported(target: str, completion: ir.Completion) -> None:
     value = marked(completion, ir.Completion)
     encoded = dragoman.encode_response(value, target)
     assert silent_marks(value, encoded) == []
@@ -174,7 +174,7 @@ def _variants(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def told_at_all(path: str, losses: tuple[Loss, ...]) -> bool:
-    """Told as a whole, or by what was in it."""
+    """Reported as a whole, or by what was in it."""
     return told(path, losses) or any(covers(path, loss.path) for loss in losses)
 
 
@@ -189,7 +189,7 @@ def says(encoded: dragoman.Encoded) -> tuple[Any, ...]:
 
 @given(request=strategies.REQUESTS)
 @each("target", FORMATS)
-def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Request) -> None:
+def test_every_field_of_a_request_matters_or_is_reported(target: str, request: ir.Request) -> None:
     request = msgspec.json.decode(msgspec.json.encode(request), type=ir.Request)  # no two places share one value
     try:
         whole = dragoman.encode_request(request, target)
@@ -228,7 +228,7 @@ def _implied(path: str, request: ir.Request, target: str) -> bool:
 
 @given(completion=strategies.COMPLETIONS)
 @each("target", FORMATS)
-def test_every_field_of_an_answer_matters_or_is_told(target: str, completion: ir.Completion) -> None:
+def test_every_field_of_an_answer_matters_or_is_reported(target: str, completion: ir.Completion) -> None:
     whole = dragoman.encode_response(completion, target)
     silent = [
         path
@@ -452,7 +452,7 @@ def test_strict_takes_an_ordinary_answer_of_every_provider(source: str, target: 
     assert {loss.severity for loss in encoded.losses} <= {"noted"}
 
 
-def test_bookkeeping_is_told_though_strict_does_not_refuse_it() -> None:
+def test_bookkeeping_is_reported_though_strict_does_not_refuse_it() -> None:
     body = ORDINARY_ANSWERS["openai-chat"]
     encoded = dragoman.translate_response(body, source="openai-chat", target="bedrock-converse", strict=True)
     assert {loss.path for loss in encoded.losses} == {
@@ -473,7 +473,7 @@ def test_bookkeeping_is_told_though_strict_does_not_refuse_it() -> None:
     ("key", "value"),
     [("logprobs", {"content": [{"token": "a", "logprob": -0.1, "bytes": None, "top_logprobs": []}]}), ("x_new", 1)],
 )
-def test_strict_refuses_what_tells_of_the_content_or_is_not_known(key: str, value: Any) -> None:
+def test_strict_refuses_lost_content_and_unknown_losses(key: str, value: Any) -> None:
     (choice,) = ORDINARY_ANSWERS["openai-chat"]["choices"]
     body = {**ORDINARY_ANSWERS["openai-chat"], "choices": [{**choice, key: value}]}
     with pytest.raises(LossRefused) as refused:
@@ -522,12 +522,12 @@ def same_place(loss_path: str, path: str) -> bool:
 
 
 @pytest.mark.parametrize("sample", REQUESTS, ids=str)
-def test_a_key_nobody_knows_is_told_wherever_it_stands_in_a_request(sample: Sample) -> None:
+def test_an_unknown_key_is_reported_wherever_it_is_in_a_request(sample: Sample) -> None:
     assert silent_keys(sample, dragoman.translate_request) == []
 
 
 @pytest.mark.parametrize("sample", RESPONSES, ids=str)
-def test_a_key_nobody_knows_is_told_wherever_it_stands_in_an_answer(sample: Sample) -> None:
+def test_an_unknown_key_is_reported_wherever_it_is_in_an_answer(sample: Sample) -> None:
     assert silent_keys(sample, dragoman.translate_response) == []
 
 

@@ -28,7 +28,7 @@ pytestmark = promise("law:6-owed-back")
 SECRET = "c2VjcmV0LXNpZ25hdHVyZS0"  # base64 of nothing that occurs elsewhere
 THINKING = "aGlkZGVuLXRoaW5raW5nLTI"
 VENDORS = tuple(FORMATS)
-# Chat Completions is spoken by many; the name tells who is behind it, as relays spell it.
+# Chat Completions is spoken by many; the model name shows the vendor, as relays spell it.
 ASKED = dict.fromkeys(FORMATS, "some-model") | {"openai-chat": "openai/gpt-5"}
 TRIPS = tuple((vendor, client) for vendor in VENDORS for client in FORMATS if FAMILY[vendor] != FAMILY[client])
 
@@ -230,7 +230,7 @@ _SLOTS = ("signature", "data", "thoughtSignature", "encrypted_content")
 
 
 def _opened(block: dict[str, Any]) -> dict[str, Any]:
-    """A thought of Converse, whose only key tells its kind, as others spell theirs."""
+    """A thought of Converse, whose only key is its kind, spelled as others spell theirs."""
     if "reasoningContent" not in block:
         return block
     said = block["reasoningContent"]
@@ -268,7 +268,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, said:
 
 @promise("report:35", "report:39")
 @pytest.mark.parametrize(("vendor", "client", "said"), CASES)
-def test_and_reaches_nobody_else(vendor: str, client: str, said: dict[str, Any]) -> None:
+def test_and_reaches_no_other_vendor(vendor: str, client: str, said: dict[str, Any]) -> None:
     request = trip(vendor, client, answer_body(vendor, said))
     for stranger in FORMATS:
         if SIGNED_AS[stranger] in {SIGNED_AS[vendor], MINTED.get(vendor)}:
@@ -402,7 +402,7 @@ def test_each_call_of_a_history_takes_the_signature_that_names_it(name: str) -> 
 
 
 @pytest.mark.parametrize("client", ["anthropic-messages", "bedrock-converse", "openai-responses"])
-def test_a_signature_whose_call_is_gone_is_nobody_elses(client: str) -> None:
+def test_a_signature_whose_call_is_gone_is_not_attached_elsewhere(client: str) -> None:
     said = {"parts": CALLING["two signed calls"]}
     seen = dragoman.translate_response(answer_body("gemini", said), source="gemini", target=client).body
     content = _turn_of(client, seen)

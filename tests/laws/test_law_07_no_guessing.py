@@ -132,7 +132,7 @@ def test_no_arguments_at_all_are_an_empty_object_and_keep_their_spelling(target:
 
 @promise("report:48")
 @pytest.mark.parametrize("target", FORMATS)
-def test_a_call_nobody_answered_gets_an_error_never_a_success(target: str) -> None:
+def test_a_call_without_a_result_gets_an_error_never_a_success(target: str) -> None:
     request = structs.replace(
         history(ir.ToolCall("call_1", "f", {})), messages=history(ir.ToolCall("call_1", "f", {})).messages[:2]
     )

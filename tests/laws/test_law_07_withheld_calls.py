@@ -231,7 +231,7 @@ def test_an_agent_with_failures_as_results_runs_no_call_of_a_failed_answer() -> 
 
 
 @promise("agent:withheld-calls")
-def test_a_blocked_answer_tells_its_steps_as_errors_and_asks_for_no_permission() -> None:
+def test_a_blocked_answer_reports_its_steps_as_errors_and_asks_for_no_permission() -> None:
     asked: list[str] = []
     blocked = ir.Completion((ir.Message("assistant", (LAST,)),), ir.Finish("content_filter", "SAFETY"))
 

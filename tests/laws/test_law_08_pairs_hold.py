@@ -1,4 +1,4 @@
-"""Law 8. Results follow calls, in order, in the right turn; healing is told and idempotent."""
+"""Law 8. Results follow calls, in order, in the right turn; repairs are reported and idempotent."""
 
 import pytest
 from hypothesis import given
@@ -116,12 +116,12 @@ ACCIDENTS: dict[str, tuple[ir.Request, list[str], list[tuple[str, str]]]] = {
         ["result 1", "result 2"],
         [],
     ),
-    "one call nobody answered": (
+    "one call without a result": (
         conversation(CALLS, tool(answer(2)), TEXT),
         [NO_RESULT, "result 2"],
         [("invented", "call_1")],
     ),
-    "a result nobody asked for": (
+    "a result without a call": (
         conversation(CALLS, tool(answer(1), answer(2), answer(3))),
         ["result 1", "result 2"],
         [("dropped", "call_3")],

@@ -31,7 +31,7 @@ DECODERS = (dragoman.decode_request, dragoman.decode_response, dragoman.decode_e
         pytest.param(b"{", "$", "JSON", id="half an object"),
         pytest.param(b'{"a":1}x', "$", "JSON", id="something behind it"),
         pytest.param(b"\xff\xfe{}", "$", "UTF-8", id="not UTF-8"),
-        pytest.param("\ud800", "$", "UTF-8", id="a str that is no text"),
+        pytest.param("\ud800", "$", "UTF-8", id="a str that is not text"),
         pytest.param(b'{"x":"\\ud800"}', "$", "surrogate", id="half a surrogate pair"),
         pytest.param(b"[" * 100_000, "$", "", id="nesting without end"),
         pytest.param(b'{"x":' * 100_000 + b"1" + b"}" * 100_000, "$", "", id="deep nesting"),
@@ -40,7 +40,7 @@ DECODERS = (dragoman.decode_request, dragoman.decode_response, dragoman.decode_e
         pytest.param({"x": {1, 2}.__iter__()}, "$", "JSON", id="an iterator"),
     ],
 )
-def test_what_is_no_json(name: str, decode: Any, body: Any, path: str, words: str) -> None:
+def test_invalid_json(name: str, decode: Any, body: Any, path: str, words: str) -> None:
     with pytest.raises(DecodeError) as raised:
         decode(body, name)
     assert raised.value.path == path
@@ -51,7 +51,7 @@ def test_what_is_no_json(name: str, decode: Any, body: Any, path: str, words: st
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("decode", DECODERS, ids=lambda decode: decode.__name__)
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"1", b"true"], ids=bytes.decode)
-def test_json_that_is_no_body(name: str, decode: Any, body: bytes) -> None:
+def test_json_that_is_not_a_body(name: str, decode: Any, body: bytes) -> None:
     with pytest.raises(DecodeError) as raised:
         decode(body, name)
     assert raised.value.path == "$"
@@ -137,7 +137,7 @@ def test_an_answer_without_its_essence(name: str) -> None:
     assert raised.value.path == "$"
 
 
-def test_a_format_nobody_knows() -> None:
+def test_an_unknown_format() -> None:
     with pytest.raises(UnknownFormat, match="unknown format 'klingon'; known formats: openai-chat, ") as raised:
         dragoman.decode_request(b"{}", "klingon")
     assert raised.value.known == dragoman.formats(None)
@@ -168,7 +168,7 @@ NOT_TEXT = st.sampled_from(("\ud800", {"x": "\ud800"}, [float("nan")], {"x": flo
 
 @given(value=NOT_TEXT)
 @each("name", FORMATS)
-def test_a_value_that_is_no_json_is_refused_by_name(name: str, value: Any) -> None:
+def test_a_value_that_is_not_json_is_refused_by_name(name: str, value: Any) -> None:
     """Lone surrogates have no UTF-8, and JSON has no infinity: better said than sent as null."""
     result = ir.ToolResult("call_1", "f", "data", value)
     call = ir.ToolCall("call_1", "f", {})
@@ -182,7 +182,7 @@ def test_a_value_that_is_no_json_is_refused_by_name(name: str, value: Any) -> No
 @pytest.mark.parametrize("status", [None, 400, 500])
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"{}", b"[]", b'"down"', b"null"], ids=bytes.decode)
 @pytest.mark.parametrize("name", FORMATS)
-def test_error_bodies_that_are_no_error_bodies(name: str, body: bytes, status: int | None) -> None:
+def test_error_bodies_of_an_unknown_shape(name: str, body: bytes, status: int | None) -> None:
     """A proxy's page instead of the provider's error: typed refusal or a failure with the status, never a crash."""
     try:
         failure = dragoman.decode_error(body, name, status=status)

@@ -60,10 +60,6 @@ LINEAR: dict[str, Cost] = {
 }
 
 
-def quiet() -> float:
-    return 1.0
-
-
 def busy(seed: int) -> Callable[[], float]:
     """Noise only adds: most runs are 5 % off, a fifth share their core with others and take up to twice as long."""
     random = Random(seed)  # noqa: S311 - noise

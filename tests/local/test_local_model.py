@@ -135,7 +135,7 @@ def test_a_choice_is_obeyed(streamed: bool) -> None:  # noqa: FBT001 - a paramet
         for choice in ("add", "auto") if streamed else ("add", "none"):
             given = {"tools": [WEATHER, ADD], "tool_choice": choice}
             if streamed:
-                result = await driver.stream_query("What is 17 plus 25?", **given).result  # type: ignore[arg-type]
+                result = await driver.stream_query("What is 17 plus 25?", **given).result  # type: ignore[call-overload]
             else:
                 result = await driver.query("What is 17 plus 25?", **given)  # type: ignore[call-overload]
             names = [call.name for call in result.tool_calls or ()]
@@ -223,7 +223,7 @@ def test_strangers_are_not_answered() -> None:
     run(ask)
 
 
-def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_model_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "broken.gguf"
     file.write_bytes(b"GGUF, but not really")
 

@@ -57,7 +57,7 @@ def streamed(model: str, request: dragoman.Request) -> tuple[list[str], list[str
 
 @promise("law:6-owed-back")
 @pytest.mark.parametrize("answered", [whole, streamed])
-def test_thinking_is_shown_to_those_who_asked(answered: Any) -> None:
+def test_thinking_is_shown_if_asked_for(answered: Any) -> None:
     for thinking in ASKED:
         assert answered(MODEL, client_request(thinking)) == (["thinking", "text"], [])
     for thinking in NOT_ASKED:

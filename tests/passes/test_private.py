@@ -112,7 +112,7 @@ def test_answers_note_how_they_were_made_and_drop_what_they_say() -> None:
     ("value", "is_lost"),
     [(b"null", False), (b"[]", False), (b"{}", False), (b"0", True), (b'""', True), (b"true", True), (b"[[]]", True)],
 )
-def test_a_value_that_says_nothing_is_no_loss(value: bytes, is_lost: bool) -> None:  # noqa: FBT001
+def test_an_empty_value_is_not_a_loss(value: bytes, is_lost: bool) -> None:  # noqa: FBT001
     log = LossLog()
     report_private_settings(ir.Request("m", (), metadata=keyed("key", value)), PROFILE, log)
     assert [entry[1] for entry in log.entries] == ["key"] * is_lost

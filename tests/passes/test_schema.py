@@ -259,7 +259,7 @@ TYPED_CASES: dict[str, tuple[Schema, Schema, list[tuple[str, str, str, bool]]]] 
         {"type": "object", "properties": {"a": STRING}},
         [lossy("$", "type", "rewritten")],
     ),
-    "a type nobody knows": (obj(a={"type": "any"}), obj(a={}), [lossy("$.properties.a", "type")]),
+    "an unknown type": (obj(a={"type": "any"}), obj(a={}), [lossy("$.properties.a", "type")]),
     "boolean schemas": (
         obj(a=True, b=False),
         obj(a={}, b={}),
@@ -603,7 +603,7 @@ def test_values_are_not_schemas() -> None:
         ("allOf", lambda bad: {"allOf": bad if bad != [] else 3}),
     ],
 )
-def test_what_is_no_schema_is_named(keyword: str, holder: Callable[[Any], Schema], bad: Any) -> None:
+def test_values_that_are_not_schemas_are_named(keyword: str, holder: Callable[[Any], Schema], bad: Any) -> None:
     if keyword == "additionalProperties" and bad == []:
         return
     with pytest.raises(SchemaError) as caught:
@@ -613,7 +613,7 @@ def test_what_is_no_schema_is_named(keyword: str, holder: Callable[[Any], Schema
 
 
 @pytest.mark.parametrize("bad", [3, "x", [], None, Decimal(1)])
-def test_a_root_that_is_no_schema(bad: Any) -> None:
+def test_a_root_that_is_not_a_schema(bad: Any) -> None:
     for dialect in ALL[1:]:
         with pytest.raises(SchemaError) as caught:
             adapt_schema(bad, dialect, "$.here")
@@ -749,7 +749,7 @@ STRICT_CASES: dict[str, tuple[SchemaDialect, Schema, Schema, list[tuple[str, str
         strict(a=STRING),
         [lossy("$", "additionalProperties", "rewritten")],
     ),
-    "a map is closed, and that is told": (
+    "a map is closed, which is reported": (
         ANTHROPIC_STRICT,
         strict(m={"type": "object", "additionalProperties": STRING}),
         strict(m={"type": "object", "additionalProperties": False}),
@@ -863,13 +863,13 @@ STRICT_CASES: dict[str, tuple[SchemaDialect, Schema, Schema, list[tuple[str, str
         strict(a={"type": "array", "prefixItems": [STRING, INTEGER], "items": STRING}),
         [exact("$.properties.a", "additionalItems"), exact("$.properties.a", "items")],
     ),
-    "values that are no scalars": (
+    "values that are not scalars": (
         ANTHROPIC_STRICT,
         strict(a={"type": "array", "enum": [[1]]}, b={"type": "object", "additionalProperties": False, "const": {}}),
         strict(a={"type": "array"}, b={"type": "object", "additionalProperties": False}),
         [lossy("$.properties.a", "enum"), lossy("$.properties.b", "const")],
     ),
-    "an answer that is no object": (ANTHROPIC_FORMAT, {"anyOf": [STRING, NULL]}, None, []),
+    "an answer that is not an object": (ANTHROPIC_FORMAT, {"anyOf": [STRING, NULL]}, None, []),
     "null for no properties": (
         ANTHROPIC_STRICT,
         {"type": "object", "properties": None, "additionalProperties": False},
@@ -949,7 +949,7 @@ def test_keys_keep_their_order(dialect: SchemaDialect) -> None:
     ]
 
 
-def test_objects_that_appear_twice_are_no_recursion() -> None:
+def test_objects_that_appear_twice_are_not_recursion() -> None:
     shared = {"type": "string", "format": "date"}
     adapted, notes = adapt(obj(a=shared, b=shared, c=obj(a=shared)), GEMINI_TYPED)
     assert adapted == obj(a=STRING, b=STRING, c=obj(a=STRING))
@@ -986,7 +986,7 @@ def test_numbers_that_no_double_holds() -> None:
         (b'{"type":"object","a":' + b"[" * 100_000, True),
     ],
 )
-def test_whether_adapting_is_needed_is_told_from_the_bytes(text: bytes, *, needed: bool) -> None:
+def test_whether_adapting_is_needed_follows_from_the_bytes(text: bytes, *, needed: bool) -> None:
     assert needs_adaptation(text, ANTHROPIC_INPUT) is needed
     assert needs_adaptation(text, JSON_SCHEMA) is False
     for dialect in (ANTHROPIC_STRICT, ANTHROPIC_FORMAT, OPENAI_STRICT, GEMINI_TYPED, VERTEX_TYPED):

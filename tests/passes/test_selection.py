@@ -207,7 +207,7 @@ def _digest(text: str) -> str:
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "groq"])
-def test_keys_of_the_own_family_are_written_and_are_no_loss(target: str) -> None:
+def test_keys_of_the_same_family_are_written_and_not_reported(target: str) -> None:
     part = ir.Text("hi", metadata={"openai": {"own_part": Raw(b"1")}, "elsewhere": {"other_part": Raw(b"2")}})
     metadata = {"openai": {"own": Raw(b"1")}, "elsewhere": {"other": Raw(b"2")}}
     encoded = dragoman.encode_request(ir.Request("m", (ir.Message("user", (part,)),), metadata=metadata), target)

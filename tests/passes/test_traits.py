@@ -99,7 +99,8 @@ CASES: list[tuple[tuple[ir.Message, ...], int]] = [
     ((ir.Message("system", "s"),), traits.ONLY_SYSTEM),
     ((TEXT, SAID, DONE, TEXT), 0),
     ((TEXT, SAID, TEXT), traits.UNPAIRED),
-    ((TEXT, SAID), traits.UNPAIRED | traits.LAST_ASSISTANT),
+    ((TEXT, SAID), traits.UNANSWERED_END),
+    ((TEXT, SAID, SAID), traits.UNPAIRED | traits.UNANSWERED_END | traits.ADJACENT_ASSISTANT),
     ((TEXT, DONE), traits.UNPAIRED),
     ((TEXT, SAID, DONE, TEXT, SAID, DONE), traits.UNPAIRED),
     ((TEXT, SAID, ir.Message("tool", (structs.replace(RESULT, name="g"),))), traits.UNPAIRED),
@@ -111,7 +112,7 @@ CASES: list[tuple[tuple[ir.Message, ...], int]] = [
     ((ir.Message("assistant", "a"), TEXT), traits.FIRST_ASSISTANT),
     ((ir.Message("system", "s"), ir.Message("assistant", "a"), TEXT), traits.FIRST_ASSISTANT),
     ((TEXT, ir.Message("assistant", "a")), traits.LAST_ASSISTANT),
-    ((ir.Message("user", (CALL,)),), traits.MISPLACED_PART | traits.UNPAIRED),
+    ((ir.Message("user", (CALL,)),), traits.MISPLACED_PART | traits.UNANSWERED_END),
     ((ir.Message("user", (RESULT,)),), traits.MISPLACED_PART),
     ((TEXT, SAID, ir.Message("tool", (RESULT, ir.Text("x")))), traits.MISPLACED_PART),
     ((ir.Message("user", "hi", None, KEY),), traits.PRIVATE_CONTENT),
@@ -146,7 +147,7 @@ def test_private_settings() -> None:
         assert survey(request)[0] == traits.PRIVATE_SETTING
 
 
-def test_traits_are_no_part_of_the_request() -> None:
+def test_traits_are_not_part_of_the_request() -> None:
     request = ir.Request("m", (TEXT,))
     notes = traits.TraitNotes()
     notes.bits = traits.BLANK_TEXT

@@ -203,7 +203,7 @@ def test_stop_sequences_obey_the_target() -> None:
     assert entries(log) == [("blank stop sequence", "dropped"), ("1 stop sequences", "dropped")]
 
 
-def test_a_stop_sequence_that_is_not_blank_is_no_loss() -> None:
+def test_a_stop_sequence_that_is_not_blank_is_not_a_loss() -> None:
     log = LossLog()
     assert turns.legal_settings(asked(USER, stop=("a",)), profile(blank_stop=False), log).stop == ("a",)
     assert entries(log) == []

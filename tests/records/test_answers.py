@@ -98,7 +98,7 @@ def test_only_a_model_answers(name: str, role: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_what_is_no_answer(name: str) -> None:
+def test_bodies_that_are_not_answers(name: str) -> None:
     for body in (b"", b"[]", b"5", b"{"):
         with pytest.raises(DecodeError):
             dragoman.decode_response(body, name)

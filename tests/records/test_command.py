@@ -97,7 +97,7 @@ def test_formats_lists_them_last(capsys: pytest.CaptureFixture[str]) -> None:
     assert all("(stored histories)" in row for row in rows[-len(RECORDS) :])
 
 
-def test_a_stream_is_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stream_is_not_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorded = tmp_path / "answer.sse"
     recorded.write_text('data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n', encoding="utf-8")
     assert main(["convert", str(recorded), "--stream", "--from", "openai-chat", "--to", "universal"]) != 0

@@ -303,7 +303,7 @@ def test_agent_sdk_messages_keep_all_they_say() -> None:
     assert dragoman.encode_request(request, "agent-sdk").body == AGENT
 
 
-def test_references_to_whole_outputs_are_told_and_signatures_go_home() -> None:
+def test_references_to_whole_outputs_are_reported_and_signatures_return() -> None:
     claude = dragoman.translate_request(
         AGENT, source="agent-sdk", target="anthropic-messages", model="claude-sonnet-4-5"
     )
@@ -446,7 +446,7 @@ def test_the_name_of_the_speaking_model_is_kept(speaker: str) -> None:
     assert answer.messages[0].name == speaker
 
 
-def test_nobody_can_speak_under_a_role_that_is_taken() -> None:
+def test_a_name_that_is_also_a_role_does_not_change_the_role() -> None:
     request = ir.Request(None, (ir.Message("assistant", "Hi", name="user"),))
     (entry,) = dragoman.encode_request(request, "multi-llm-chat").body["messages"]
     assert entry == {"role": "assistant", "name": "user", "content": [{"type": "text", "content": "Hi"}]}

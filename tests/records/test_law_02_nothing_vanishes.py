@@ -1,4 +1,4 @@
-"""Law 2 for record formats: what a history does not hold is told, and so is what of a history does not cross."""
+"""Law 2 for record formats: what a history cannot hold is reported, and so is what does not cross from one."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ pytestmark = promise("law:2-nothing-vanishes")
 
 @given(request=strategies.ANY_REQUESTS)
 @each("target", RECORDS)
-def test_every_text_of_a_request_is_stored_or_told(target: str, request: ir.Request) -> None:
+def test_every_text_of_a_request_is_stored_or_reported(target: str, request: ir.Request) -> None:
     value = marked(request, ir.Request)
     try:
         encoded = dragoman.encode_request(value, target)
@@ -41,14 +41,14 @@ def test_every_text_of_a_request_is_stored_or_told(target: str, request: ir.Requ
 
 @given(completion=strategies.COMPLETIONS)
 @each("target", RECORDS)
-def test_every_text_of_an_answer_is_stored_or_told(target: str, completion: ir.Completion) -> None:
+def test_every_text_of_an_answer_is_stored_or_reported(target: str, completion: ir.Completion) -> None:
     value = marked(completion, ir.Completion)
     assert silent_marks(value, dragoman.encode_response(value, target)) == []
 
 
 @given(request=strategies.REQUESTS)
 @each("target", RECORDS)
-def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Request) -> None:
+def test_every_field_of_a_request_matters_or_is_reported(target: str, request: ir.Request) -> None:
     request = msgspec.json.decode(msgspec.json.encode(request), type=ir.Request)  # no two places share one value
     whole = dragoman.encode_request(request, target)
     silent = []
@@ -64,7 +64,7 @@ def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Re
 
 @given(completion=strategies.COMPLETIONS)
 @each("target", RECORDS)
-def test_every_field_of_an_answer_matters_or_is_told(target: str, completion: ir.Completion) -> None:
+def test_every_field_of_an_answer_matters_or_is_reported(target: str, completion: ir.Completion) -> None:
     whole = dragoman.encode_response(completion, target)
     silent = [
         path
@@ -107,7 +107,7 @@ def test_losses_point_into_the_stored_answer(source: str, data: st.DataObject, c
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_a_key_nobody_knows_is_told_wherever_it_stands(name: str) -> None:
+def test_an_unknown_key_is_reported_wherever_it_is(name: str) -> None:
     silent = []
     for sample in SAMPLES[name]:
         for path, body in variants(sample, lambda found: {**found, "x_unknown": "kept-as-it-is"}):

@@ -40,7 +40,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, said: 
 
 
 @pytest.mark.parametrize(("vendor", "store", "said"), CASES)
-def test_and_reaches_nobody_else(vendor: str, store: str, said: dict[str, Any]) -> None:
+def test_and_reaches_no_other_vendor(vendor: str, store: str, said: dict[str, Any]) -> None:
     body = stored(vendor, store, said)
     for stranger in FORMATS:
         if not _is_kin(stranger, vendor):
@@ -55,7 +55,7 @@ def _is_kin(name: str, vendor: str) -> bool:
 
 @given(request=strategies.REQUESTS)
 @each("store", RECORDS)
-def test_generated_signatures_survive_the_store_or_are_told(store: str, request: ir.Request) -> None:
+def test_generated_signatures_survive_the_store_or_are_reported(store: str, request: ir.Request) -> None:
     encoded = dragoman.encode_request(request, store)
     there = dragoman.decode_request(encoded.json(), store)
     minted = {_signature(part) for message in request.messages for part in message.parts} - {None}

@@ -1,4 +1,4 @@
-"""Law 10 for record formats: what is no history meets a typed error that names the place."""
+"""Law 10 for record formats: what is not a history is refused with a typed error that names the path."""
 
 import json
 from collections.abc import Callable
@@ -31,13 +31,13 @@ NO_HISTORY = [
     pytest.param(b"null", "object", id="null"),
     pytest.param(b"5", "object", id="a number"),
     pytest.param(b"{}", "messages", id="an empty object"),
-    pytest.param(b'{"messages":5}', "array", id="messages that are none"),
+    pytest.param(b'{"messages":5}', "array", id="malformed messages"),
 ]
 
 
 @pytest.mark.parametrize("name", RECORDS)
 @pytest.mark.parametrize(("body", "words"), NO_HISTORY)
-def test_what_is_no_history(name: str, body: bytes, words: str) -> None:
+def test_bodies_that_are_not_histories(name: str, body: bytes, words: str) -> None:
     with pytest.raises(DecodeError) as raised:
         dragoman.decode_request(body, name)
     assert words in str(raised.value)
@@ -145,7 +145,7 @@ def test_a_history_has_no_errors_and_no_streams(name: str) -> None:
     assert issubclass(UnsupportedFormat, DragomanError)
 
 
-def test_wire_and_record_formats_are_told_apart() -> None:
+def test_api_and_record_formats_are_distinguished() -> None:
     assert set(dragoman.formats()) == set(FORMATS)
     assert dragoman.formats("wire") == dragoman.formats()
     assert dragoman.formats("record") == ("universal", "modular-prompt", "agent-sdk", "multi-llm-chat")

@@ -14,7 +14,7 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments
 
 
 @promise("report:43")
-def test_plain_reasoning_returns_with_its_tool_turn_to_the_servers_that_sent_it_and_to_nobody_else() -> None:
+def test_plain_reasoning_returns_with_its_tool_turn_only_to_the_servers_that_sent_it() -> None:
     turn = {"role": "assistant", "content": None, "reasoning_content": "I should call f.", "tool_calls": [CALL]}
     body = {
         "model": "deepseek-reasoner",

@@ -677,7 +677,7 @@ def test_every_rule_has_a_case() -> None:
     assert not rules_without_case(RULES, BAD)
 
 
-def test_the_model_may_be_told_apart_from_the_body() -> None:
+def test_rules_of_a_model_apply_to_its_alias() -> None:
     prefilled = ask(user("x"), assistant("y"), model="my-alias")
     assert check_request(prefilled) == ()
     assert "prefill" in check_request(prefilled, model="claude-opus-5")[0].message
@@ -762,5 +762,5 @@ def test_every_answer_rule_has_a_case() -> None:
     assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
 
 
-def test_an_error_body_is_no_answer() -> None:
+def test_an_error_body_is_not_an_answer() -> None:
     assert check_response({"type": "error", "error": {"type": "api_error", "message": "no"}})[0].path == "$"

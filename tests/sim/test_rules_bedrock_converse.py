@@ -577,7 +577,7 @@ def test_what_botocore_refuses_is_refused(case: Case) -> None:
         assert check_request(case.body), "without a model as well"
 
 
-def test_a_union_is_told_in_botocores_words() -> None:
+def test_a_union_error_reads_as_botocores() -> None:
     body = ask(user(text() | POINT))
     assert check_request(body)[0].message in botocore_complaints(body)
 
@@ -658,5 +658,5 @@ def test_every_answer_rule_has_a_case() -> None:
     assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
 
 
-def test_an_error_body_is_no_answer() -> None:
+def test_an_error_body_is_not_an_answer() -> None:
     assert check_response({"message": "The provided model identifier is invalid."})[0].path == "$"

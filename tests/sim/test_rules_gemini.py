@@ -675,5 +675,5 @@ def test_every_answer_rule_has_a_case() -> None:
     assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
 
 
-def test_an_error_body_is_no_answer() -> None:
+def test_an_error_body_is_not_an_answer() -> None:
     assert check_response({"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}})[0].path == "$"

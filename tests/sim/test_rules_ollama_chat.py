@@ -192,7 +192,7 @@ def test_every_rule_has_a_case() -> None:
     assert not rules_without_case(RULES, BAD)
 
 
-def test_what_is_told_while_the_model_runs_has_the_status_of_a_failure() -> None:
+def test_an_error_while_the_model_runs_has_a_failure_status() -> None:
     assert check_request(ask(format="yaml"))[0].status == 500
     assert check_request(ask(options={"stop": "x"}))[0].status == 500
     assert check_request(ask(top_logprobs=-1))[0].status == 400
@@ -286,5 +286,5 @@ def test_every_answer_rule_has_a_case() -> None:
     assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
 
 
-def test_an_error_body_is_no_answer() -> None:
+def test_an_error_body_is_not_an_answer() -> None:
     assert check_response({"error": "model 'x' not found"})[0].path == "$"

@@ -430,5 +430,5 @@ def test_every_answer_rule_has_a_case() -> None:
     assert not rules_without_case(ANSWER_RULES, BAD_ANSWERS)
 
 
-def test_an_error_body_is_no_answer() -> None:
+def test_an_error_body_is_not_an_answer() -> None:
     assert check_response({"error": {"message": "no", "type": "x", "param": None, "code": None}})[0].path == "$"

@@ -63,7 +63,7 @@ def test_a_loop(client: Anthropic, model: str, settings: dict[str, Any], *, stre
     assert second.stop_reason == "end_turn"
 
 
-def test_the_stream_tells_what_the_whole_answer_tells(client: Anthropic) -> None:
+def test_the_stream_holds_what_the_whole_answer_holds(client: Anthropic) -> None:
     asked: Any = {"model": "claude-sonnet-4-6", "max_tokens": 4000, "messages": [ASKED], "tools": [TOOL]}
     with client.messages.stream(**asked) as stream:
         streamed = stream.get_final_message()

@@ -118,7 +118,7 @@ def test_a_body_that_is_too_large(guarded: Simulator, api: str) -> None:
 
 @pytest.mark.parametrize("api", DOORS)
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"a":NaN}', b"\xff\xfe", b"[" * 100_000])
-def test_a_body_that_is_no_json_object(dragoman_sim: Simulator, api: str, body: bytes) -> None:
+def test_a_body_that_is_not_a_json_object(dragoman_sim: Simulator, api: str, body: bytes) -> None:
     refused = ask(dragoman_sim, DOORS[api], body)
     assert refused.status == 400
     assert DOORS[api].message_of(refused.json)
@@ -232,7 +232,7 @@ def test_anthropic_wants_a_version_and_known_betas(dragoman_sim: Simulator) -> N
     assert "anthropic-version" in door.message_of(refused.json)
     refused = ask(dragoman_sim, door, door.ask("hi"), anthropic_beta="bananas")
     assert "Unexpected value(s) `bananas`" in door.message_of(refused.json)
-    # As Claude Code sends it; the same without a name that is known is none.
+    # As Claude Code sends it; without a known name it is not one.
     taken = "claude-code-20250219,interleaved-thinking-2025-05-14"
     assert ask(dragoman_sim, door, door.ask("hi"), anthropic_beta=taken).status == 200
     refused = ask(dragoman_sim, door, door.ask("hi"), anthropic_beta=f"{taken},bananas-20250219")

@@ -93,7 +93,7 @@ def after(*results: Result, text: str = "weather in Paris") -> Asked:
     return asked(text, Turn("assistant", calls=made), Turn("user", results=results))
 
 
-def test_results_and_errors_are_told() -> None:
+def test_results_and_errors_are_reported() -> None:
     answer = respond(
         after(Result("get_weather", '{"sky":"clear","degrees":15}'), Result("get_time", "no clock", failed=True))
     )

@@ -47,7 +47,7 @@ def test_recorded_requests_get_good_answers(recordings: Recordings, file: str) -
     api, path = FILES[file]
     service = Service(Settings(any_model=True, any_seal=True, remembered=1))
     answered: list[bool] = []
-    # One in three: the rest tells little more, and takes a minute.
+    # One in three: the rest shows little more, and takes a minute.
     for record in islice(recordings(file), 0, None, 10):
         if record.request is None or "ountTokens" in record.endpoint or "count_tokens" in record.endpoint:
             continue

@@ -171,14 +171,14 @@ def test_the_next_test_starts_afresh(dragoman_sim: Simulator) -> None:
     assert dragoman_sim.service.prompter.left == 0
 
 
-def test_a_mistaken_turn_is_told_at_once(dragoman_sim: Simulator) -> None:
+def test_an_invalid_turn_is_reported_at_once(dragoman_sim: Simulator) -> None:
     turn: Any = {"calls": [{"nam": "f"}]}
     with pytest.raises(msgspec.ValidationError, match="nam"):
         dragoman_sim.play(turn)
     assert json.loads("{}") == {}
 
 
-# How each API tells why it ended; Responses has no word for it but that of an answer left incomplete.
+# How each API names the finish reason; Responses only has the status of an incomplete answer.
 WORDS: dict[str, Any] = {
     "openai-chat": lambda body: body["choices"][0]["finish_reason"],
     "azure-openai": lambda body: body["choices"][0]["finish_reason"],
@@ -196,7 +196,7 @@ WORDS: dict[str, Any] = {
 
 
 @EVERY
-def test_an_end_that_nobody_knows(dragoman_sim: Simulator, api: str) -> None:
+def test_an_unknown_finish_reason(dragoman_sim: Simulator, api: str) -> None:
     door = DOORS[api]
     dragoman_sim.play({"text": "So", "finish_word": "tired", "times": 2})
     assert WORDS[api](ask(dragoman_sim, door, door.ask("hi")).json) == "tired"

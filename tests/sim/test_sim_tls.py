@@ -45,7 +45,7 @@ def self_signed(path: Path) -> Path:
     return path
 
 
-def test_who_trusts_the_certificate_is_answered(certificate: Path) -> None:
+def test_a_client_that_trusts_the_certificate_is_answered(certificate: Path) -> None:
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(certificate)
     door = DOORS["anthropic-messages"]

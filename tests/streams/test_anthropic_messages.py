@@ -61,12 +61,12 @@ def streams(records: Iterator[Record]) -> Iterator[tuple[Record, bytes]]:
 
 
 def plain(part: ir.AnyPart) -> ir.AnyPart:
-    """A call without the text of its arguments, which only a stream tells."""
+    """A call without the text of its arguments, which only a stream has."""
     return structs.replace(part, arguments_text=None) if isinstance(part, ir.ToolCall) and part.parsed else part
 
 
 def plain_metadata(metadata: ir.Metadata | None) -> Any:
-    """Notes by value: of usage that came in two events, the order of keys tells nothing."""
+    """Notes by value: of usage that came in two events, the order of keys does not matter."""
     return {
         family: {key: json.loads(bytes(held)) for key, held in notes.items()}
         for family, notes in (metadata or {}).items()
@@ -282,7 +282,7 @@ def test_what_is_written_is_strict_and_reads_as_the_same_story(events: list[ir.A
 def test_the_history_a_client_keeps_of_a_stream_gives_everything_back(events: list[ir.AnyEvent]) -> None:
     body = written(events)
     content = folded(payloads(body))["content"]
-    # A client that reads numbers as doubles keeps no such history, and none keeps an input that is no object.
+    # A client that reads numbers as doubles keeps no such history, and none keeps an input that is not an object.
     said = json.dumps(content)
     assume(content and "Infinity" not in said and "NaN" not in said)
     assume(all(isinstance(block.get("input", {}), dict) for block in content))
@@ -321,7 +321,7 @@ READINGS: dict[str, list[Json]] = {
     "could have cited": [start(0, type="text", text="", citations=[]), delta(0, "text_delta", text="x"), stop(0)],
     "thinking, then text": [*wire.thinking(0, "hm", "m"), *wire.text(1, "Hi")],
     "thinking that is not shown": wire.thinking(0),
-    "thinking that nobody signed": wire.thinking(0, "hm", signature=None),
+    "thinking without a signature": wire.thinking(0, "hm", signature=None),
     "thinking without the key": [start(0, type="thinking", thinking=""), *wire.thinking(0, "hm", signature=None)[1:]],
     "redacted thinking": [start(0, type="redacted_thinking", data="ZW5j"), stop(0), *wire.text(1, "Hi")],
     "call": call(0, "toolu_1", "", '{"ci', 'ty": "Zürich", "n": 1.0}', caller=DIRECT),
@@ -363,7 +363,7 @@ READINGS: dict[str, list[Json]] = {
     "foreign thinking": wire.thinking(0, "hm", signature=f"{TAG}reasoning:openai:=rs_1:c2ln"),
     "foreign redacted thinking": wire.thinking(0, signature=f"{TAG}redacted:openai:=rs_1:c2ln"),
     "unsigned foreign thinking": wire.thinking(0, "hm", signature=f"{TAG}unsigned:::"),
-    "a tag that is none": [*wire.thinking(0, signature=f"{TAG}other:x"), *wire.text(1, "Hi")],
+    "a malformed tag": [*wire.thinking(0, signature=f"{TAG}other:x"), *wire.text(1, "Hi")],
 }
 
 
@@ -384,7 +384,7 @@ def test_each_of_them_written_again_is_strict_and_means_the_same(name: str) -> N
     assert story(dragoman.accumulate(read(body))) == story(dragoman.accumulate(events))
 
 
-def test_usage_is_the_last_total_and_keeps_what_is_not_told_again() -> None:
+def test_usage_is_the_last_total_and_keeps_what_is_not_repeated() -> None:
     early = {"input_tokens": 3, "cache_read_input_tokens": 4, "output_tokens": 1, "cache_creation_input_tokens": 2}
     late = {"output_tokens": 20, "input_tokens": 5, "cache_read_input_tokens": None}
     usage = completed(started(usage=early), wire.text(0, "x"), ended(usage=late)).usage
@@ -430,7 +430,7 @@ def test_a_thought_of_tomorrow_is_gathered_whole() -> None:
 
 
 @promise("report:5")
-def test_blocks_that_interleave_are_told_apart_by_their_index() -> None:
+def test_interleaved_blocks_are_distinguished_by_their_index() -> None:
     pieces = {3: ['{"a"', ":1}"], 0: ['{"b"', ":2}"], 7: ["", "{}"]}
     events = [event for index in pieces for event in call(index, f"c{index}")[:1]]
     for number in (0, 1):
@@ -523,7 +523,7 @@ def test_a_stream_cut_at_any_event_is_truncated_and_its_open_calls_are_not_offer
 
 
 def certainly_whole(events: list[Json]) -> set[str]:
-    """Calls that were stopped, and followed by something that tells that the token limit did not stop them."""
+    """Calls that were stopped, and followed by something that shows that the token limit did not stop them."""
     whole = set()
     for place, event in enumerate(events):
         if event["type"] == "content_block_start" and event["content_block"]["type"] == "tool_use":
@@ -547,10 +547,10 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "no type": (OPEN_TEXT + raw(b'{"index":0}'), "expected an event"),
     "bad characters": (OPEN_TEXT + raw(b'{"type":"content_block_start","index":1,"content_block":"\xff"}'), "utf-8"),
     "too deep": (OPEN_TEXT + raw(b'{"type":"message_delta","x":' + b"[" * 99_999), "expected an event"),
-    "message that is none": (sse([{"type": "message_start", "message": 3}]), "expected an event"),
-    "index that is none": (OPEN_TEXT + sse([delta(0, "text_delta", text="x") | {"index": "0"}]), "expected an event"),
-    "text that is none": (OPEN_TEXT + sse([delta(0, "text_delta", text=3)]), "expected an event"),
-    "block that is none": (OPEN_TEXT + sse([start(1, type="tool_use", id=3, name="f")]), "expected `str`"),
+    "malformed message": (sse([{"type": "message_start", "message": 3}]), "expected an event"),
+    "malformed index": (OPEN_TEXT + sse([delta(0, "text_delta", text="x") | {"index": "0"}]), "expected an event"),
+    "malformed text": (OPEN_TEXT + sse([delta(0, "text_delta", text=3)]), "expected an event"),
+    "malformed block": (OPEN_TEXT + sse([start(1, type="tool_use", id=3, name="f")]), "expected `str`"),
     "before the start": (sse(wire.text(0, "x")), "content_block_start of block 0"),
     "after the stop reason": (
         OPEN_TEXT + sse([*ended()[:1], delta(0, "text_delta", text="x")]),
@@ -742,7 +742,7 @@ def ending_of(*events: ir.AnyEvent) -> tuple[Any, Json]:
 
 
 @promise("report:78")
-def test_usage_is_told_at_the_end_by_the_algebra_of_this_api() -> None:
+def test_usage_at_the_end_counts_as_this_api_does() -> None:
     early, late = ir.Usage(50, 1), ir.Usage(100, 20, cached=60, cache_written=10, reasoning=5)
     _, usage = ending_of(ir.UsageUpdate(early), ir.UsageUpdate(late), ir.Finished(ir.Finish("stop")))
     assert usage == {
@@ -773,7 +773,9 @@ REFUSAL: list[ir.AnyEvent] = [ir.PartStart(0, ir.Refusal("")), ir.PartDelta(0, "
         ([], "pause", "pause_turn"),
     ],
 )
-def test_the_stop_reason_tells_what_was_seen(events: list[ir.AnyEvent], reason: ir.FinishReason, word: str) -> None:
+def test_the_stop_reason_follows_from_the_content(
+    events: list[ir.AnyEvent], reason: ir.FinishReason, word: str
+) -> None:
     assert ending_of(*events, ir.Finished(ir.Finish(reason)))[0] == word
 
 
@@ -799,7 +801,7 @@ def test_a_failed_stream_ends_with_an_error_and_closes_nothing(kind: ir.FailureK
 
 
 @promise("report:25", "report:29", "law:6-owed-back")
-def test_a_signature_told_last_comes_back_on_its_part_through_the_sdk() -> None:
+def test_a_signature_sent_last_comes_back_on_its_part_through_the_sdk() -> None:
     parts: list[ir.AnyEvent] = [
         ir.PartStart(0, ir.Text("")),
         ir.PartDelta(0, "Hi"),
@@ -833,7 +835,7 @@ def test_a_signature_of_our_own_stands_before_the_stop_of_its_block() -> None:
     assert not faults(body)
 
 
-def test_arguments_that_are_no_object_cross_in_a_wrapper() -> None:
+def test_arguments_that_are_not_an_object_cross_in_a_wrapper() -> None:
     for text, said in (("[1]", {"unparsed_arguments": "[1]"}), ("null", {}), ("", {}), ("  ", {})):
         call_events: list[ir.AnyEvent] = [ir.PartStart(0, ir.ToolCall("a", "f")), ir.PartDelta(0, text), ir.PartEnd(0)]
         body = written([ir.StreamStart("1", "m"), *call_events, ir.Finished(FINISH)])
@@ -862,7 +864,7 @@ def test_a_custom_tool_takes_its_text_as_one_argument() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_what_this_wire_cannot_say_is_told(part: ir.AnyPart, what: str) -> None:
+def test_what_this_format_cannot_express_is_reported(part: ir.AnyPart, what: str) -> None:
     events: list[ir.AnyEvent] = [ir.StreamStart("1", "m"), ir.PartStart(0, part), ir.PartEnd(0)]
     events += [ir.UsageUpdate(ir.Usage()), ir.Finished(ir.Finish("stop"))]
     assert [loss.what for loss in losses_of(events)] == [what]

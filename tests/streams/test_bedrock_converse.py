@@ -53,7 +53,7 @@ def streams(records: Iterator[Record]) -> Iterator[tuple[Record, bytes]]:
 
 
 def told(*parts: ir.AnyPart, reason: ir.FinishReason = "stop") -> list[ir.AnyEvent]:
-    """A stream of another family that tells these parts, each at once."""
+    """A stream of another family with these parts, each at once."""
     events: list[ir.AnyEvent] = [ir.StreamStart()]
     for index, part in enumerate(parts):
         events += [ir.PartStart(index, part), ir.PartEnd(index)]
@@ -95,7 +95,7 @@ def _closed(block: Json) -> Json:
 
 
 def plain(part: ir.AnyPart) -> ir.AnyPart:
-    """A call without what only a stream tells: the text of its arguments, and that the answer was cut inside it."""
+    """A call without what only a stream has: the text of its arguments, and that the answer was cut inside it."""
     if isinstance(part, ir.ToolCall) and part.parsed:
         return structs.replace(part, arguments_text=None, incomplete=False)
     return part
@@ -216,7 +216,7 @@ def test_the_answer_may_end_without_metadata() -> None:
     assert (found.text, found.usage) == ("a", None)
 
 
-def test_events_and_deltas_of_tomorrow_are_no_faults() -> None:
+def test_unknown_events_and_deltas_are_not_errors() -> None:
     found = completed(STARTED, ("newEvent", {"x": 1}), delta(0, newDelta={"y": 2}), stop(0), *ended())
     assert found.messages[0].parts == (ir.Opaque("bedrock", "newDelta", {"newDelta": {"y": 2}}),)
 
@@ -346,7 +346,7 @@ def test_a_signature_that_comes_last_follows_its_part() -> None:
     ]
 
 
-def test_arguments_that_are_no_object_come_back_as_they_were() -> None:
+def test_arguments_that_are_not_an_object_come_back_unchanged() -> None:
     call = ir.ToolCall("t", "f", arguments_text='{"a": ')
     (arrived,) = all_calls(dragoman.accumulate(read(written(told(call)))))
     assert (arrived.parsed, arrived.arguments_text) == (False, '{"a": ')

@@ -84,7 +84,7 @@ EVENTS: tuple[tuple[str, bytes, list[bytes]], ...] = (
     ("nothing", b"", []),
     ("only a comment", b": hello", []),
     (
-        "an error that is no event",
+        "an error outside an event",
         b'data: 1\r\n\r\n{\n  "error": {\n    "code": 499\n  }\n}\n',
         [b"1", b'{\n  "error": {\n    "code": 499\n  }\n}'],
     ),
@@ -94,8 +94,8 @@ EVENTS: tuple[tuple[str, bytes, list[bytes]], ...] = (
         [b"1", b'{"error":{"message":"data: no"}}'],
     ),
     ("an event behind such an error", b'{"error":1}\n\ndata: 2\n\n', [b'{"error":1}', b"2"]),
-    ("a brace within an event is no error", b"data: 1\n{\ndata: 2\n\n", [b"1\n2"]),
-    ("bytes that are no UTF-8", b"data: \xff\xfe\n\n", [b"\xff\xfe"]),
+    ("a brace within an event is not an error", b"data: 1\n{\ndata: 2\n\n", [b"1\n2"]),
+    ("bytes that are not UTF-8", b"data: \xff\xfe\n\n", [b"\xff\xfe"]),
     (
         "three ends of a line that only Python knows",
         "data: a\u2028b\x85c\x0bd\n\n".encode(),
@@ -211,13 +211,13 @@ def test_the_elements_of_any_array(values: list[Any], indent: int | None, ascii_
     assert [json.loads(payload) for payload in payloads] == values
 
 
-def test_an_element_is_told_with_its_last_bracket() -> None:
+def test_an_element_is_emitted_with_its_last_bracket() -> None:
     framing = JsonArray(Limits(), "test")
     assert framing.feed(b'[{"a":1') == []
     assert framing.feed(b"}") == [b'{"a":1}']
 
 
-def test_a_bracket_too_many_is_told_behind_the_elements() -> None:
+def test_a_bracket_too_many_is_reported_after_the_elements() -> None:
     for chunks in every_cut(b"[{}]]"):
         payloads, fault = told(JsonArray, chunks)
         assert payloads == [b"{}"]
@@ -391,7 +391,7 @@ KINDS: dict[str, tuple[Kind, bytes, bytes]] = {
     "events": (ServerSentEvents, b'data: {"a":1}\n\n', b"data: " + b"x" * 200 + b"\n\n"),
     "events of many lines": (ServerSentEvents, b'data: {"a":1}\n\n', b"data: xxxxxxx\n" * 20 + b"\n"),
     "a comment": (ServerSentEvents, b'data: {"a":1}\n\n', b": " + b"x" * 200 + b"\n\n"),
-    "an error that is no event": (ServerSentEvents, b'data: {"a":1}\n\n', b"{" + b" \n" * 200 + b"}\n\n"),
+    "an error outside an event": (ServerSentEvents, b'data: {"a":1}\n\n', b"{" + b" \n" * 200 + b"}\n\n"),
     "lines": (Lines, b'{"a":1}\n', b"x" * 200 + b"\n"),
     "array": (JsonArray, b'[{"a":1},', b'{"a":"' + b"x" * 200 + b'"}]'),
     "sniffed events": (SniffedJson, b'data: {"a":1}\r\n\r\n', b"data: " + b"x" * 200 + b"\r\n\r\n"),
@@ -403,7 +403,7 @@ LIMITED = [pytest.param(*row, id=name) for name, row in KINDS.items()]
 
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize(("kind", "small", "large"), LIMITED)
-def test_an_event_beyond_the_limit_is_told_behind_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
+def test_an_event_beyond_the_limit_is_reported_after_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
     data = small + large + small
     for chunks in every_cut(data):
         payloads, fault = told(kind, chunks, Limits(event_bytes=100))
@@ -413,7 +413,7 @@ def test_an_event_beyond_the_limit_is_told_behind_what_came_before(kind: Kind, s
 
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize(("kind", "small", "large"), LIMITED)
-def test_a_stream_beyond_the_limit_is_told_behind_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
+def test_a_stream_beyond_the_limit_is_reported_after_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
     limits = Limits(stream_bytes=len(small) + 1)
     for chunks in every_cut(small + large):
         payloads, fault = told(kind, chunks, limits)

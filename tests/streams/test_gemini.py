@@ -157,7 +157,7 @@ def test_recorded_streams_cut_at_any_event_are_truncated(recordings: Recordings,
             assert told[-1].failure.kind == "truncated", record.id
 
 
-def test_a_recorded_error_that_is_no_event(recordings: Recordings) -> None:
+def test_a_recorded_error_that_is_not_an_event(recordings: Recordings) -> None:
     record = next(record for record in recordings("vertex-generate") if record.id == "d4f74057c26d")
     events = read("".join(record.events or ()).encode())
     assert isinstance(events[-1], ir.StreamFailed)
@@ -200,7 +200,7 @@ TOLD: dict[str, tuple[list[Json], list[ir.AnyPart]]] = {
         [reasoned("a"), ir.Text("b", signature=GOOGLE)],
     ),
     "empty texts say nothing": ([text(""), text("a"), text("")], [ir.Text("a")]),
-    "signatures that are none": ([text("a", ""), text("b", PLACEHOLDER)], [ir.Text("ab")]),
+    "malformed signatures": ([text("a", ""), text("b", PLACEHOLDER)], [ir.Text("ab")]),
     "empty parts": ([{}, text("a"), {}], [ir.Text("a")]),
     "null for absent": ([{"text": "a", "thought": None, "functionCall": None}, text("b")], [ir.Text("ab")]),
     "snake_case": ([{"text": "a", "thought_signature": G}], [ir.Text("a", signature=GOOGLE)]),
@@ -301,7 +301,7 @@ def test_text_before_between_and_after_calls() -> None:
     ]
 
 
-def test_a_call_is_told_in_one_go_once_something_follows() -> None:
+def test_a_call_is_emitted_whole_once_something_follows() -> None:
     decoder = dragoman.StreamDecoder("gemini")
     decoder.feed(sse([chunk(text("a"))]))
     assert decoder.feed(sse([chunk(call("f", {"x": 1}))])) == [ir.PartEnd(0)]
@@ -333,7 +333,7 @@ HELD: dict[str, tuple[list[Json], list[tuple[str, Any]]]] = {
         [("f", {"x": 1}), ("g", {"y": 2})],
     ),
     "two without any": ([call("f"), call("f", {})], [("f", {}), ("f", {})]),
-    "a blank name is no name": ([call("f"), call("", {"x": 1})], [("f", {"x": 1})]),
+    "a blank name is not a name": ([call("f"), call("", {"x": 1})], [("f", {"x": 1})]),
     "an end that says nothing": ([call("f"), call()], [("f", {})]),
 }
 
@@ -345,7 +345,7 @@ def test_a_call_without_arguments_waits_for_them(wire: list[Json], expected: lis
     assert calls(chunk(*wire, finish="STOP")) == expected
     events = read(sse([*(chunk(part) for part in wire), STOP]))
     ends = [event.index for event in events if isinstance(event, ir.PartEnd)]
-    assert len(ends) == len(set(ends)), "each is told once"
+    assert len(ends) == len(set(ends)), "each is emitted once"
 
 
 @promise("law:7-no-guessing", "report:17")
@@ -376,14 +376,14 @@ def test_arguments_without_a_call_are_kept_and_not_run() -> None:
 
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize("args", [[1], 5, True])
-def test_arguments_that_are_no_object(args: Any) -> None:
+def test_arguments_that_are_not_an_object(args: Any) -> None:
     events = read(sse([chunk(text("a")), chunk(call("f", args))]))
     assert isinstance(events[-1], ir.StreamFailed)
     assert "functionCall.args" in events[-1].failure.message
 
 
 @promise("report:59", "report:9")
-def test_argument_text_that_is_no_json_comes_back_as_text() -> None:
+def test_argument_text_that_is_not_json_comes_back_as_text() -> None:
     told = completed(chunk(call("f", {"unparsed_arguments": '{"a": '})), STOP).tool_calls[0]
     assert not told.parsed
     assert told.arguments_text == '{"a": '
@@ -552,7 +552,7 @@ def test_leaves_that_do_not_make_a_call_are_kept_and_not_run(wire: list[Json]) -
 
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize("path", ["", "a", "$", "$.", "$..a", "$[", "$.a[x]", "$.a" * 300, "$.a[99999999999]"])
-def test_a_path_that_is_none(path: str) -> None:
+def test_an_invalid_path(path: str) -> None:
     events = read(sse(pieces(BEGIN, more(leaf(path, numberValue=1)))))
     assert isinstance(events[-1], ir.StreamFailed)
     assert "JSON path" in events[-1].failure.message
@@ -569,7 +569,7 @@ def test_the_end_of_bytes_without_a_finish_reason_is_a_truncation() -> None:
     assert [event for event in read(sse([chunk(text("a"))])) if isinstance(event, ir.Finished)] == []
 
 
-def test_what_was_counted_is_told_although_the_stream_failed() -> None:
+def test_usage_is_reported_although_the_stream_failed() -> None:
     counted = [chunk(text("a")) | {"usageMetadata": {"promptTokenCount": count}} for count in (1, 2, 3)]
     left = partial(*counted)
     assert left.usage is not None
@@ -638,7 +638,7 @@ def test_a_finish_reason_in_every_chunk_ends_nothing() -> None:
     assert told.messages[0].parts == (ir.Text("First Second"),)
 
 
-def test_zero_is_no_finish_reason() -> None:
+def test_zero_is_not_a_finish_reason() -> None:
     partial(chunk(text("a"), finish=0))
 
 
@@ -710,7 +710,7 @@ def test_an_error_at_once() -> None:
     assert failed.failure.raw_type == "UNAVAILABLE"
 
 
-def test_an_error_that_says_nothing_is_none() -> None:
+def test_a_null_error_is_not_an_error() -> None:
     assert completed(chunk(text("a"), finish="STOP") | {"error": None}).text == "a"
 
 
@@ -725,7 +725,7 @@ def test_chunks_without_candidates_say_nothing() -> None:
     assert told.messages[0].parts == (ir.Text("ab"),)
 
 
-def test_done_is_an_end_too_and_what_follows_is_nobodys() -> None:
+def test_done_also_ends_a_stream_and_what_follows_is_ignored() -> None:
     body = sse([chunk(text("a"), finish="STOP")]) + b"data: [DONE]\n\n"
     for after in (sse([chunk(text("b"))]), b"data: nonsense\n\n", sse([ERROR, {}]), b"data: [DONE]\n\n"):
         events = read(body + after)
@@ -830,7 +830,7 @@ def test_two_thoughts_of_another_family_stay_two() -> None:
     assert bare(*(chunk(part) for part in wire), STOP) == [FOREIGN, other, ir.Text("a")]
 
 
-def test_a_tagged_signature_that_nobody_can_read_is_owed_to_nobody() -> None:
+def test_an_unreadable_tagged_signature_stays_with_its_text() -> None:
     (told,) = parts(chunk(text("a", "ZHJhZ29tYW46MTp7AAAA")), STOP)
     assert isinstance(told, ir.Text)
     assert told.signature == ir.Signature("dragoman", "ZHJhZ29tYW46MTp7AAAA")
@@ -900,7 +900,7 @@ def test_a_broken_event_at_every_place(bad: bytes, place: int) -> None:
     assert sorted(opened) == sorted(ended)
 
 
-def test_an_event_with_bytes_that_are_no_text() -> None:
+def test_an_event_with_bytes_that_are_not_text() -> None:
     body = sse([chunk(text("a"))]) + b'data: {"candidates":[{"content":{"parts":[{"text":"\xff"}]}}]}\n\n'
     events = read(body)
     assert isinstance(events[-1], ir.StreamFailed)
@@ -967,7 +967,7 @@ def test_a_hundred_parallel_calls() -> None:
         assert len({part.id for part in told}) == 100
 
 
-def test_the_states_that_are_told_in_errors() -> None:
+def test_every_event_of_the_table_is_listed() -> None:
     assert {event for _, event in MOVES} == {"chunk", "finish", "error", "end"}
 
 
@@ -1032,7 +1032,7 @@ def test_ids_that_we_invented_are_not_sent() -> None:
 
 
 @promise("report:59")
-def test_argument_text_that_is_no_json_is_wrapped() -> None:
+def test_argument_text_that_is_not_json_is_wrapped() -> None:
     body = written([START, *flowing(ir.ToolCall("a", "f"), 0, None, '{"a', '": '), END])
     assert parts_of(body)[0]["functionCall"]["args"] == {"unparsed_arguments": '{"a": '}
     assert all_calls(dragoman.accumulate(read(body)))[0].arguments_text == '{"a": '
@@ -1064,7 +1064,7 @@ def test_a_call_that_was_cut_by_a_failure_is_not_sent() -> None:
     assert chunks_of(body) == [{"error": {"code": 529, "message": "busy", "status": "UNAVAILABLE"}}]
 
 
-def test_a_failure_told_by_google_is_told_as_it_was() -> None:
+def test_a_failure_reported_by_google_is_passed_on_unchanged() -> None:
     for given_error in (json.dumps([ERROR], indent=2), json.dumps(ERROR, indent=1)):
         (failed,) = read(given_error.encode())
         assert chunks_of(written([failed])) == [ERROR]
@@ -1421,7 +1421,7 @@ def overtaken(signature: ir.Signature | None) -> list[ir.AnyEvent]:
 
 
 @pytest.mark.parametrize("signature", [None, LATE])
-def test_reasoning_that_ends_behind_later_text_is_told_once(signature: ir.Signature | None) -> None:
+def test_reasoning_that_ends_after_later_text_is_emitted_once(signature: ir.Signature | None) -> None:
     events = overtaken(signature)
     live = dragoman.StreamEncoder("gemini").encode(events[:6])
     assert b"Hello" in live, "the text does not wait for the end of the reasoning"

@@ -156,7 +156,7 @@ def test_invented_ids_of_a_stream_are_those_of_the_whole_answer() -> None:
     assert all(found.invented_id and is_invented(found.id) for found in streamed.tool_calls)
 
 
-def test_a_stream_tells_what_the_whole_answer_tells() -> None:
+def test_a_stream_holds_what_the_whole_answer_holds() -> None:
     said: dict[str, Any] = {"thinking": "hm", "content": "so", "tool_calls": [call("f", {"a": 1}, id="x")]}
     streamed = read(line(thinking="h"), line(thinking="m"), line(content="so"), last(tool_calls=said["tool_calls"]))
     whole = dragoman.decode_response(last("stop", **said), FORMAT)
@@ -240,7 +240,7 @@ def test_an_error_line_ends_the_stream(before: tuple[dict[str, Any], ...], text:
     assert all(end.incomplete for end in ends)
 
 
-def test_what_comes_after_the_end_is_nobodys_business() -> None:
+def test_what_comes_after_the_end_is_ignored() -> None:
     assert read(line(content="hi"), last(), line(content="more"), '{"error":"late"}').text == "hi"
 
 
@@ -257,7 +257,7 @@ BAD_LINES = [
 
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize("text", BAD_LINES)
-def test_a_line_of_another_shape_is_told(text: str) -> None:
+def test_a_line_of_another_shape_is_reported(text: str) -> None:
     events = events_of(ndjson(line(content="hi"), text, last()))
     assert isinstance(events[-1], StreamFailed)
     assert "ollama-chat stream" in events[-1].failure.message
@@ -391,7 +391,7 @@ def test_signatures_ride_behind_what_they_sign() -> None:
     ]
 
 
-def test_what_a_line_cannot_hold_is_told() -> None:
+def test_what_a_line_cannot_hold_is_reported() -> None:
     lines, losses = written(
         START,
         PartStart(0, Refusal("")),

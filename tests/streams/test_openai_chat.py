@@ -365,7 +365,7 @@ HEARD = {
 }
 
 
-def test_sound_is_heard_piece_by_piece_and_told_as_a_whole() -> None:
+def test_audio_is_streamed_in_chunks_and_returned_whole() -> None:
     events = events_of(sse(*SOUND))
     assert [event.text for event in events if isinstance(event, PartDelta)] == ["Hel", "lo"]
     assert [event.data for event in events if isinstance(event, MediaDelta)] == PIECES
@@ -508,13 +508,13 @@ def test_clients_of_a_server_find_reasoning_where_it_puts_it(server: str, key: s
     assert whole.body["choices"][0]["message"][key] == "hm"
 
 
-def test_what_a_chat_stream_cannot_say_is_told() -> None:
+def test_what_a_chat_stream_cannot_express_is_reported() -> None:
     encoder = dragoman.StreamEncoder(FORMAT)
     encoder.encode([StreamStart(), PartStart(0, Text("")), PartDelta(0, "", Citation(title="a book")), PartEnd(0)])
     assert [loss.what for loss in encoder.losses] == ["citation"]
 
 
-def test_a_failed_stream_is_told_as_an_error_and_never_as_done() -> None:
+def test_a_failed_stream_ends_with_an_error_and_never_with_done() -> None:
     translator = dragoman.StreamTranslator(source="anthropic-messages", target=FORMAT)
     out = translator.feed(
         b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n'

@@ -96,7 +96,7 @@ def decoded(data: bytes) -> list[AnyEvent]:
 
 
 def one_by_one(events: list[bytes]) -> list[AnyEvent]:
-    """As most servers send them: what is like something before is read the short way."""
+    """As most servers send them: events like an earlier one take the fast path."""
     decoder = dragoman.StreamDecoder(FORMAT)
     told = [found for chunk in events if chunk for found in decoder.feed(chunk + b"\n\n")]
     return [*told, *decoder.close()]
@@ -236,7 +236,7 @@ def test_text_flows_as_it_comes() -> None:
 
 
 @promise("report:21", "report:61")
-def test_calls_that_overlap_are_told_apart_by_their_place() -> None:
+def test_overlapping_calls_are_distinguished_by_their_index() -> None:
     """Proxies make a new id for every event; the place of the item is what counts."""
     completion = told(
         created(),
@@ -269,7 +269,7 @@ def test_arguments_that_are_an_object_are_arguments(delta: Any) -> None:
 
 
 @promise("report:13")
-def test_a_call_nobody_announced_starts_when_its_name_is_known() -> None:
+def test_an_unannounced_call_starts_when_its_name_is_known() -> None:
     completion = told(created(), *DELTAS, done(0, **function(arguments=ARGUMENTS)), ended())
     assert completion.tool_calls[0].arguments_text == ARGUMENTS
     only_done = event("function_call_arguments.done", output_index=0, arguments=ARGUMENTS)
@@ -320,7 +320,7 @@ def test_items_keep_their_order_when_they_are_done_in_another() -> None:
 
 
 @pytest.mark.parametrize("name", ["output_text.annotation.added", "output_text_annotation.added"])
-def test_a_citation_is_told_once(name: str) -> None:
+def test_a_citation_is_emitted_once(name: str) -> None:
     annotation = {"type": "url_citation", "url": "https://example.org", "title": "E", "start_index": 0, "end_index": 2}
     text = said("hi") | {"annotations": [annotation]}
     completion = told(
@@ -336,7 +336,7 @@ def test_a_citation_is_told_once(name: str) -> None:
     assert [citation.url for citation in part.citations] == ["https://example.org"]
 
 
-def test_unknown_events_are_no_faults_and_a_resumed_stream_has_no_beginning() -> None:
+def test_unknown_events_are_not_errors_and_a_resumed_stream_has_no_beginning() -> None:
     completion = told(
         event("something.new", x=1),
         {"type": "keepalive"},
@@ -377,7 +377,7 @@ def test_a_stream_without_its_last_event_is_truncated() -> None:
         dragoman.accumulate(decoded(wire(*payloads) + b"data: [DONE]\n\n"))
 
 
-def test_done_after_the_last_event_is_nobodys_business() -> None:
+def test_done_after_the_last_event_is_ignored() -> None:
     assert isinstance(decoded(wire(created(), ended(message(said("x")))) + b"data: [DONE]\n\n")[-1], Finished)
 
 
@@ -390,7 +390,7 @@ def test_done_after_the_last_event_is_nobodys_business() -> None:
         b'{"type":"response.output_text.delta","output_index":"x","delta":"y"}',
     ],
 )
-def test_what_is_no_event_breaks_the_stream(payload: bytes) -> None:
+def test_an_invalid_event_breaks_the_stream(payload: bytes) -> None:
     last = decoded(wire(created()) + b"data: " + payload + b"\n\n")[-1]
     assert isinstance(last, StreamFailed)
     assert last.failure.kind == "server"
@@ -488,7 +488,7 @@ def test_signatures_come_back_on_their_own_part(events: list[AnyEvent]) -> None:
     ]
 
 
-def test_items_of_our_own_pass_and_those_of_others_are_told() -> None:
+def test_items_of_this_format_pass_and_those_of_others_are_reported() -> None:
     call = ServerToolCall("mcp_1", "t", FORMAT, {"type": "mcp_call", "id": "mcp_1", "name": "t"}, kind="mcp")
     result = ServerToolResult("mcp_1", "t", FORMAT, {"output": "x"}, kind="mcp", parts=(Text("x"),))
     other = Opaque("anthropic", "new", {"type": "new"})

@@ -141,7 +141,7 @@ def test_a_long_read_with_something_unusual_in_it(source: str, target: str) -> N
 
 
 @given(st.lists(st.text(), min_size=3, max_size=12))
-def test_any_text_is_told_as_it_came(texts: list[str]) -> None:
+def test_any_text_is_decoded_unchanged(texts: list[str]) -> None:
     texts = [text.encode("utf-8", "ignore").decode() for text in texts]
     said = [event.text for event in told([delta(text) for text in texts]) if isinstance(event, PartDelta)]
     assert said == [text for text in texts if text]
@@ -212,7 +212,7 @@ def test_empty_fragments_say_nothing_in_any_cut(source: str, target: str, size: 
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_bytes_that_are_no_text_are_refused_in_any_cut(size: int) -> None:
+def test_bytes_that_are_not_text_are_refused_in_any_cut(size: int) -> None:
     events = [responses_delta(text) for text in ("one", "two", "three", "four")]
     events[2] = events[2].replace(b"xxxxx", b"xx\xffxx")  # in a key that says nothing
     decoder = dragoman.StreamDecoder("openai-responses")

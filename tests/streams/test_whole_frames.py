@@ -57,7 +57,7 @@ def resealed(data: bytes) -> bytes:
 
 KNOWN = text("two")
 ODD_FRAMES = {
-    "padding that is none": text("x", 'a","q":"b'),
+    "malformed padding": text("x", 'a","q":"b'),
     "padding of another alphabet": text("x", "zyx"),
     "no padding": text("x", None),
     "the seam within the text": text('"},"p":"abc"}'),
@@ -100,7 +100,7 @@ def test_what_stands_beside_a_thought_is_not_lost(said: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.text(), st.integers(0, 62)), min_size=2, max_size=12))
-def test_any_text_in_frames_is_told_as_it_came(said: list[tuple[str, int]]) -> None:
+def test_any_text_in_frames_is_decoded_unchanged(said: list[tuple[str, int]]) -> None:
     texts = [(word.encode("utf-8", "ignore").decode(), length) for word, length in said]
     calls = [delta(b'{"toolUse":{"input":' + json.dumps(word).encode() + b"}}", None, 1) for word, _ in texts]
     frames = [text(word, ALPHABET[:length]) for word, length in texts]

@@ -10,6 +10,7 @@ from dragoman.agent import Agent, AnyAgentEvent, Clock
 from dragoman.drivers import ScriptedDriver
 from dragoman.drivers.scripted import Line
 from dragoman.ir import Message, Request
+from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
 Story = list[dict[str, Any]]
@@ -38,7 +39,7 @@ def plain(event: AnyAgentEvent) -> dict[str, Any]:
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     async def limited() -> T:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             return await work
 
     return asyncio.run(limited())

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -19,8 +20,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.support.waiting import PATIENCE
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 15.0
+
 PICTURES = os.environ.get("DRAGOMAN_SCREENSHOTS")
 _LISTENING = re.compile(rb"DevTools listening on (ws://\S+)")
 
@@ -30,7 +33,7 @@ def chromium() -> str | None:
 
 
 class BrowserError(Exception):
-    """The browser did not do what it was told."""
+    """The browser refused a command."""
 
 
 class Page:
@@ -103,6 +106,23 @@ class Page:
         for kind in ("keyDown", "keyUp"):
             await self.command("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **more)
 
+    async def chord(self, keys: str, expression: str) -> None:
+        """Press these letters until the expression is true: the page takes them as one only if they follow quickly."""
+        end = time.monotonic() + PATIENCE
+        while not await self._is(expression):
+            assert time.monotonic() < end, f"{keys} did not lead to {expression}; problems: {self.problems}"
+            for key in keys:
+                await self.press(key, ord(key.upper()), text=key)
+            for _ in range(20):
+                if await self._is(expression):
+                    return
+                await asyncio.sleep(0.05)
+
+    async def settle(self) -> None:
+        """Wait until every transition has ended."""
+        running = "document.getAnimations().filter((one) => one.playState === 'running'"
+        await self.until(f"!{running} && one.effect.getComputedTiming().endTime !== Infinity).length")
+
     async def say(self, text: str) -> None:
         """Type a message and send it."""
         await self.type(text)
@@ -133,7 +153,7 @@ async def picture(page: Page, name: str, *, dark: bool = False) -> None:
 
 @contextmanager
 def browser() -> Iterator[str]:
-    """A running browser, by the address it is spoken to at. Tests are skipped where there is none."""
+    """A running browser: the address of its debugging protocol. Tests are skipped without Chromium."""
     program = chromium()
     if program is None:
         pytest.skip(
@@ -172,7 +192,7 @@ async def tab(address: str) -> AsyncIterator[Page]:
 
 async def new_page(socket: aiohttp.ClientWebSocketResponse) -> Page:
     root = Page(socket, "")
-    root._session = None  # type: ignore[assignment]  # noqa: SLF001 - the browser itself is no session
+    root._session = None  # type: ignore[assignment]  # noqa: SLF001 - the browser itself has no session
 
     async def ask(method: str, **given: Any) -> Any:
         number = 900_000 + next(root._numbers)  # noqa: SLF001

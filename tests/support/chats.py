@@ -11,6 +11,7 @@ from dragoman.chat.service import ChatService
 from dragoman.drivers import ScriptedDriver
 from dragoman.drivers.scripted import Script
 from dragoman.ir import Message
+from tests.support.waiting import PATIENCE
 
 
 def model(name: str, script: Script, **options: Any) -> Participant:
@@ -48,7 +49,7 @@ def talk(service: ChatService, *texts: str) -> list[AnyChatEvent]:
     events: list[AnyChatEvent] = []
 
     async def run() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             with service.watched(events.append):
                 for text in texts:
                     await service.send(text)

@@ -11,14 +11,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-_PATIENCE = 30.0
+from tests.support.waiting import PATIENCE, until
 
 
 def free_port() -> int:
@@ -44,13 +43,6 @@ def _die_with_the_tests() -> None:
         _SYSTEM.prctl(_WHEN_THE_PARENT_DIES, signal.SIGQUIT)
 
 
-def _until(condition: Callable[[], bool], words: str) -> None:
-    end = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < end, words
-        time.sleep(0.02)
-
-
 # ── PostgreSQL ──
 
 
@@ -61,8 +53,8 @@ def _binaries() -> Path | None:
     return next((folder for folder in folders if (folder / "initdb").exists()), Path(found).parent if found else None)
 
 
-def _somebody() -> str | None:
-    """PostgreSQL refuses to be run by root."""
+def _unprivileged_user() -> str | None:
+    """The user that PostgreSQL runs as where the tests run as root, which it refuses."""
     if os.getuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -75,7 +67,7 @@ class Postgres:
     def __init__(self, binaries: Path, folder: Path) -> None:
         self._binaries = binaries
         self._data = folder / "data"
-        self._user = _somebody()
+        self._user = _unprivileged_user()
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
@@ -109,7 +101,7 @@ class Postgres:
             cwd=self._data,
             preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - it calls the system once
         )
-        _until(self._is_ready, "PostgreSQL does not start")
+        until(self._is_ready, "PostgreSQL does not start")
 
     def _is_ready(self) -> bool:
         told = subprocess.run(  # noqa: S603
@@ -118,7 +110,7 @@ class Postgres:
         return told.returncode == 0
 
     def fresh(self) -> str:
-        """The address of a database that nobody has used."""
+        """The address of a fresh database."""
         self._databases += 1
         name = f"fresh_{self._databases}"
         told = ["-q", "-d", self.url, "-c", f"CREATE DATABASE {name}"]
@@ -126,10 +118,10 @@ class Postgres:
         return self.url.removesuffix("postgres") + name
 
     def stop(self) -> None:
-        """At once: whoever is connected is cut off."""
+        """Stop at once, cutting off all connections."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)  # an immediate shutdown
-            self._process.wait(_PATIENCE)
+            self._process.wait(PATIENCE)
             self._process = None
 
 
@@ -180,17 +172,17 @@ class Redis:
             cwd=self._folder,
             preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - it calls the system once
         )
-        _until(lambda: _answers(self._port), "Redis does not start")
+        until(lambda: _answers(self._port), "Redis does not start")
 
     def fresh(self) -> str:
-        """The address of a database that nobody has used."""
+        """The address of a fresh database."""
         self._databases += 1
         return f"{self.url}/{self._databases}"
 
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(_PATIENCE)
+            self._process.wait(PATIENCE)
             self._process = None
 
 

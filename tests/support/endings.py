@@ -34,11 +34,13 @@ def is_success(body: dict[str, Any], target: str) -> bool:
 def succeeded(answer: ir.Completion) -> bool:
     if answer.finish is None:
         return bool(answer.messages)
+    if answer.finish.reason == "refusal":  # what a classifier stopped is no answer; what the model declined is one
+        return any(message.refusal is not None for message in answer.messages)
     return answer.finish.reason not in _NO_SUCCESS
 
 
 def reads_as_success(answer: ir.Completion) -> bool:
-    """Whether a client takes it for whole: nobody refused, blocked or cut it."""
+    """Whether a client takes it for whole: it was not refused, blocked or cut."""
     return answer.finish is not None and answer.finish.reason in {"stop", "tool_calls"}
 
 

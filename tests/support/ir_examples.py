@@ -130,6 +130,10 @@ EXAMPLES: dict[type[Value], Example] = {
             **_METADATA,
         },
     ),
+    ir.SearchResult: Example(
+        ir.SearchResult("kb://1", "Rain", ("It rains.",)),
+        {**_set(source=f"kb://{MARK}", title=MARK, texts=(MARK,), cite=True, cache=_CACHE), **_METADATA},
+    ),
     ir.ServerToolCall: Example(
         ir.ServerToolCall(
             id="ws_1", name="web_search", origin=FOREIGN, block=_BLOCK, kind="web_search", input={"query": "rain"}
@@ -251,7 +255,7 @@ EXAMPLES: dict[type[Value], Example] = {
         {
             **_set(input=9000 + NUMBER, output=9000 + NUMBER, cached=NUMBER, cache_written=NUMBER, reasoning=NUMBER),
             **_set(image=NUMBER, total=18000 + NUMBER, searches=NUMBER),
-            **_set(details={"cache_written_1h": NUMBER}),
+            **_set(details={"cache_written_1h": NUMBER}, service_tier="priority"),
             **_METADATA,
         },
     ),

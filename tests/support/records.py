@@ -30,7 +30,7 @@ _SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "requir
 
 
 def _with(draw: DrawFn, record: dict[str, Any], **optional: SearchStrategy[Any]) -> dict[str, Any]:
-    """The record with some of these keys, and sometimes with one that nobody knows."""
+    """The record with some of these keys, and sometimes with an unknown one."""
     for key, values in optional.items():
         if draw(st.booleans()):
             record[key] = draw(values)

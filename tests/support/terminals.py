@@ -1,4 +1,4 @@
-"""A program in a real pseudo-terminal: keys go in, and a terminal emulator tells what a person would see."""
+"""A program in a real pseudo-terminal: keys go in, and a terminal emulator renders what a user would see."""
 
 import fcntl
 import os
@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pyte
 
+from tests.support.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
+
 _SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\a]*\a|\x1b[=>]|\r")
 
 
@@ -44,14 +46,6 @@ class Program:
         """Of all signs on the screen."""
         cells = (cell for row in self._emulator.buffer.values() for cell in row.values())
         return {cell.fg for cell in cells} - {"default"}
-
-    def column_of(self, words: str) -> int:
-        """Where the words begin, in columns of the terminal: wide signs take two."""
-        line = next(number for number, line in enumerate(self.lines) if words in line)
-        row = self._emulator.buffer[line]
-        cells = [row[column].data for column in range(self._emulator.columns)]
-        starts = [column for column, cell in enumerate(cells) if "".join(cells[column:]).startswith(words) and cell]
-        return starts[0]
 
     def resize(self, columns: int, rows: int) -> None:
         self._emulator.resize(rows, columns)
@@ -102,7 +96,7 @@ class Program:
         assert ready, f"nothing came any more, waiting for {what!r}:\n" + "\n".join(self.lines)
         try:
             data = os.read(self._descriptor, 65536)
-        except OSError:  # how Linux tells that the other side is closed
+        except OSError:  # Linux reports the closed other side like this
             return False
         self.written += data.decode("utf-8", "replace")
         self._stream.feed(data)

@@ -973,7 +973,7 @@ COHERE: dict[str, Json] = {
         {"role": "user", "content": [{"type": "text", "text": mark()}]},
         documents=[mark(), {"data": {"text": mark(), "title": mark()}}, {"id": "", "data": {}}, {"data": []}],
     ),
-    "documents for nobody": cohere({"role": "system", "content": mark()}, documents=["x"]),
+    "documents without a reader": cohere({"role": "system", "content": mark()}, documents=["x"]),
 }
 
 

@@ -18,6 +18,7 @@ from dragoman import (
     Reasoning,
     Refusal,
     Request,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -91,6 +92,8 @@ def shown(part: AnyPart) -> str:
             return blocks(part.parts) if part.kind == "multimodal" else str(part.value)
         case ServerToolCall() | ServerToolResult():
             return part.name
+        case SearchResult():
+            return part.title
         case Opaque():
             return part.kind
         case _:

@@ -13,6 +13,7 @@ from dragoman.gateway.serving import Setting, serving, simulators
 from dragoman.web.serving import page_before
 from tests.gateway.running import Lines, on_any_port
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 HEADERS = {"x-dragoman-page": "1"}
 CHAT = {"messages": [{"role": "user", "content": "6 * 7"}], "seed": 7}
@@ -45,7 +46,7 @@ class Visitor:
 
 def visit(folder: Path, work: Callable[[Visitor], Awaitable[None]], config: str = "", **environment: str) -> None:
     async def run() -> None:
-        async with asyncio.timeout(60), simulators() as simulated:
+        async with asyncio.timeout(2 * PATIENCE), simulators() as simulated:
             known = {"CHAT_HISTORY_DIR": str(folder / "chat"), "CHAT_HISTORY_USER_ID": "me", **environment}
             setting = Setting(
                 config=on_any_port(read_config(config)), simulated=simulated, environment=known, page_key="page"
@@ -93,7 +94,7 @@ def test_keys_are_managed_by_the_administrator_alone_and_each_sees_its_own_usage
         assert (await page.ask("POST", "/keys/bob/revoke"))[0] == 404
         await page.ask("POST", "/logout")
         await page.log_in(replaced)
-        # With the password set, a key does not open the page; nobody but the administrator manages keys.
+        # With the password set, a key does not open the page; only the administrator manages keys.
         assert (await page.ask("GET", "/keys"))[0] == 401
 
     visit(tmp_path, work, database(tmp_path), DRAGOMAN_PAGE_PASSWORD="secret")
@@ -104,18 +105,17 @@ async def _used(page: Visitor, alice: str, bob: str) -> None:
     for key in (alice, alice, bob):
         assert await page.post("/v1/chat/completions", asked, key) == 200
     usage: Any = {}
-    for _ in range(50):
-        _, usage = await page.ask("GET", "/live/usage?by=key,model,day&days=1")
-        if sum(row["requests"] for row in usage["rows"]) >= 3:
-            break
-        await asyncio.sleep(0.1)
+    async with asyncio.timeout(PATIENCE):
+        while sum(row["requests"] for row in usage.get("rows", ())) < 3:
+            _, usage = await page.ask("GET", "/live/usage?by=key,model,day&days=1")
+            await asyncio.sleep(0.02)
     assert usage["kept"]
     assert {row["key"]: row["requests"] for row in usage["rows"]} == {"alice": 2, "bob": 1}
     assert all(row["cost"] > 0 for row in usage["rows"])
 
 
 @promise("web:keys")
-def test_whoever_logs_in_with_a_key_does_not_manage_keys(tmp_path: Path) -> None:
+def test_a_user_with_a_key_cannot_manage_keys(tmp_path: Path) -> None:
     async def work(page: Visitor) -> None:
         await page.log_in("a-key")
         _, told = await page.ask("GET", "/keys")
@@ -196,10 +196,9 @@ def test_messages_go_to_the_default_model_as_memos_or_in_a_foreign_format(tmp_pa
 
 
 async def _answered(page: Visitor, path: str, count: int) -> list[Any]:
-    told: Any = {}
-    for _ in range(100):
-        _, told = await page.ask("GET", path)
-        if len(told["entries"]) >= count and not told["running"]:
-            return list(told["entries"])
-        await asyncio.sleep(0.1)
-    raise AssertionError(told)
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            _, found = await page.ask("GET", path)
+            if len(found["entries"]) >= count and not found["running"]:
+                return list(found["entries"])
+            await asyncio.sleep(0.02)

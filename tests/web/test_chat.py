@@ -1,4 +1,4 @@
-"""The page's server: rooms, events, and who may speak to it."""
+"""The page's server: hub, events, and who may speak to it."""
 
 import asyncio
 import base64
@@ -23,11 +23,12 @@ from dragoman.chat.participants import Participant
 from dragoman.chat.stores import FileStore
 from dragoman.drivers import Scripted
 from dragoman.ir import Failure
-from dragoman.web.conversation_hub import Furnishing, Rooms
+from dragoman.web.conversation_hub import ConversationHub, HubSettings
 from dragoman.web.guard import HEADER
 from dragoman.web.serving import serving_page
 from tests.support.chats import model, note, weather
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 OURS = {HEADER: "1"}
 
@@ -35,8 +36,8 @@ OURS = {HEADER: "1"}
 class Web:
     """The page as a program sees it."""
 
-    def __init__(self, rooms: Rooms, url: str, client: aiohttp.ClientSession) -> None:
-        self.rooms = rooms
+    def __init__(self, hub: ConversationHub, url: str, client: aiohttp.ClientSession) -> None:
+        self.hub = hub
         self.url = url
         self.client = client
 
@@ -52,7 +53,7 @@ class Web:
         return f"/_/api/chat/conversations/{told['id']}"
 
     async def settled(self, path: str) -> Any:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while (told := (await self.ask("GET", path))[1])["running"]:  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.01)
         return told
@@ -77,20 +78,20 @@ def with_page(
 ) -> None:
     async def run() -> None:
         store = FileStore(folder)
-        rooms = Rooms(models, store, store.folder, furnishing=Furnishing(tools=(weather, note)))
-        rooms.recover()
+        hub = ConversationHub(models, store, store.folder, settings=HubSettings(tools=(weather, note)))
+        hub.recover()
         async with (
-            asyncio.timeout(20),
-            serving_page(rooms, **options) as url,
+            asyncio.timeout(PATIENCE),
+            serving_page(hub, **options) as url,
             aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
         ):
-            await work(Web(rooms, url, client))
+            await work(Web(hub, url, client))
 
     asyncio.run(run())
 
 
 @promise("chat:web")
-def test_a_conversation_is_held_saved_listed_and_told_by_events(tmp_path: Path) -> None:
+def test_a_conversation_is_held_saved_listed_and_sent_as_events(tmp_path: Path) -> None:
     async def work(web: Web) -> None:
         path = await web.new()
         async with web.events(path) as events:
@@ -152,7 +153,7 @@ def test_options_models_and_state(tmp_path: Path) -> None:
         _, told = await web.ask("PATCH", "/_/api/chat/models/GEMINI", {"model": "gemini/other"})
         assert [(one["name"], one["model"]) for one in told["models"]] == [("gemini", "gemini/other")]
         status, told = await web.ask("PATCH", "/_/api/chat/models/all", {"model": "gemini/other"})
-        assert (status, "no name for a model" in told["error"]) == (400, True)
+        assert (status, "is not a valid name for a model" in told["error"]) == (400, True)
         assert (await web.ask("GET", "/_/api/chat/models"))[1] == ["gemini/other"]
 
     with_page(work, tmp_path, model("gemini", []))
@@ -198,13 +199,13 @@ def test_permissions_are_asked_in_the_page(tmp_path: Path) -> None:
 
 
 @promise("chat:web-resume")
-def test_who_comes_back_in_mid_answer_gets_what_has_come_and_the_rest(tmp_path: Path) -> None:
+def test_a_reader_that_reconnects_gets_what_it_missed_and_the_rest(tmp_path: Path) -> None:
     call = Scripted(text="First.", calls=[("note", {"text": "x"})])
 
     async def work(web: Web) -> None:
         path = await web.new()
         await web.ask("POST", f"{path}/messages", {"text": "@gemini go"})
-        service = web.rooms.room(path.rpartition("/")[2]).service
+        service = web.hub.opened(path.rpartition("/")[2]).service
         while not service.open_questions:  # noqa: ASYNC110 - the page would look, too
             await asyncio.sleep(0.01)
         async with web.events(path) as events:
@@ -251,8 +252,11 @@ def test_what_another_program_saved_is_kept_beside_ours(tmp_path: Path) -> None:
         other = FileStore(tmp_path)
         other.save(structs.replace(other.load("one"), system_prompt="theirs"))
         await web.ask("POST", f"{path}/messages", {"text": "@gemini two"})
-        await asyncio.sleep(0.1)
-        names = {row.name: row for row in FileStore(tmp_path).list()}
+        names: dict[str, Any] = {}
+        async with asyncio.timeout(PATIENCE):
+            while "one (copy)" not in names or names["one (copy)"].entries < 4:
+                await asyncio.sleep(0.02)
+                names = {row.name: row for row in FileStore(tmp_path).list()}
         assert set(names) == {"one", "one (copy)"}
         assert FileStore(tmp_path).load("one").system_prompt == "theirs"
         assert names["one (copy)"].entries == 4
@@ -285,7 +289,7 @@ from tests.support.chats import model
 
 async def main():
     store = FileStore(sys.argv[1])
-    room = Rooms([model("gemini", ["one two three four"])], store, store.folder).new()
+    room = ConversationHub([model("gemini", ["one two three four"])], store, store.folder).new()
     def show(event):
         if isinstance(event, Activity) and isinstance(event.event, TextDeltaEvent) and "three" in event.event.content:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -314,7 +318,7 @@ def test_a_server_that_is_killed_in_mid_answer_has_all_that_was_shown_when_it_co
 
 
 @promise("chat:web")
-def test_problems_are_told_in_words(tmp_path: Path) -> None:
+def test_problems_are_reported_in_sentences(tmp_path: Path) -> None:
     async def work(web: Web) -> None:
         path = await web.new()
         small = {"text": "@small " + "long " * 200}
@@ -375,7 +379,7 @@ def test_beyond_this_machine_a_password_is_needed(tmp_path: Path) -> None:
 
 
 @promise("chat:mention")
-def test_the_page_and_the_server_agree_on_who_is_meant() -> None:
+def test_the_page_and_the_server_agree_on_mentions() -> None:
     """The same table is put to the page's own reader (web/tests/chat.test.ts)."""
     table = json.loads((Path(__file__).parents[2] / "web" / "tests" / "mentions.json").read_text(encoding="utf-8"))
     for text, expected in table["cases"]:

@@ -12,10 +12,11 @@ from dragoman.gateway.config import Config, read_config
 from dragoman.gateway.routing import Router
 from dragoman.gateway.serving import Setting, serving, simulators
 from dragoman.web.guard import HEADER
-from dragoman.web.models import reachable
+from dragoman.web.models import reachable_models
 from dragoman.web.serving import page_before
 from tests.gateway.running import Lines, on_any_port
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 OURS = {HEADER: "1"}
 
@@ -49,7 +50,7 @@ def test_without_keys_four_models_call_a_tool_through_the_gateway(tmp_path: Path
             environment = {"CHAT_HISTORY_DIR": str(tmp_path)}
             setting = Setting(config=on_any_port(Config()), simulated=simulated, environment=environment)
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(PATIENCE),
                 serving(setting, log=log, front=page_before) as running,
                 aiohttp.ClientSession() as client,
             ):
@@ -73,7 +74,7 @@ NAMES = ["gemini", "chatgpt", "claude", "ollama"]
 
 
 @promise("web:chat", "web:login")
-def test_who_logs_in_with_a_key_asks_with_it_and_has_conversations_of_his_own(tmp_path: Path) -> None:
+def test_a_user_with_a_key_sends_requests_with_it_and_has_separate_conversations(tmp_path: Path) -> None:
     log = Lines()
     config = read_config('[server]\nkeys = ["first", "second"]')
 
@@ -89,7 +90,7 @@ def test_who_logs_in_with_a_key_asks_with_it_and_has_conversations_of_his_own(tm
             environment = {"CHAT_HISTORY_DIR": str(tmp_path)}
             setting = Setting(config=on_any_port(config), simulated=simulated, environment=environment)
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(PATIENCE),
                 serving(setting, log=log, front=page_before) as running,
                 session() as one,
                 session() as two,
@@ -105,7 +106,7 @@ def test_who_logs_in_with_a_key_asks_with_it_and_has_conversations_of_his_own(tm
 
 
 @promise("web:chat", "web:login")
-def test_who_has_the_password_asks_in_the_name_of_the_page(tmp_path: Path) -> None:
+def test_a_user_with_the_password_sends_requests_in_the_name_of_the_page(tmp_path: Path) -> None:
     log = Lines()
     config = read_config('[server]\nkeys = ["first"]')
 
@@ -116,7 +117,7 @@ def test_who_has_the_password_asks_in_the_name_of_the_page(tmp_path: Path) -> No
                 config=on_any_port(config), simulated=simulated, environment=environment, page_key="of-the-house"
             )
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(PATIENCE),
                 serving(setting, log=log, front=page_before) as running,
                 aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
             ):
@@ -144,13 +145,13 @@ def test_who_has_the_password_asks_in_the_name_of_the_page(tmp_path: Path) -> No
 def test_the_models_are_those_that_the_gateway_reaches(
     text: str, environment: Mapping[str, str], expected: Mapping[str, str]
 ) -> None:
-    found = reachable(Router(read_config(text), environment), environment)
+    found = reachable_models(Router(read_config(text), environment), environment)
     assert found == expected
 
 
 @promise("web:chat")
-def test_where_nobody_is_reached_the_usual_ones_say_what_they_lack() -> None:
-    assert set(NAMES) <= set(reachable(Router(Config(), {}), {}))
+def test_without_a_reachable_provider_the_usual_models_are_listed() -> None:
+    assert set(NAMES) <= set(reachable_models(Router(Config(), {}), {}))
 
 
 @promise("web:chat")
@@ -162,7 +163,7 @@ def test_where_nothing_can_be_written_the_chat_works_and_says_so(tmp_path: Path)
             environment = {"CHAT_HISTORY_DIR": str(tmp_path / "file" / "folder")}
             setting = Setting(config=on_any_port(Config()), simulated=simulated, environment=environment)
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(PATIENCE),
                 serving(setting, log=Lines(), front=page_before) as running,
                 aiohttp.ClientSession() as session,
             ):

@@ -12,6 +12,7 @@ import pytest
 from dragoman.drivers.secret import HIDDEN
 from dragoman.gateway.access import digest_of
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 from tests.web.upstream import GEMINI, GEMINI_PATH, KEY, MESSAGES, Upstream, page_and_simulators, page_and_upstream
 
 Work = Callable[[str, aiohttp.ClientSession, Upstream], Coroutine[Any, Any, None]]
@@ -22,7 +23,7 @@ CLIENT_KEY = "sk-ant-client-secret"
 def with_gateway(work: Work, server: str = "", environment: Mapping[str, str] | None = None) -> None:
     async def run() -> None:
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(PATIENCE),
             page_and_upstream(server, environment) as (running, upstream),
             aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
         ):
@@ -86,7 +87,7 @@ def test_one_request_is_shown_both_ways() -> None:
 
 
 @promise("gateway:page-feed")
-def test_the_feed_tells_of_each_step_as_it_happens() -> None:
+def test_the_feed_sends_each_step_as_it_happens() -> None:
     async def work(url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
         upstream.may_end.clear()
         feed = events(client, url)
@@ -111,7 +112,7 @@ def test_the_feed_tells_of_each_step_as_it_happens() -> None:
 
 
 @promise("gateway:page-timeline")
-def test_a_stream_is_told_with_the_bytes_of_each_moment() -> None:
+def test_a_stream_is_shown_with_the_bytes_of_each_moment() -> None:
     async def work(url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
         upstream.pause = 0.02
         got = await post(client, f"{url}/v1/messages", {**MESSAGES, "stream": True})
@@ -131,7 +132,7 @@ def test_a_stream_is_told_with_the_bytes_of_each_moment() -> None:
 
 @promise("gateway:page-timeline")
 @pytest.mark.parametrize(("path", "last"), [("/v1/messages", "event: error"), ("/v1/chat/completions", '"error"')])
-def test_a_stream_that_breaks_off_is_shown_with_what_the_client_was_told(path: str, last: str) -> None:
+def test_a_stream_that_breaks_off_is_shown_with_what_the_client_received(path: str, last: str) -> None:
     async def work(url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
         upstream.breaks = True
         got = await post(client, f"{url}{path}", {"model": "stub/large", "stream": True, **SAID})
@@ -146,7 +147,7 @@ def test_a_stream_that_breaks_off_is_shown_with_what_the_client_was_told(path: s
 
 
 @promise("gateway:page-timeline")
-def test_a_binary_stream_is_told_in_words() -> None:
+def test_a_binary_stream_is_shown_as_text() -> None:
     async def work(url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
         del upstream
         body = {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}
@@ -193,7 +194,7 @@ def test_what_was_refused_is_shown_with_why() -> None:
 @promise("gateway:page-views")
 def test_counting_is_shown_with_the_upstream_that_counted() -> None:
     async def run() -> None:
-        async with asyncio.timeout(30), page_and_simulators() as running, aiohttp.ClientSession() as client:
+        async with asyncio.timeout(PATIENCE), page_and_simulators() as running, aiohttp.ClientSession() as client:
             body = {"model": "claude-sonnet-5", "messages": [{"role": "user", "content": "hi"}]}
             counted = await post(client, f"{running.url}/v1/messages/count_tokens", body)
             opened = await newest(client, running.url)
@@ -206,7 +207,7 @@ def test_counting_is_shown_with_the_upstream_that_counted() -> None:
     asyncio.run(run())
 
 
-def test_what_is_connected_is_told_by_name() -> None:
+def test_connected_providers_and_routes_are_named() -> None:
     async def work(url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
         del upstream
         await post(client, f"{url}/v1/messages", MESSAGES)

@@ -11,6 +11,7 @@ import aiohttp
 
 from tests.support.browser import Page, tab
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 from tests.web.upstream import (
     EVERY,
     GEMINI,
@@ -30,7 +31,7 @@ HARMFUL = "<img src=x onerror='window.harmed=1'><script>window.harmed=1</script>
 
 
 class Stage:
-    """A page of the gateway in a tab, and somebody who asks the gateway."""
+    """A page of the gateway in a tab, and a client of the gateway."""
 
     def __init__(self, page: Page, url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
         self.page = page
@@ -76,7 +77,7 @@ Work = Callable[[Stage], Coroutine[Any, Any, None]]
 def on_stage(address: str, work: Work, place: str = "live") -> None:
     async def run() -> None:
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(2 * PATIENCE),
             page_and_upstream() as (running, upstream),
             aiohttp.ClientSession() as client,
             tab(address) as page,
@@ -214,9 +215,7 @@ def test_the_keyboard_does_everything(address: str) -> None:
         assert "Copy as curl" in await stage.text("dialog")
         await stage.key("Escape")
         await page.until("!document.querySelector('dialog[open]')")
-        await stage.key("g")
-        await stage.key("p")
-        await page.until("location.hash === '#/playground'")
+        await page.chord("gp", "location.hash === '#/playground'")
 
     on_stage(address, work)
 
@@ -300,10 +299,10 @@ def test_a_request_that_failed_is_not_said_to_have_lost_nothing(address: str) ->
 
 
 @promise("gateway:page-feed")
-def test_clients_of_every_family_are_told_apart(address: str) -> None:
+def test_clients_of_every_family_are_distinguished(address: str) -> None:
     async def run() -> None:
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(2 * PATIENCE),
             page_and_simulators() as running,
             aiohttp.ClientSession() as client,
             tab(address) as page,

@@ -11,12 +11,13 @@ import pytest
 from dragoman.chat.stores import FileStore
 from dragoman.gateway.config import read_config
 from dragoman.gateway.serving import Setting, serving, simulators
-from dragoman.web.conversation_hub import Rooms
+from dragoman.web.conversation_hub import ConversationHub
 from dragoman.web.serving import page_before, serving_page
 from tests.gateway.running import Lines, on_any_port
 from tests.support.browser import Page, picture, tab
 from tests.support.chats import model
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 QUESTION = "@all What is the weather in Paris?"
@@ -40,7 +41,7 @@ def at_the_gateway(address: str, folder: Path, work: Work, config: str = "") -> 
     """A gateway without keys of providers, as `dragoman serve` starts it."""
 
     async def run() -> None:
-        async with asyncio.timeout(90), simulators() as simulated:
+        async with asyncio.timeout(2 * PATIENCE), simulators() as simulated:
             environment = {"CHAT_HISTORY_DIR": str(folder)}
             setting = Setting(config=on_any_port(read_config(config)), simulated=simulated, environment=environment)
             async with serving(setting, log=Lines(), front=page_before) as running, tab(address) as page:
@@ -51,20 +52,13 @@ def at_the_gateway(address: str, folder: Path, work: Work, config: str = "") -> 
     asyncio.run(run())
 
 
-async def pressed(page: Page, *keys: str) -> None:
-    for key in keys:
-        await page.press(key, ord(key.upper()), text=key)
-
-
 @promise("web:places", "web:chat", "chat:demo")
 def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_path: Path, address: str) -> None:
     async def work(page: Page, _: str) -> None:
         places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"
         assert await page.js(places) == ["Live", "Chat", "Playground", "Usage", "Keys"]
         assert await page.js("document.querySelector('#places [aria-current]').textContent") == "Live"
-        await asyncio.sleep(0.1)
-        await pressed(page, "g", "c")
-        await page.until("document.querySelector('.empty button')")
+        await page.chord("gc", "document.querySelector('.empty button')")
         await page.js("document.querySelector('.empty button').click()")
         await page.js("document.getElementById('composer').requestSubmit()")
         await page.until(ANSWERED)
@@ -73,15 +67,14 @@ def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_
         await page.js("document.querySelectorAll('.tool').forEach((one) => (one.open = true))")
         await picture(page, "chat-columns", dark=True)
         await page.js("document.activeElement.blur()")
-        await pressed(page, "g", "l")
+        await page.chord("gl", "location.hash.startsWith('#/live')")
         await page.until("document.querySelectorAll('.request').length >= 8")
-        await pressed(page, "g", "p")
-        await page.until("location.hash.startsWith('#/playground')")
+        await page.chord("gp", "location.hash.startsWith('#/playground')")
         await page.size(390, 800, phone=True)
         for place in ("live", "chat", "playground", "usage", "keys"):
             await page.js(f"location.hash = '#/{place}'")
             await page.until(f"document.querySelector('.place.{place}:not([hidden])')")
-            await asyncio.sleep(0.2)
+            await page.settle()
             assert await page.js(OUTSIDE) == [], f"{place} is wider than a phone"
             if place == "chat":
                 await picture(page, "chat-phone")
@@ -115,7 +108,7 @@ async def _judged(page: Page, where: str) -> list[str]:
     found = []
     for theme in ("light", "dark"):
         await page.js(f"document.documentElement.dataset.theme = '{theme}'")
-        await asyncio.sleep(0.3)  # colours fade
+        await page.settle()  # colours fade
         found += [f"{where} ({theme}): {one}" for one in await page.js(RUN)]
     return found
 
@@ -226,8 +219,8 @@ def test_a_gateway_with_keys_asks_for_one_lets_in_and_out(tmp_path: Path, addres
 def test_a_chat_alone_offers_nothing_to_watch(tmp_path: Path, address: str) -> None:
     async def run() -> None:
         store = FileStore(tmp_path)
-        rooms = Rooms([model("gemini", [])], store, store.folder)
-        async with asyncio.timeout(30), serving_page(rooms) as url, tab(address) as page:
+        hub = ConversationHub([model("gemini", [])], store, store.folder)
+        async with asyncio.timeout(PATIENCE), serving_page(hub) as url, tab(address) as page:
             await page.open(url)
             await page.until("location.hash === '#/chat'")
             places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"

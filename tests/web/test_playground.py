@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.codecs.registry import formats
-from dragoman.web.crossing import LONGEST, Given, Unclear, cross
+from dragoman.web.all_formats import LONGEST, PlaygroundInput, UnreadableInput, convert_to_all
 from dragoman.web.guard import HEADER
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
 from tests.web.upstream import GEMINI, MESSAGES, page_and_upstream
 
 STREAM = (
@@ -51,7 +52,7 @@ def test_everything_is_recognised_and_shown_in_every_format(
     body: object, format: str, kind: str, groups: set[str]
 ) -> None:
     text = body if isinstance(body, str) else json.dumps(body)
-    understood = cross(Given(text))
+    understood = convert_to_all(PlaygroundInput(text))
     assert (understood.format, understood.kind, understood.is_detected) == (format, kind, True)
     shown = {one.format for one in understood.crossed if one.problem is None and one.text}
     assert shown >= set(formats("wire"))
@@ -64,7 +65,7 @@ def test_everything_is_recognised_and_shown_in_every_format(
 
 @promise("gateway:playground")
 def test_losses_lead_to_places_in_the_body() -> None:
-    understood = cross(Given(json.dumps(MESSAGES)))
+    understood = convert_to_all(PlaygroundInput(json.dumps(MESSAGES)))
     chat = next(one for one in understood.crossed if one.format == "openai-chat")
     assert [(loss.path, loss.severity) for loss in chat.losses] == [("$.top_k", "dropped")]
 
@@ -84,11 +85,11 @@ def test_losses_lead_to_places_in_the_body() -> None:
         ("x" * (LONGEST + 1), "auto", "auto", "LimitExceeded", "", None),
     ],
 )
-def test_mistakes_are_told_by_type_and_place(
+def test_errors_name_their_type_and_position(
     text: str, format: str, kind: Any, type: str, path: str, at: str | None
 ) -> None:
-    with pytest.raises(Unclear) as raised:
-        cross(Given(text, format, kind))
+    with pytest.raises(UnreadableInput) as raised:
+        convert_to_all(PlaygroundInput(text, format, kind))
     assert (raised.value.problem.type, raised.value.problem.path) == (type, path)
     if at is not None:
         assert raised.value.place is not None
@@ -102,18 +103,22 @@ def test_whatever_is_pasted_meets_an_answer_or_a_typed_refusal(text: str) -> Non
     assert unclear is None or unclear.place is None or 0 <= unclear.place <= len(text)
 
 
-def refused(text: str) -> Unclear | None:
+def refused(text: str) -> UnreadableInput | None:
     try:
-        cross(Given(text))
-    except Unclear as unclear:
+        convert_to_all(PlaygroundInput(text))
+    except UnreadableInput as unclear:
         return unclear
     return None
 
 
 @promise("gateway:playground")
-def test_the_page_asks_for_it_and_nobody_else_is_asked() -> None:
+def test_the_page_converts_without_calling_a_provider() -> None:
     async def run() -> None:
-        async with asyncio.timeout(20), page_and_upstream() as (running, upstream), aiohttp.ClientSession() as client:
+        async with (
+            asyncio.timeout(PATIENCE),
+            page_and_upstream() as (running, upstream),
+            aiohttp.ClientSession() as client,
+        ):
             url = f"{running.url}/_/api/playground"
             async with client.get(f"{url}/formats") as answer:
                 assert "gemini" in (await answer.json())["wire"]

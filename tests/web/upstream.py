@@ -135,9 +135,8 @@ EVERY: tuple[tuple[str, dict[str, Any]], ...] = (
     ("/api/chat", {**CHAT, "model": "anthropic/claude-sonnet-5", "stream": False, "keep_alive": "5m"}),
     ("/model/openai%2Fgpt-5.6/converse", CONVERSE),
 )
-"""A request of each family to another one, one that stays at home, and one that nobody answers."""
+"""A request of each family to another one, one that stays in its format, and one without a provider."""
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": '{"celsius": 18, "sky": "clear"}'}
 TOOL_LOOP: dict[str, Any] = {
     "model": "openai-chat/gpt-5.6",
     "max_tokens": 800,

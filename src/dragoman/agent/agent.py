@@ -21,7 +21,14 @@ from dragoman.agent.limits import LimitReached, Limits
 from dragoman.agent.loop import Ending, EndReason, Loop
 from dragoman.agent.output_cache import OutputCache
 from dragoman.agent.outputs import output_tool
-from dragoman.agent.pending import Decision, PendingCall, check_decisions, pending_in
+from dragoman.agent.pending import (
+    BadDecisions,
+    Decision,
+    PendingCall,
+    agents_waiting,
+    check_decisions,
+    pending_in,
+)
 from dragoman.agent.permissions import Asker, Hook
 from dragoman.agent.run_state import RunState
 from dragoman.agent.setup import HistoryProcessor, Instruction, Setup, StopHook, Validator
@@ -250,6 +257,18 @@ class Agent(Generic[OutputT]):
         """
         return await self._finish(await self._begin_again(session, decisions))
 
+    async def check(self, decisions: Mapping[str, Decision]) -> None:
+        """Raise `BadDecisions` if `resume` would: decisions that are unknown or missing, and tools that are gone."""
+        check_decisions(self.pending, decisions, self._tools)
+        for name, resumed in agents_waiting(self._conversation.messages, decisions).values():
+            make = self._tools[name].agent
+            if make is not None:
+                worker: Agent[Any] = await make(resumed.history)
+                try:
+                    await worker.check(resumed.decisions)
+                except BadDecisions as error:
+                    raise BadDecisions(f"in {name}: {error}") from None
+
     def resume_stream(
         self, session: Record | None = None, *, decisions: Mapping[str, Decision]
     ) -> AsyncGenerator[AnyAgentEvent, None]:
@@ -269,12 +288,25 @@ class Agent(Generic[OutputT]):
         finally:
             in_background(events.aclose())
 
-    def fork(self, history: Iterable[Message] = (), *, instructions: str = "") -> Agent[OutputT]:
-        """An agent with the same driver, tools and setup, and a history of its own."""
+    def fork(
+        self,
+        history: Iterable[Message] = (),
+        *,
+        instructions: str = "",
+        tools: Iterable[Tool] = (),
+        tool_choice: Choice = None,
+    ) -> Agent[OutputT]:
+        """An agent with the same driver, tools and setup, and a history of its own.
+
+        `instructions` and `tools` are added; where a name is taken, the agent's own tool stays.
+        """
         twin: Agent[OutputT] = object.__new__(type(self))
         twin._tools, twin._hosted = dict(self._tools), list(self._hosted)
+        own = self._setup.output_tool
+        twin.add_tools(one for one in tools if one.name not in twin._tools and (own is None or one.name != own.name))
         further = (*self._setup.instructions, instructions) if instructions else self._setup.instructions
-        twin._setup = structs.replace(self._setup, instructions=further)
+        choice = self._setup.tool_choice if tool_choice is None else tool_choice
+        twin._setup = structs.replace(self._setup, instructions=further, tool_choice=choice)
         twin._conversation = Conversation(self.driver, history)
         twin._run = twin._last = None
         return twin
@@ -321,7 +353,7 @@ class Agent(Generic[OutputT]):
         if session is not None and session is not self._conversation.record:
             await self._leave_old_run()
             self._conversation = Conversation(self.driver, getattr(session, "messages", ()), session)
-        check_decisions(self.pending, decisions, self._tools)
+        await self.check(decisions)
         run = await self._begin(None)
         run.decisions = decisions
         return run

@@ -1,13 +1,20 @@
 """An agent as a model: a request in, an answer out, as one turn of a model that happens to think with tools.
 
-What the agent does on the way is shown as reasoning; its last answer is the text.
+What the agent does on the way is shown as reasoning; its last answer is the text. Functions of the client are offered
+to the model beside the agent's own tools: a call of one ends the answer, as it would with any model, and the request
+that brings its result goes on with the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import hashlib
+import re
+import secrets
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
+
+from msgspec import Struct, structs
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.events import (
@@ -23,8 +30,12 @@ from dragoman.agent.events import (
     ToolCallEvent,
     ToolResultEvent,
 )
-from dragoman.agent.front_ends import without_reasoning
+from dragoman.agent.front_end_input import opening_of, without_reasoning
+from dragoman.agent.paused_runs import PausedRun, PausedRuns
+from dragoman.agent.pending import PendingCall
 from dragoman.agent.result_text import WAITING
+from dragoman.agent.tools import Tool, client_tool
+from dragoman.codecs.ids import is_invented
 from dragoman.ir import (
     AnyEvent,
     Finish,
@@ -37,38 +48,122 @@ from dragoman.ir import (
     Request,
     StreamStart,
     Text,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
     UsageUpdate,
 )
-from dragoman.ir.values import compact_text
+from dragoman.ir.values import compact_text, encode_json
 
 _SHOWN = 2_000
 """Characters of one result that are shown."""
+_CALL_ID = re.compile(r"call_([0-9a-f]{24})_\d+")
+"""Ids that clients are given: they cannot be guessed, and name the run."""
 
 
-async def answer_as_model(agent: Agent[Any], request: Request) -> AsyncGenerator[list[AnyEvent], None]:
-    """The events of a stream that answers the request. The agent uses its own tools, not those of the request."""
+async def answer_as_model(
+    agent: Agent[Any], request: Request, runs: PausedRuns
+) -> AsyncGenerator[list[AnyEvent], None]:
+    """The events of a stream that answers the request. A run that waits for the client is kept in `runs`."""
     system = "\n\n".join(message.text for message in request.messages if message.role == "system")
-    history = [without_reasoning(message) for message in request.messages if message.role != "system"]
-    before, opening = opening_of(history)
-    worker = agent.fork(before, instructions=system)
-    writer = _Writer(agent.name)
+    spoken = [without_reasoning(message) for message in request.messages if message.role != "system"]
+    tools, choice = _client_tools(request, agent.tools)
+    turn = await _returned_turn(agent.name, spoken, runs)
+    history, opening = opening_of(spoken) if turn is None else (turn.history, turn.opening)
+    worker = agent.fork(history, instructions=system, tools=tools, tool_choice=choice if turn is None else None)
+    writer = _Writer(agent.name, frozenset(one.name for one in tools))
     yield writer.start()
     async with aclosing(worker.run_stream(opening)) as events:
         async for event in events:
-            told = writer.write(event)
-            if told:
-                yield told
+            written = writer.write(event)
+            if written:
+                yield written
     result = worker.last_result
-    if result is not None:
+    if result is None:
+        return
+    if writer.client_calls:
+        keys = [writer.token, _turn_key(agent.name, spoken, writer.client_calls.values())]
+        calls = {given: one.call_id for given, one in writer.client_calls.items()}
+        await runs.keep(keys, PausedRun(worker.history, calls))
+        finish = Finish("tool_calls")
+    else:
         finish = Finish("length" if result.reason in {"limit", "max_iterations"} else "stop")
-        yield [*writer.close(), UsageUpdate(result.usage), Finished(finish)]
+    yield [*writer.close(), UsageUpdate(result.usage), Finished(finish)]
+
+
+def _client_tools(request: Request, own: Iterable[Tool]) -> tuple[tuple[Tool, ...], ToolChoice | None]:
+    """Functions of the client that the model may call, and its choice among them."""
+    choice = request.tool_choice
+    if choice is not None and choice.mode == "none":
+        return (), None
+    taken = {one.name for one in own}
+    definitions = [one for one in request.tools if isinstance(one, ToolDefinition) and one.name not in taken]
+    names = {one.name for one in definitions}
+    is_possible = choice is not None and bool(names) and names.issuperset(choice.names)
+    return tuple(map(client_tool, definitions)), choice if is_possible else None
+
+
+# ── a request that brings results ─────────────────────────────────────────────────────────────────────────────
+
+
+class _Returned(Struct, frozen=True):
+    """A run that goes on: its history with the client's results, and what the user says beside them."""
+
+    history: list[Message]
+    opening: Message | None
+
+
+async def _returned_turn(agent: str, spoken: Sequence[Message], runs: PausedRuns) -> _Returned | None:
+    """The run that this request goes on with; None if it brings no results of one that is known."""
+    place = max((index for index, one in enumerate(spoken) if one.role == "assistant"), default=None)
+    if place is None:
+        return None
+    calls, after = spoken[place].tool_calls, spoken[place + 1 :]
+    results = {result.tool_call_id: result for message in after for result in message.tool_results}
+    if not calls or not results:
+        return None
+    tokens = [found[1] for call in calls if (found := _CALL_ID.fullmatch(call.id)) is not None]
+    # Some clients lose the ids of calls: what was said and called then names the run.
+    lost = all(is_invented(call.id) for call in calls)
+    run = await runs.find([*dict.fromkeys(tokens), *([_turn_key(agent, spoken[:place], calls)] if lost else [])])
+    if run is None:
+        return None
+    own_ids = dict(zip((call.id for call in calls), run.calls.values(), strict=False)) if lost else run.calls
+    given = {own_ids[call_id]: result for call_id, result in results.items() if call_id in own_ids}
+    return _Returned(_with_results(run.history, given), opening_of(list(after))[1])
+
+
+def _with_results(history: Sequence[Message], given: Mapping[str, ToolResult]) -> list[Message]:
+    """The history, with results in the places of calls that had waited for them."""
+    parts = tuple(
+        structs.replace(given[one.tool_call_id], tool_call_id=one.tool_call_id, name=one.name)
+        if one.tool_call_id in given
+        else one
+        for one in history[-1].tool_results
+    )
+    return [*history[:-1], Message("tool", parts)]
+
+
+def _turn_key(agent: str, before: Sequence[Message], calls: Iterable[ToolCall | PendingCall]) -> str:
+    """Names a turn by what the users said before it, without white space, and what it calls."""
+    said = ["".join(message.text.split()) for message in before if message.role == "user"]
+    called = [(one.name if isinstance(one, ToolCall) else one.tool, dict(one.arguments)) for one in calls]
+    return f"turn:{hashlib.blake2s(encode_json([agent, said, called]), digest_size=16).hexdigest()}"
+
+
+# ── the answer ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Writer:
-    """One part at a time: reasoning for what happens, text for the answer."""
+    """One part at a time: reasoning for what happens, text for the answer, calls for the client at the end."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, client_tools: frozenset[str]) -> None:
         self._model = model
+        self._client_tools = client_tools
+        self.token = secrets.token_hex(12)
+        self.client_calls: dict[str, PendingCall] = {}
+        """Calls that the client has to run, by the ids that it is given."""
         self._index = -1
         self._kind: type[Text | Reasoning] | None = None
         self._held: list[str] = []
@@ -85,9 +180,9 @@ class _Writer:
             case ReasoningDeltaEvent(content=text):
                 return self._say(Reasoning, text)
             case TextEvent(content=text):
-                told = [] if self._held else self._say(Reasoning, f"{text}\n")
+                written = [] if self._held else self._say(Reasoning, f"{text}\n")
                 self._held = []
-                return told
+                return written
             case ReasoningEvent(content=text):
                 return [] if self._kind is Reasoning else self._say(Reasoning, f"{text}\n")
             case FinalEvent(content=text):
@@ -95,19 +190,38 @@ class _Writer:
             case LimitEvent(limit=limit):
                 return self._say(Text, f"[The limit of {limit} was reached.]")
             case PendingEvent(calls=calls):
-                return self._say(Text, WAITING.format(names=", ".join(one.tool for one in calls)))
+                return self._wait(calls)
         return self._activity(event, "")
 
     def _activity(self, event: AnyAgentEvent, path: str) -> list[AnyEvent]:
         match event:
             case NestedEvent(path=names, event=inner):
                 return self._activity(inner, "/".join(names) + ": ")
+            case ToolCallEvent(tool=tool) if tool in self._client_tools and not path:
+                return []
             case ToolCallEvent(tool=tool, args=arguments):
                 return self._say(Reasoning, f"{path}{tool} {compact_text(arguments)}\n")
             case ToolResultEvent(tool=tool, result=result, is_error=is_error):
                 shown = result if len(result) <= _SHOWN else f"{result[:_SHOWN]}…"
                 return self._say(Reasoning, f"{path}{tool} {'failed' if is_error else 'returned'}: {shown}\n")
         return []
+
+    def _wait(self, calls: Sequence[PendingCall]) -> list[AnyEvent]:
+        """Calls of the client's tools are its to run. Others wait for a person, whom a model cannot ask."""
+        clients = [one for one in calls if not one.path and one.tool in self._client_tools]
+        others = [one.tool for one in calls if one not in clients]
+        written = self._say(Text, WAITING.format(names=", ".join(others))) if others else []
+        for one in clients:
+            written += self.close()
+            self._index += 1
+            call_id = f"call_{self.token}_{len(self.client_calls)}"
+            self.client_calls[call_id] = one
+            written += [
+                PartStart(self._index, ToolCall(call_id, one.tool)),
+                PartDelta(self._index, compact_text(one.arguments)),
+                PartEnd(self._index),
+            ]
+        return written
 
     def _say(self, kind: type[Text | Reasoning], text: str) -> list[AnyEvent]:
         if not text:
@@ -124,10 +238,3 @@ class _Writer:
             return []
         self._kind = None
         return [PartEnd(self._index)]
-
-
-def opening_of(messages: list[Message]) -> tuple[list[Message], Message | None]:
-    """(the history, what the user says now)."""
-    if messages and messages[-1].role == "user":
-        return messages[:-1], messages[-1]
-    return messages, None

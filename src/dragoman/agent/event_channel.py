@@ -16,7 +16,8 @@ class Channel(Generic[T]):
     def __init__(self) -> None:
         self._items: deque[T] = deque()
         self._arrived: asyncio.Future[None] | None = None
-        self._taken: asyncio.Future[None] | None = None
+        self._senders: list[asyncio.Future[None]] = []
+        """Those that wait for the reader: the run, and agents that it called at the same time."""
         self._closed = False
 
     def push(self, item: T) -> None:
@@ -29,25 +30,32 @@ class Channel(Generic[T]):
         if self._closed:
             return
         self.push(item)
-        self._taken = asyncio.get_running_loop().create_future()
-        await self._taken
+        taken = asyncio.get_running_loop().create_future()
+        self._senders.append(taken)
+        await taken
 
     def close(self) -> None:
         """No more events come, or the reader is gone."""
         self._closed = True
         _wake(self._arrived)
-        _wake(self._taken)
+        self._release()
 
     async def take(self) -> T | None:
         """The next one; None at the end."""
         if not self._items:
-            _wake(self._taken)
+            self._release()
         while not self._items:
             if self._closed:
                 return None
             self._arrived = asyncio.get_running_loop().create_future()
             await self._arrived
         return self._items.popleft()
+
+    def _release(self) -> None:
+        if self._senders:
+            senders, self._senders = self._senders, []
+            for sender in senders:
+                _wake(sender)
 
 
 def _wake(future: asyncio.Future[None] | None) -> None:

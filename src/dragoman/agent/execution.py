@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from dragoman.agent.outputs import Accepted
-from dragoman.agent.pending import PendingKind, placeholder
+from dragoman.agent.pending import placeholder
 from dragoman.agent.result_text import result_text
 from dragoman.agent.tools import (
     BadArguments,
@@ -17,6 +17,7 @@ from dragoman.agent.tools import (
     Done,
     HandOff,
     Retry,
+    Suspended,
     Tool,
     ToolContext,
     error_of,
@@ -33,8 +34,8 @@ class Outcome(Struct, frozen=True):
     """When, by the monotonic clock."""
     output: Any = UNSET
     """The value of the run, where the output tool has taken one."""
-    pending: tuple[PendingKind, str] | None = None
-    """What the call waits for, and why."""
+    pending: bool = False
+    """The result is a placeholder: the call waits, or calls of the agent behind it do."""
     retry: bool = False
     """The tool wants the model to try again."""
     hand_off: HandOff | None = None
@@ -88,7 +89,9 @@ async def _attempt(ready: Ready, context: ToolContext, timeout: float | None) ->
     except Retry as signal:
         return Outcome(error_of(call, signal.message), retry=True)
     except Deferred as signal:
-        return Outcome(placeholder(call, "deferred", signal.reason), pending=("deferred", signal.reason))
+        return Outcome(placeholder(call, "deferred", signal.reason), pending=True)
+    except Suspended as signal:
+        return Outcome(placeholder(call, "agent", history=signal.history), pending=True)
     except TimeoutError as error:
         late = (
             f"TimeoutError: {call.name} did not finish within {seconds:g} seconds" if limit.expired() else _told(error)

@@ -6,9 +6,9 @@ Events in, bytes out: whatever serves them over HTTP is not known here.
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,7 @@ from dragoman.agent.events import (
     AnyAgentEvent,
     FinalEvent,
     HiddenUserMessageEvent,
+    NestedEvent,
     PendingEvent,
     ReasoningDeltaEvent,
     ReasoningEvent,
@@ -28,11 +29,15 @@ from dragoman.agent.events import (
     ToolResultEvent,
     encode_event,
 )
+from dragoman.agent.front_end_input import NESTED, FrontEndInput, ProtocolName, opening_of, read_input
+from dragoman.agent.paused_runs import PausedRun, PausedRuns
+from dragoman.agent.pending import Decision, PendingCall, pending_in, waiting_ids
+from dragoman.agent.permissions import Deny
+from dragoman.agent.result_text import WAITING
 from dragoman.errors import DragomanError
-from dragoman.ir import Message, Reasoning, Text, ToolCall, ToolResult
+from dragoman.ir import Message
 
 Payload: TypeAlias = dict[str, Any]
-ProtocolName: TypeAlias = Literal["ag-ui", "ui-messages", "json-lines"]
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _HIDDEN = (StepStartEvent, StepCompleteEvent, HiddenUserMessageEvent)
 
@@ -43,6 +48,10 @@ class FrontEnd(Protocol):
     headers: Mapping[str, str]
 
     def start(self) -> bytes: ...
+    def resume(self, seen: Collection[str], decisions: Mapping[str, Decision]) -> None:
+        """The run goes on after these decisions, with calls that the client has seen."""
+        ...
+
     def feed(self, event: AnyAgentEvent) -> bytes: ...
     def fail(self, error: str) -> bytes: ...
     def finish(self) -> bytes: ...
@@ -95,30 +104,39 @@ class _Blocks:
         return self.close()
 
 
-class _Told:
+class _EventTable:
     """What both protocols share: a table from events to payloads."""
 
     headers: Mapping[str, str] = _SSE
 
     def __init__(self) -> None:
         self._blocks = _Blocks(self._open_block, self._close_block)
+        self._seen: Collection[str] = ()
+        self._decisions: Mapping[str, Decision] = {}
         self._table: dict[type, Callable[[Any], list[Payload]]] = {
             TextDeltaEvent: lambda event: self._blocks.delta("text", event.content, self._piece),
             ReasoningDeltaEvent: lambda event: self._blocks.delta("reasoning", event.content, self._piece),
             TextEvent: lambda event: self._blocks.whole("text", event.content, self._piece),
             ReasoningEvent: lambda event: self._blocks.whole("reasoning", event.content, self._piece),
             FinalEvent: lambda event: self._blocks.whole("text", event.content, self._piece),
-            ToolCallEvent: lambda event: [*self._blocks.next_turn(), *self._call(event)],
+            ToolCallEvent: self._first_call,
             ToolResultEvent: self._result,
         }
 
+    def resume(self, seen: Collection[str], decisions: Mapping[str, Decision]) -> None:
+        self._seen, self._decisions = seen, decisions
+
     def feed(self, event: AnyAgentEvent) -> bytes:
-        tell = self._table.get(type(event))
-        if tell is not None:
-            return _lines(tell(event))
+        write = self._table.get(type(event))
+        if write is not None:
+            return _lines(write(event))
         if isinstance(event, HiddenUserMessageEvent):
             return _lines(self._blocks.next_turn())
         return b"" if isinstance(event, _HIDDEN) else _lines(self._other(event))
+
+    def _first_call(self, event: ToolCallEvent) -> list[Payload]:
+        """A call that had waited is reported again when it runs; the client has it."""
+        return self._blocks.next_turn() + ([] if event.tool_call_id in self._seen else self._call(event))
 
     def _open_block(self, kind: str, block: str) -> list[Payload]:
         raise NotImplementedError
@@ -156,24 +174,31 @@ _AG_UI_BLOCKS = {
 }
 
 
-class AgUi(_Told):
+class AgUi(_EventTable):
     """https://docs.ag-ui.com/concepts/events"""  # noqa: D400, D415 - an address
 
-    def __init__(self, thread: str = "", run: str = "") -> None:
+    def __init__(self, thread: str = "", run: str = "", client_tools: frozenset[str] = frozenset()) -> None:
         super().__init__()
         self._ids = {"threadId": thread or uuid.uuid4().hex, "runId": run or uuid.uuid4().hex}
         self._message = uuid.uuid4().hex
-        self._pending: list[Payload] = []
-        self._result_value: Any = None
+        self._client_tools = client_tools
+        self._pending: tuple[PendingCall, ...] = ()
 
     def start(self) -> bytes:
         return _lines([{"type": "RUN_STARTED", **self._ids}])
 
     def finish(self) -> bytes:
         last: Payload = {"type": "RUN_FINISHED", **self._ids}
-        if self._pending:
-            last["outcome"] = {"type": "interrupt", "interrupts": self._pending}
+        asked = [one for one in self._pending if not self._is_clients(one)]
+        called = [one.call_id for one in self._pending if self._is_clients(one)]
+        if asked:
+            last["outcome"] = {"type": "interrupt", "interrupts": [_interrupt(one) for one in asked]}
+        elif called:
+            last["outcome"] = {"type": "success", "pendingToolCallIds": called}
         return _lines([*self._blocks.close(), last])
+
+    def _is_clients(self, call: PendingCall) -> bool:
+        return not call.path and call.tool in self._client_tools
 
     def fail(self, error: str) -> bytes:
         return _lines([*self._blocks.close(), {"type": "RUN_ERROR", "message": error}])
@@ -207,17 +232,35 @@ class AgUi(_Told):
 
     def _other(self, event: AnyAgentEvent) -> list[Payload]:
         if isinstance(event, PendingEvent):
-            self._pending = [
-                {"id": one.call_id, "reason": "tool_call", "toolCallId": one.call_id, "message": one.reason}
-                for one in event.calls
-            ]
+            self._pending = event.calls
         return [*self._blocks.close(), {"type": "CUSTOM", "name": event.type, "value": _data(event)}]
+
+
+def _interrupt(call: PendingCall) -> Payload:
+    asked = call.kind == "approval"
+    known = {} if call.path else {"toolCallId": call.call_id}  # a sub-agent's call is not one of the conversation
+    return {
+        "id": call.call_id,
+        "reason": "tool_call" if asked else "deferred",
+        "message": call.reason or _ASKED[call.kind].format(tool="/".join((*call.path, call.tool))),
+        **known,
+        **({"responseSchema": _APPROVAL} if asked else {}),
+        "metadata": {"tool": call.tool, "arguments": call.arguments, "path": call.path},
+    }
+
+
+_ASKED = {"approval": "May {tool} be called?", "deferred": "{tool} waits for its result."}
+_APPROVAL = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
+    "required": ["approved"],
+}
 
 
 # ── Vercel's UI message stream ────────────────────────────────────────────────────────────────────────────────
 
 
-class UiMessages(_Told):
+class UiMessages(_EventTable):
     """https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol"""  # noqa: D400, D415 - an address
 
     headers: Mapping[str, str] = {**_SSE, "x-vercel-ai-ui-message-stream": "v1"}
@@ -225,6 +268,13 @@ class UiMessages(_Told):
     def __init__(self, message: str = "") -> None:
         super().__init__()
         self._message = message or uuid.uuid4().hex
+        self._nested: set[str] = set()
+        """Calls of sub-agents that are shown, because they wait or have waited."""
+        self._called: set[str] = set()
+
+    def resume(self, seen: Collection[str], decisions: Mapping[str, Decision]) -> None:
+        super().resume(seen, decisions)
+        self._nested |= decisions.keys() - set(seen)
 
     def start(self) -> bytes:
         return _lines([{"type": "start", "messageId": self._message}, {"type": "start-step"}])
@@ -245,24 +295,59 @@ class UiMessages(_Told):
         return {"type": f"{kind}-delta", "id": block, "delta": text}
 
     def _call(self, event: ToolCallEvent) -> list[Payload]:
+        self._called.add(event.tool_call_id)
         call = {"toolCallId": event.tool_call_id, "toolName": event.tool, "dynamic": True}
         return [{"type": "tool-input-start", **call}, {"type": "tool-input-available", **call, "input": event.args}]
 
     def _result(self, event: ToolResultEvent) -> list[Payload]:
-        call = {"toolCallId": event.tool_call_id, "dynamic": True}
+        return [self._output(event.tool_call_id, event)]
+
+    def _output(self, call_id: str, event: ToolResultEvent) -> Payload:
+        if isinstance(self._decisions.get(call_id), Deny):
+            return {"type": "tool-output-denied", "toolCallId": call_id}
+        call = {"toolCallId": call_id, "dynamic": True}
         if event.is_error:
-            return [{"type": "tool-output-error", **call, "errorText": event.result}]
-        return [{"type": "tool-output-available", **call, "output": event.result}]
+            return {"type": "tool-output-error", **call, "errorText": event.result}
+        return {"type": "tool-output-available", **call, "output": event.result}
 
     def _other(self, event: AnyAgentEvent) -> list[Payload]:
         found: list[Payload] = self._blocks.close()
         if isinstance(event, PendingEvent):
-            approvals = [one for one in event.calls if one.kind == "approval"]
-            found += [
-                {"type": "tool-approval-request", "approvalId": one.call_id, "toolCallId": one.call_id}
-                for one in approvals
-            ]
+            for one in event.calls:
+                found += [] if not one.path else self._shown(one)
+                if one.kind == "approval":
+                    found.append(
+                        {"type": "tool-approval-request", "approvalId": one.call_id, "toolCallId": one.call_id}
+                    )
+        elif isinstance(event, NestedEvent) and isinstance(event.event, ToolResultEvent):
+            call_id = "/".join((*event.calls, event.event.tool_call_id))
+            found += [self._output(call_id, event.event)] if call_id in self._nested else []
         return [*found, {"type": f"data-{event.type.replace('_', '-')}", "data": _data(event)}]
+
+    def _shown(self, call: PendingCall) -> list[Payload]:
+        """A call of a sub-agent, which is shown because the user has to answer it.
+
+        The call that gave the sub-agent its task has an output for the time being: a chat sends what the user decided
+        when no call is left without either. The real output replaces it.
+        """
+        if call.call_id in self._nested:
+            return []
+        self._nested.add(call.call_id)
+        given = {
+            "toolCallId": call.call_id,
+            "toolName": call.tool,
+            "dynamic": True,
+            "title": "/".join((*call.path, call.tool)),
+            "providerMetadata": {NESTED: {"path": call.path}},
+        }
+        waits = {"type": "tool-output-available", "dynamic": True, "output": WAITING.format(names=call.tool)}
+        outer = [one for one in self._called if call.call_id.startswith(f"{one}/")]
+        self._called.difference_update(outer)
+        return [
+            *({**waits, "toolCallId": one} for one in outer),
+            {"type": "tool-input-start", **given},
+            {"type": "tool-input-available", **given, "input": call.arguments},
+        ]
 
 
 def _data(event: AnyAgentEvent) -> Any:
@@ -280,6 +365,9 @@ class JsonLines:
     def start(self) -> bytes:
         return b""
 
+    def resume(self, seen: Collection[str], decisions: Mapping[str, Decision]) -> None:
+        """Events are what they are."""
+
     def feed(self, event: AnyAgentEvent) -> bytes:
         return encode_event(event) + b"\n"
 
@@ -290,95 +378,90 @@ class JsonLines:
         return b""
 
 
-async def stream_bytes(agent: Agent[Any], opening: Opening, front_end: FrontEnd) -> AsyncGenerator[bytes, None]:
-    """A run of the agent in the protocol. Leaving the iteration ends the run."""
+def front_end_of(protocol: ProtocolName, given: FrontEndInput) -> FrontEnd:
+    """How a request is answered in its protocol."""
+    client_tools = frozenset(one.name for one in given.tools)
+    if protocol == "ag-ui":
+        return AgUi(given.thread, given.run, client_tools)
+    return UiMessages(given.message_id) if protocol == "ui-messages" else JsonLines()
+
+
+async def respond(
+    agent: Agent[Any], protocol: ProtocolName, body: bytes, runs: PausedRuns, owner: str = ""
+) -> tuple[Mapping[str, str], AsyncGenerator[bytes, None]]:
+    """(headers, pieces): the answer to a request of a front end, with a copy of the agent.
+
+    Tools of the request are offered to the model beside the agent's own, which win where names clash; the client runs
+    them. A run that pauses is kept in `runs` under `owner` and the thread; the request that answers its calls goes on
+    with it. Raises `ValueError` for a request that is not of the protocol, and for answers that do not fit.
+    """
+    given = read_input(protocol, body)
+    system = "\n\n".join(one.text for one in given.messages if one.role == "system")
+    spoken = [one for one in given.messages if one.role != "system"]
+    history, opening = opening_of(spoken)
+    keys = [f"{owner}/{agent.name}/{given.thread}"] if given.thread else []
+    paused = await runs.find(keys) if keys else None
+    decisions = {} if paused is None else _decisions(pending_in(paused.history), given)
+    if not decisions and not spoken:
+        raise ValueError("expected a message, or decisions about calls of a thread that waits for them")
+    worker = agent.fork(
+        paused.history if paused is not None and decisions else history, instructions=system, tools=given.tools
+    )
+    if decisions:
+        await worker.check(decisions)
+    if paused is not None:
+        await runs.forget(keys)
+    front_end = front_end_of(protocol, given)
+    return front_end.headers, _pieces(worker, opening, decisions, front_end, runs, keys)
+
+
+def _decisions(pending: Sequence[PendingCall], given: FrontEndInput) -> dict[str, Decision]:
+    """What the client decided; nothing if it answers none of the calls that wait, and asks something else."""
+    answers = given.answers
+    return {one.call_id: answers[one.call_id].decide(one) for one in pending if one.call_id in answers}
+
+
+async def _pieces(
+    worker: Agent[Any],
+    opening: Message | None,
+    decisions: Mapping[str, Decision],
+    front_end: FrontEnd,
+    runs: PausedRuns,
+    keys: Sequence[str],
+) -> AsyncGenerator[bytes, None]:
     yield front_end.start()
-    async with aclosing(agent.run_stream(opening)) as events:
-        try:
-            async for event in events:
-                data = front_end.feed(event)
-                if data:
-                    yield data
-        except DragomanError as error:
-            yield front_end.fail(str(error))
-            return
+    try:
+        if decisions:
+            front_end.resume(waiting_ids(worker.history), decisions)
+            async for data in _fed(worker.resume_stream(decisions=decisions), front_end):
+                yield data
+        if not worker.pending and (not decisions or opening is not None):
+            async for data in _fed(worker.run_stream(opening), front_end):
+                yield data
+    except DragomanError as error:
+        yield front_end.fail(str(error))
+        return
+    if worker.pending and keys:
+        await runs.keep(keys, PausedRun(worker.history))
     yield front_end.finish()
 
 
-# ── what front ends send ──────────────────────────────────────────────────────────────────────────────────────
+async def _fed(running: AsyncGenerator[AnyAgentEvent, None], front_end: FrontEnd) -> AsyncGenerator[bytes, None]:
+    async with aclosing(running) as events:
+        async for event in events:
+            data = front_end.feed(event)
+            if data:
+                yield data
 
 
-def read_input(protocol: ProtocolName, body: bytes) -> tuple[list[Message], FrontEnd]:
-    """The conversation that a front end sends, and how it is answered. Raises `ValueError`."""
-    given = msgspec.json.decode(body)
-    if not isinstance(given, dict) or not isinstance(given.get("messages"), list):
-        raise ValueError("expected an object with messages")  # noqa: TRY004 - the content is wrong, not the call
+async def stream_bytes(agent: Agent[Any], opening: Opening, front_end: FrontEnd) -> AsyncGenerator[bytes, None]:
+    """A run of the agent in the protocol. Leaving the iteration ends the run."""
+    yield front_end.start()
     try:
-        messages = [one for entry in given["messages"] for one in _READERS[protocol](entry)]
-    except (AttributeError, TypeError, LookupError, DragomanError) as error:
-        raise ValueError(f"messages that cannot be read: {type(error).__name__}: {error}") from None
-    if not messages:
-        raise ValueError("expected at least one message")
-    if protocol == "ag-ui":
-        return messages, AgUi(str(given.get("threadId") or ""), str(given.get("runId") or ""))
-    return messages, UiMessages() if protocol == "ui-messages" else JsonLines()
-
-
-def _from_ag_ui(entry: Mapping[str, Any]) -> list[Message]:
-    role, content = entry.get("role"), entry.get("content")
-    if role == "tool":
-        return [Message("tool", (ToolResult(str(entry.get("toolCallId")), "", "text", str(content or "")),))]
-    if role not in {"user", "assistant", "system", "developer"}:
-        return []  # reasoning and activity are shown, not sent back
-    text = content if isinstance(content, str) else "".join(_texts(content or []))
-    calls = [
-        ToolCall(str(call["id"]), call["function"]["name"], msgspec.json.decode(call["function"]["arguments"] or "{}"))
-        for call in entry.get("toolCalls") or []
-    ]
-    parts = ((Text(text),) if text else ()) + tuple(calls)
-    return [Message("system" if role == "developer" else role, parts)] if parts else []
-
-
-def _from_ui(entry: Mapping[str, Any]) -> list[Message]:
-    role = entry.get("role")
-    if role not in {"user", "assistant", "system"}:
-        return []
-    found: list[Message] = []
-    for part in entry.get("parts") or []:
-        kind = str(part.get("type"))
-        if kind == "text" and part.get("text"):
-            found.append(Message(role, (Text(part["text"]),)))
-        elif kind == "dynamic-tool" or kind.startswith("tool-"):
-            found += _ui_call(part, part.get("toolName") or kind.removeprefix("tool-"))
-    return found
-
-
-def _ui_call(part: Mapping[str, Any], name: str) -> list[Message]:
-    if "toolCallId" not in part:
-        return []
-    call = ToolCall(part["toolCallId"], name, part.get("input") or {})
-    failed = part.get("errorText")
-    value = failed if failed is not None else part.get("output")
-    result = ToolResult(call.id, name, "error" if failed is not None else "data", value)
-    return [Message("assistant", (call,)), Message("tool", (result,))]
-
-
-def _texts(parts: list[Any]) -> list[str]:
-    return [str(part.get("text") or "") for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
-
-
-def _from_lines(entry: Mapping[str, Any]) -> list[Message]:
-    return [Message(entry["role"], str(entry.get("content") or ""))]
-
-
-_READERS: Mapping[ProtocolName, Callable[[Mapping[str, Any]], list[Message]]] = {
-    "ag-ui": _from_ag_ui,
-    "ui-messages": _from_ui,
-    "json-lines": _from_lines,
-}
-
-
-def without_reasoning(message: Message) -> Message:
-    """A message as an agent's history takes it from a client: what was shown as reasoning was not its model's."""
-    kept = tuple(part for part in message.parts if not isinstance(part, Reasoning))
-    return message if len(kept) == len(message.parts) else Message(message.role, kept)
+        async with aclosing(_fed(agent.run_stream(opening), front_end)) as pieces:
+            async for data in pieces:
+                yield data
+    except DragomanError as error:
+        yield front_end.fail(str(error))
+        return
+    yield front_end.finish()

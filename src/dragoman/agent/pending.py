@@ -1,18 +1,20 @@
 """Calls that wait for a person or an outside job: how they stand in the history, and what decides them.
 
 The history stays valid all the time: a waiting call is answered by an error result that says so and carries a note.
-When the decision is there, the real result takes its place (`Agent.resume`).
+When the decision is there, the real result takes its place (`Agent.resume`). Where an agent that was called as a tool
+waits, the note of that call holds its history, so that its calls are found, and decided, from outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from dragoman.agent.permissions import Allow, Deny
+from dragoman.agent.tools import Resumed, Tool, result_of
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, ToolCall, ToolResult
 from dragoman.ir.values import encode_json
@@ -21,24 +23,33 @@ FAMILY = "dragoman"
 PENDING = "~pending"
 """Note on the result of a call that waits."""
 _WAITS = "This call waits for {what}; it has not run."
-_WHAT: Mapping[str, str] = {"approval": "approval", "deferred": "an outside result"}
+_WHAT: Mapping[str, str] = {
+    "approval": "approval",
+    "deferred": "an outside result",
+    "agent": "decisions about calls of its own",
+}
 
 PendingKind: TypeAlias = Literal["approval", "deferred"]
 
 
 class _Note(Struct, frozen=True, omit_defaults=True):
-    kind: PendingKind
+    kind: PendingKind | Literal["agent"]
     reason: str = ""
+    history: tuple[Message, ...] = ()
+    """Of the agent behind the call, whose own calls wait."""
 
 
 class PendingCall(Struct, frozen=True):
     """A call that waits. Serialises with msgspec, as everything here does."""
 
     call_id: str
+    """Of a call that an agent behind a tool made: the id of the outer call, a slash, and its own."""
     tool: str
     arguments: dict[str, Any]
     kind: PendingKind
     reason: str = ""
+    path: tuple[str, ...] = ()
+    """The tools that lead to the agent that made the call, the outermost first; empty for the agent itself."""
 
 
 Decision: TypeAlias = Allow | Deny | ToolResult | str | Mapping[str, Any] | Sequence[Any]
@@ -49,11 +60,83 @@ class BadDecisions(DragomanError, ValueError):
     """Decisions that do not fit the calls that wait: unknown ones, missing ones, or one for a tool that is gone."""
 
 
-def placeholder(call: ToolCall, kind: PendingKind, reason: str = "") -> ToolResult:
+def placeholder(
+    call: ToolCall, kind: PendingKind | Literal["agent"], reason: str = "", history: Sequence[Message] = ()
+) -> ToolResult:
     """What answers a call while it waits."""
     text = _WAITS.format(what=_WHAT[kind])
-    note = {FAMILY: {PENDING: Raw(encode_json(_Note(kind, reason)))}}
+    note = {FAMILY: {PENDING: Raw(encode_json(_Note(kind, reason, tuple(history))))}}
     return ToolResult(call.id, call.name, "error", text, metadata=note)
+
+
+def waiting(call: ToolCall, result: ToolResult) -> tuple[PendingCall, ...]:
+    """What waits behind a call: nothing, the call itself, or calls of the agent that it gave a task to."""
+    note = _note_of(result)
+    if note is None:
+        return ()
+    if note.kind == "agent":
+        inner = pending_in(note.history)
+        return tuple(structs.replace(one, call_id=_nested_id(call, one), path=(call.name, *one.path)) for one in inner)
+    return (PendingCall(call.id, call.name, dict(call.arguments), note.kind, note.reason),)
+
+
+def pending_in(messages: Sequence[Message]) -> tuple[PendingCall, ...]:
+    """The calls of the last turn that wait; none once the conversation has gone on."""
+    return tuple(found for call, result in _last_turn(messages) for found in waiting(call, result))
+
+
+def waiting_ids(messages: Sequence[Message]) -> frozenset[str]:
+    """The calls of the last turn whose results are still to come."""
+    return frozenset(call.id for call, result in _last_turn(messages) if _note_of(result) is not None)
+
+
+def agents_waiting(messages: Sequence[Message], decisions: Mapping[str, Decision]) -> dict[str, tuple[str, Resumed]]:
+    """Calls of the last turn behind which an agent waits: id -> name of the tool, and how that agent goes on."""
+    found: dict[str, tuple[str, Resumed]] = {}
+    for call, result in _last_turn(messages):
+        note = _note_of(result)
+        if note is not None and note.kind == "agent":
+            inner = pending_in(note.history)
+            own = {one.call_id: decisions[given] for one in inner if (given := _nested_id(call, one)) in decisions}
+            found[call.id] = (call.name, Resumed(note.history, own))
+    return found
+
+
+def check_decisions(
+    pending: Sequence[PendingCall], decisions: Mapping[str, Decision], known_tools: Mapping[str, Tool]
+) -> None:
+    """Raise `BadDecisions` unless there is exactly one decision for each waiting call, and its tool is there to run."""
+    waits = {one.call_id: one for one in pending}
+    if not waits:
+        raise BadDecisions("no call of this conversation waits for a decision")
+    problems = []
+    if unknown := sorted(set(decisions) - set(waits)):
+        problems.append(f"unknown calls: {', '.join(unknown)}")
+    if missing := [f"{one.call_id} ({one.tool})" for one in pending if one.call_id not in decisions]:
+        problems.append(f"no decision for: {', '.join(missing)}; give Allow(), Deny('why') or a result for each")
+    problems += [problem for call_id, given in decisions.items() if (problem := _problem_with(call_id, given))]
+    for call_id, call in waits.items():
+        if call.path:
+            outer = known_tools.get(call.path[0])
+            if outer is None or outer.agent is None:
+                problems.append(f"{call_id} was called by the agent of {call.path[0]!r}, which is gone: add that tool")
+        elif isinstance(decisions.get(call_id), Allow) and call.tool not in known_tools:
+            gone = f"{call_id} is allowed, but this agent has no tool {call.tool!r}: add it, deny or give a result"
+            problems.append(gone)
+    if problems:
+        raise BadDecisions("; ".join(problems))
+
+
+def _problem_with(call_id: str, decision: Decision) -> str:
+    if isinstance(decision, Allow | Deny):
+        return ""
+    try:
+        result_of(ToolCall(call_id, ""), decision)
+    except RecursionError:
+        return f"{call_id}: its result is nested too deeply, or contains itself"
+    except Exception as error:  # noqa: BLE001 - the value is the caller's own: reading it may fail in any way
+        return f"{call_id}: its result cannot be said in JSON: {error}"
+    return ""
 
 
 def _note_of(result: ToolResult) -> _Note | None:
@@ -61,34 +144,14 @@ def _note_of(result: ToolResult) -> _Note | None:
     return None if held is None else msgspec.json.decode(bytes(held), type=_Note)
 
 
-def pending_in(messages: Sequence[Message]) -> tuple[PendingCall, ...]:
-    """The calls of the last turn that wait; none once the conversation has gone on."""
+def _last_turn(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:
     if len(messages) < 2 or messages[-1].role != "tool":  # noqa: PLR2004 - the calls and their results
-        return ()
+        return
     calls = {call.id: call for call in messages[-2].tool_calls}
-    found = [(calls[one.tool_call_id], _note_of(one)) for one in messages[-1].tool_results if one.tool_call_id in calls]
-    return tuple(
-        PendingCall(call.id, call.name, dict(call.arguments), note.kind, note.reason)
-        for call, note in found
-        if note is not None
-    )
+    for result in messages[-1].tool_results:
+        if result.tool_call_id in calls:
+            yield calls[result.tool_call_id], result
 
 
-def check_decisions(
-    pending: Sequence[PendingCall], decisions: Mapping[str, Decision], known_tools: Mapping[str, Any]
-) -> None:
-    """Raise `BadDecisions` unless there is exactly one decision for each waiting call, and its tool is there to run."""
-    waiting = {one.call_id: one for one in pending}
-    if not waiting:
-        raise BadDecisions("no call of this conversation waits for a decision")
-    problems = []
-    if unknown := sorted(set(decisions) - set(waiting)):
-        problems.append(f"unknown calls: {', '.join(unknown)}")
-    if missing := [f"{one.call_id} ({one.tool})" for one in pending if one.call_id not in decisions]:
-        problems.append(f"no decision for: {', '.join(missing)}; give Allow(), Deny('why') or a result for each")
-    for call_id, decision in decisions.items():
-        tool = waiting[call_id].tool if call_id in waiting else None
-        if isinstance(decision, Allow) and tool is not None and tool not in known_tools:
-            problems.append(f"{call_id} is allowed, but this agent has no tool {tool!r}: add it, deny or give a result")
-    if problems:
-        raise BadDecisions("; ".join(problems))
+def _nested_id(call: ToolCall, inner: PendingCall) -> str:
+    return f"{call.id}/{inner.call_id}"

@@ -13,10 +13,10 @@ from msgspec import UNSET, Struct, UnsetType
 from dragoman.agent import result_text as texts
 from dragoman.agent.events import StepCompleteEvent, StepStartEvent, ToolCallEvent, ToolResultEvent
 from dragoman.agent.execution import Outcome, Ready, execute, prepare
-from dragoman.agent.pending import Decision, PendingCall, placeholder
+from dragoman.agent.pending import Decision, PendingCall, agents_waiting, placeholder, waiting, waiting_ids
 from dragoman.agent.permissions import ASK, Allow, Defer, Deny, PermissionRequest, decide
 from dragoman.agent.run_state import RunState
-from dragoman.agent.tools import HandOff, ToolContext, error_of, result_of
+from dragoman.agent.tools import HandOff, Resumed, ToolContext, error_of, result_of
 from dragoman.agent.tracing import trace_tool
 from dragoman.ir import ToolCall, ToolResult, WithheldCall
 
@@ -61,6 +61,8 @@ class Steps:
         """Calls of the current turn that must not be run (law 7)."""
         self._decided: Mapping[str, Decision] = {}
         """Decisions about calls that had waited."""
+        self._resumed: Mapping[str, Resumed] = {}
+        """Calls whose agent had waited, and how it goes on."""
         self._failures: dict[str, int] = {}
         """How often a tool has asked for another try, one after the other."""
 
@@ -83,10 +85,13 @@ class Steps:
 
     async def resume(self, decisions: Mapping[str, Decision]) -> Turn:
         """Take up the calls of the last turn that had waited."""
-        calls, settled = self._state.conversation.reopen(frozenset(decisions))
+        messages = self._state.conversation.messages
+        waited = waiting_ids(messages)
+        self._resumed = {call_id: resumed for call_id, (_, resumed) in agents_waiting(messages, decisions).items()}
+        calls, settled = self._state.conversation.reopen(waited)
         self._calls, self._decided = calls, decisions
         self._results = {result.tool_call_id: result for result in settled}
-        return await self.run([call for call in calls if call.id in decisions])
+        return await self.run([call for call in calls if call.id in waited])
 
     def _batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """What may run at the same time. A done tool runs alone, after all that was called before it."""
@@ -135,14 +140,14 @@ class Steps:
         ready = prepare(call, self._state.tool(call.name), lambda: [tool.name for tool in self._state.offered()])
         if not isinstance(ready, Ready):
             return Outcome(ready), None
-        if self._is_free(ready) and decided is None:
+        if (self._is_free(ready) and decided is None) or call.id in self._resumed:
             return ready, None
         tries = self._failures.get(call.name, 0)
         if tries > self._most_retries(ready):
             return Outcome(error_of(call, texts.GIVEN_UP.format(name=call.name, count=tries))), None
         decision = decided if isinstance(decided, Allow | Deny) else await self._decision(ready)
         if isinstance(decision, Defer):
-            return Outcome(placeholder(call, "approval", decision.reason), pending=("approval", decision.reason)), None
+            return Outcome(placeholder(call, "approval", decision.reason), pending=True), None
         if not isinstance(decision, Deny):
             return ready, None
         refused = error_of(call, f"{call.name} was not permitted: {decision.reason}; it did not run")
@@ -176,6 +181,7 @@ class Steps:
             self._setup.overrides,
             state.emit,
             state.count_nested,
+            self._resumed.get(ready.call.id),
         )
         async with slots:
             with trace_tool(self._setup, ready.call) as span:
@@ -183,7 +189,7 @@ class Steps:
                 span.returned(outcome.result)
         ended = self._setup.clock.monotonic()
         self._count_retry(ready, outcome)
-        cache = self._setup.output_cache if ready.tool.keeps_output else None
+        cache = self._setup.output_cache if ready.tool.keeps_output and not outcome.pending else None
         result = outcome.result if cache is None else await cache.kept(outcome.result)
         self._answer(ready.call, result)  # whatever happens now, this was done
         return Outcome(result, outcome.done, ended, outcome.output, outcome.pending, outcome.retry, outcome.hand_off)
@@ -215,7 +221,7 @@ class Steps:
             self._answer(call, result)
         step = self._open.pop(call.id)
         duration = ((self._setup.clock.monotonic() if ended is None else ended) - step.started) * 1000
-        if outcome.pending is not None:
+        if outcome.pending:
             await self._state.emit(StepCompleteEvent(call.id, "pending", duration))
             return
         text, screenshot = texts.result_text(result), texts.screenshot_of(result)
@@ -243,16 +249,13 @@ class Steps:
                 if call.id not in self._results:
                     self._answer(call, error_of(call, texts.NOT_RUN.format(reason=reason)))
             self._state.conversation.add_results([self._results[call.id] for call in self._calls])
-            self._calls, self._results, self._decided = (), {}, {}
+            self._calls, self._results, self._decided, self._resumed = (), {}, {}, {}
 
 
 def _turn_of(call: ToolCall, outcome: Outcome) -> Turn:
-    if outcome.done is None and outcome.pending is None and outcome.hand_off is None and not outcome.result.is_error:
+    if outcome.done is None and not outcome.pending and outcome.hand_off is None and not outcome.result.is_error:
         return _NOTHING
-    pending: tuple[PendingCall, ...] = ()
-    if outcome.pending is not None:
-        kind, reason = outcome.pending
-        pending = (PendingCall(call.id, call.name, dict(call.arguments), kind, reason),)
+    pending = waiting(call, outcome.result) if outcome.pending else ()
     problem = texts.result_text(outcome.result) if outcome.result.is_error and texts.is_final(call.name) else ""
     done = None if outcome.done is None else outcome.done or texts.NO_ANSWER
     return Turn(done=done, output=outcome.output, pending=pending, hand_off=outcome.hand_off, output_problem=problem)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from dragoman.agent.events import AnyAgentEvent, NestedEvent, UsageEvent
-from dragoman.agent.tools import HandOff, Output, Tool, ToolContext, called, check_name, checking
+from dragoman.agent.tools import HandOff, Output, Suspended, Tool, ToolContext, called, check_name, checking
 from dragoman.drivers.base import Driver
-from dragoman.ir import ToolDefinition
+from dragoman.ir import Message, ToolDefinition
 
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
@@ -29,27 +30,47 @@ def agent_tool(
 
     Each call has a history of its own: given an agent, a copy without its history works; given a function, what it
     makes. Its tokens count for the caller, and its events come as `nested` with the path of tools that leads to them.
+    Calls of it that wait for a decision pause the caller, too: they are in its `pending`, with their path.
     """
     first = None if callable(make) else make
     own = name or (first.name if first is not None else str(getattr(make, "__name__", "agent")))
     check_name(own)
 
+    async def worker_with(history: Sequence[Message]) -> Agent[Any]:
+        if first is not None:
+            return first.fork(history)
+        worker: Agent[Any] = await called(make)  # type: ignore[arg-type]
+        if history:
+            worker.history = history
+        return worker
+
     async def run(arguments: dict[str, Any], context: ToolContext) -> Any:
-        worker = first.fork() if first is not None else await called(make)  # type: ignore[arg-type]
-        async for event in worker.run_stream(arguments["task"]):
-            await _pass_on(event, own, context)
-        return _answer(worker.last_result, own)
+        resumed = context.resumed
+        worker = await worker_with(() if resumed is None else resumed.history)
+        started = (
+            worker.run_stream(arguments["task"])
+            if resumed is None
+            else worker.resume_stream(decisions=resumed.decisions)
+        )
+        async with aclosing(started) as events:
+            async for event in events:
+                await _pass_on(event, context)
+        result = worker.last_result
+        if result is not None and result.pending:
+            raise Suspended(worker.history)
+        return _answer(result, own)
 
     definition = ToolDefinition(own, description, _TASK)
-    return Tool(definition=definition, run=run, decode=checking(_TASK), **options)
+    return Tool(definition=definition, run=run, decode=checking(_TASK), agent=worker_with, **options)
 
 
-async def _pass_on(event: AnyAgentEvent, name: str, context: ToolContext) -> None:
-    inner, path = (event.event, event.path) if isinstance(event, NestedEvent) else (event, ())
+async def _pass_on(event: AnyAgentEvent, context: ToolContext) -> None:
+    inner, path, calls = (event.event, event.path, event.calls) if isinstance(event, NestedEvent) else (event, (), ())
     if isinstance(inner, UsageEvent) and context.count is not None:
         context.count(inner.model, inner.usage)
     if context.emit is not None:
-        await context.emit(NestedEvent((name, *path), inner))
+        call = context.call
+        await context.emit(NestedEvent((call.name, *path), inner, (call.id, *calls)))
 
 
 def _answer(result: Any, name: str) -> Any:
@@ -57,9 +78,7 @@ def _answer(result: Any, name: str) -> Any:
         return Output("error", f"{name} was cancelled")
     if result.reason in {"answer", "done"}:
         return result.output if result.reason == "answer" else result.text
-    waiting = ", ".join(one.tool for one in result.pending)
-    why = f"it needs decisions about {waiting}, which only a run of its own can wait for" if waiting else result.reason
-    return Output("error", f"{name} did not finish ({why}). {result.text}".strip())
+    return Output("error", f"{name} did not finish ({result.reason}). {result.text}".strip())
 
 
 def hand_off_tool(driver: Driver | str, *, name: str, description: str, reason: str = "") -> Tool:

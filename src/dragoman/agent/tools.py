@@ -22,6 +22,7 @@ from dragoman.ir import (
     Message,
     Opaque,
     ResultKind,
+    SearchResult,
     Text,
     ToolCall,
     ToolDefinition,
@@ -34,7 +35,7 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 RESERVED = frozenset({"auto", "none", "required"})
 """As a tool choice they mean a way of choosing."""
 
-Content: TypeAlias = Text | Image | Document | Audio | Opaque
+Content: TypeAlias = Text | Image | Document | Audio | SearchResult | Opaque
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -66,6 +67,21 @@ class Deferred(Exception):
         super().__init__(reason)
 
 
+class Suspended(Exception):
+    """Raised by a tool that runs an agent: calls of that agent wait, and this is its history (`agent_tool`)."""
+
+    def __init__(self, history: Sequence[Message]) -> None:
+        self.history = history
+        super().__init__("calls of an agent wait for decisions")
+
+
+class Resumed(Struct, frozen=True):
+    """How an agent that waited behind a tool goes on."""
+
+    history: tuple[Message, ...]
+    decisions: Mapping[str, Any]
+
+
 class HandOff(Struct, frozen=True):
     """Returned by a tool: from the next request on, this model answers. A driver, or a name for `connect`."""
 
@@ -91,6 +107,8 @@ class ToolContext(Struct, frozen=True):
     """Reports an event of the tool's own to the reader of the run."""
     count: Callable[[str, Usage], None] | None = None
     """Adds tokens that the tool used, by the name of the model, to those of the run."""
+    resumed: Resumed | None = None
+    """Of a tool that runs an agent: set when that agent waited for decisions, and they are there."""
 
     @property
     def idempotency_key(self) -> str:
@@ -141,6 +159,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """A person decides about each call; without one to ask, the run pauses."""
     sequential: bool = False
     """Runs alone, never at the same time as another call."""
+    agent: Callable[[Sequence[Message]], Awaitable[Any]] | None = None
+    """Makes the agent behind the tool, with a history, if it is one (`agent_tool`)."""
 
     @property
     def name(self) -> str:
@@ -205,6 +225,15 @@ def tool_from_schema(
         return await called(function, arguments)
 
     return _made(chosen, name, schema, run=run, decode=checking(schema), function=function)
+
+
+def client_tool(definition: ToolDefinition) -> Tool:
+    """A tool that the caller of the agent runs: a call of it pauses the run until its result is there."""
+
+    async def run(_arguments: dict[str, Any], _context: ToolContext) -> Any:
+        raise Deferred("the client runs it")
+
+    return Tool(definition=definition, run=run, decode=dict, read_only=True)
 
 
 def checking(schema: Mapping[str, Any]) -> Decoder:

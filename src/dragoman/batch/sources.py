@@ -30,6 +30,7 @@ from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.codecs.stream_limits import Limits
 from dragoman.detection import detect
 from dragoman.errors import DragomanError, NotConfigured
+from dragoman.installation import install_command
 from dragoman.ir.values import encode_json, exact_json, parse_json
 
 STDIN = "-"
@@ -260,7 +261,7 @@ class ZstdReader(io.RawIOBase):
         try:
             import zstandard  # noqa: PLC0415 - only for such files
         except ImportError as error:
-            message = "zstd files need zstandard: pip install 'dragoman[batch]'"
+            message = f"zstd files need zstandard: {install_command('batch')}"
             raise NotConfigured(message, missing="zstandard") from error
         self._raw, self._error = raw, zstandard.ZstdError
         self._new_frame = zstandard.ZstdDecompressor().decompressobj

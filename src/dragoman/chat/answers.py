@@ -1,4 +1,4 @@
-"""One answer of one model while it comes in: what is finished, what is on its way, and how it ended."""
+"""One answer of one model while it streams in: finished entries, unfinished text, and how it ended."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from dragoman.ir import Message, Usage
 
 NO_ANSWER = "the model gave no answer"
 REFUSED = "the model declined to answer"
-CUT = "the answer reached its limit of length"
+CUT = "the answer reached its token limit"
 STOPPED = "stopped by the user"
 
 
 class Journal(Protocol):
-    """Where an answer is written down as it comes, so that a program that is killed loses nothing that was shown."""
+    """Log of an answer as it streams in, so that a killed program loses nothing that was shown."""
 
     def note(self, line: dict[str, Any]) -> None: ...
 
 
 class Tail:
-    """Words of the current turn of the model that no finished message holds yet."""
+    """Text and reasoning of the model's current turn that are not part of a finished message yet."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[str, list[str]]] = []
@@ -56,7 +56,7 @@ class Tail:
 
 
 class LiveAnswer:
-    """Keeps up with an agent as the record of its run (see `dragoman.agent.conversation.Record`)."""
+    """Follows an agent's run as its `Record` (see `dragoman.agent.conversation.Record`)."""
 
     def __init__(self, participant: Participant, turn: str, journal: Journal | None = None, replaces: str = "") -> None:
         self.id = new_id()
@@ -71,9 +71,9 @@ class LiveAnswer:
         self.stopped = False
         self.final = ""
         self.usage: Usage | None = None
-        """Of the last call of the model."""
+        """Usage of the last model call."""
         self.counted = 0
-        """Our own count of what the first call was sent."""
+        """Our token count of the first request."""
         self._journal = journal
 
     @property
@@ -88,11 +88,11 @@ class LiveAnswer:
             self.task.cancel()
 
     def so_far(self) -> list[Entry]:
-        """What has come, as entries; the last may be half an answer."""
+        """Entries received so far; the last one may be unfinished."""
         rest = self.tail.parts
         return [*self.entries, self._entry(self.name, rest)] if rest else list(self.entries)
 
-    # ── what the agent tells ──────────────────────────────────────────────────────────────────────────────────
+    # ── called by the agent ───────────────────────────────────────────────────────────────────────────────────
 
     def append(self, message: Message) -> None:
         if message.role == "user":
@@ -108,7 +108,7 @@ class LiveAnswer:
         self._note({"entry": stored_entry(entry)})
 
     def rewrite(self, messages: Sequence[Message]) -> None:
-        """The agent's own copy of the history; ours is the conversation."""
+        """Ignored: the agent rewrites its own copy of the history, and the conversation stays as it is."""
 
     def tell(self, event: AnyAgentEvent) -> None:
         if isinstance(event, TextDeltaEvent | ReasoningDeltaEvent):
@@ -121,7 +121,7 @@ class LiveAnswer:
             self.final = event.content
 
     def count(self, model: str, usage: Usage) -> None:
-        """Also reported as an event."""
+        """Ignored: usage also arrives as an event."""
 
     def _note(self, line: dict[str, Any]) -> None:
         if self._journal is not None:
@@ -141,25 +141,25 @@ class LiveAnswer:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def ended(self, status: Status, error: str = "") -> tuple[Entry, ...]:
-        """All entries of it. How it ended stands on the last one, which is made if there is none to bear it."""
+        """Returns all entries. The last one holds the status; an empty one is added if no entry can hold it."""
         entries = self.so_far()
         if not entries or (status != "ok" and entries[-1].role == "tool"):
             entries.append(self._entry(self.name, []))
-        usage = {} if self.usage is None else {**told_usage(self.usage), ESTIMATED: self._counted(entries)}
+        usage = {} if self.usage is None else {**usage_fields(self.usage), ESTIMATED: self._count_sent(entries)}
         entries[-1] = structs.replace(entries[-1], status=status, error=error, usage=usage)
         return tuple(entries)
 
-    def _counted(self, entries: Sequence[Entry]) -> int:
-        """Of what the last call was sent: what the first one was, and all that came before the last words."""
+    def _count_sent(self, entries: Sequence[Entry]) -> int:
+        """Our token count of the last request: the first request, and all entries before the last answer."""
         counter = counter_of(self.participant.model) or estimate
         return self.counted + sum(count_entry(entry, counter) for entry in entries[:-1])
 
-    def judged(self, last: QueryResult | None) -> tuple[Status, str]:
-        """How an answer ended that did not fail."""
+    def judge(self, last: QueryResult | None) -> tuple[Status, str]:
+        """Status and error text of an answer that did not raise."""
         said = self.entries[-1] if self.entries else None
         if last is not None and last.finish_reason == "content_filter":
             return "refused", REFUSED
-        if said is not None and said.role == "tool":  # a tool, or who was asked about one, ended the run
+        if said is not None and said.role == "tool":  # a tool, or a denied permission, ended the run
             return "stopped", self.final
         if last is not None and last.message.refusal is not None:
             return "refused", REFUSED
@@ -168,12 +168,12 @@ class LiveAnswer:
         return ("ok", "") if said is not None and said.text.strip() else ("empty", NO_ANSWER)
 
 
-def told_usage(usage: Usage) -> dict[str, Any]:
+def usage_fields(usage: Usage) -> dict[str, Any]:
     known: dict[str, Any] = msgspec.to_builtins(structs.replace(usage, metadata=None))
     return {name: value for name, value in known.items() if value is not None}
 
 
-class WatchedDriver:
+class LastAnswerDriver:
     """A driver that remembers its last answer, because the agent does not report how it ended."""
 
     def __init__(self, driver: Driver) -> None:
@@ -184,7 +184,7 @@ class WatchedDriver:
     def name(self) -> str:
         return self._driver.name
 
-    # Both take what the driver itself takes.
+    # Same parameters as the wrapped driver.
 
     async def query(self, *asked: Any, **settings: Any) -> QueryResult:
         return await self._driver.query(*asked, **settings)

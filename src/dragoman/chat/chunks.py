@@ -1,4 +1,4 @@
-"""Streams of any API as the chunks that multi-llm-chat stores: text as it comes, every call once and whole."""
+"""Streams of any API as chunks of multi-llm-chat: text as it arrives, each call once and complete."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ class ChunkReader:
     r"""Bytes of one stream in, chunks out, for any cut of the bytes.
 
     Gemini sends whole calls: each is a chunk when it arrives, in order with the text. Calls of other APIs come when the
-    answer has ended well. A call of an answer that was blocked, cut inside the call, or broke off is no chunk; if that
-    is known only after the call was one, an `error` chunk follows. So run calls after an end without an error.
+    answer has ended well. A call of an answer that was blocked, cut inside the call, or broke off yields no chunk; if
+    that becomes known
+    only after its chunk was returned, an `error` chunk follows. So run calls only after the stream ended without an
+    error.
 
-    Empty arguments of a Gemini call are no arguments yet: the call waits for them until the answer ends.
+    A Gemini call with empty arguments is held back until its arguments arrive or the answer ends.
 
     >>> reader = ChunkReader("ollama-chat")
     >>> reader.feed(b'{"model":"m","message":{"role":"assistant","content":"Hello"},"done":false}')
@@ -32,5 +34,5 @@ class ChunkReader:
         return list(self._writer.write([*events, *(arrived or ())], arrived=arrived is not None))
 
     def close(self) -> list[Chunk]:
-        """The end of the bytes. Without it, calls that were waiting for the end are missing."""
+        """Ends the stream and returns the chunks of calls that were held back until now."""
         return list(self._writer.write(self._decoder.close()))

@@ -38,13 +38,13 @@ TOOLS: tuple[Tool, ...] = (get_weather, save_note)
 
 
 def demo_user(user: str) -> str:
-    """Under which name conversations with simulated models are stored: apart from real ones."""
+    """User name for conversations with simulated models, which are stored apart from real ones."""
     return f"{user} (demo)"
 
 
 @contextmanager
 def simulated_models() -> Iterator[list[Participant]]:
-    """Gemini, ChatGPT, Claude and a model of Ollama's, as `dragoman sim` plays them."""
+    """Starts simulators of Gemini, ChatGPT, Claude and Ollama; yields one participant for each."""
     from dragoman.sim.server import Simulator  # noqa: PLC0415 - needs an extra
 
     with Simulator() as simulator:

@@ -1,8 +1,8 @@
-"""What has not been saved, kept all the same: a draft per running program, offered again when the program died.
+"""Drafts of unsaved conversations: one per running program, offered again if the program died.
 
-A draft is a snapshot of the conversation, and a journal of the answers that are under way: every piece of text is
-appended as it is shown, so a program that is killed loses nothing of it. A lock that dies with the program tells the
-drafts of those that live from those that were left behind.
+A draft is a snapshot of the conversation and a journal of the answers in progress: every piece of text is
+appended as it is shown, so a program that is killed loses nothing of it. The operating system releases a program's lock
+when it dies, so an unlocked draft was left behind.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ INTERRUPTED = "the program ended before the answer did"
 
 
 class LeftDraft(Struct, frozen=True):
-    """A draft that has been given up."""
+    """A draft of a program that is no longer running."""
 
     path: Path
     conversation: Conversation
     updated: float
-    """Seconds since 1970."""
+    """Unix time in seconds."""
 
 
 class Draft:
-    """The draft of this program. Nothing is on disk before the first snapshot."""
+    """The draft of this program. Nothing is written to disk before the first snapshot."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / ".drafts" / f"{new_id()}.json"
@@ -44,9 +44,9 @@ class Draft:
     def snapshot(self, conversation: Conversation, *, running: bool) -> None:
         if self._journal is None:
             self._path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-            self._journal = _locked_file(self._path.with_suffix(".jsonl"))
+            self._journal = _open_locked(self._path.with_suffix(".jsonl"))
         write_json(self._path, stored(conversation))
-        if not running:  # what other answers have said so far is in the journal only
+        if not running:  # text of answers in progress is only in the journal
             self._journal.truncate(0)
 
     def note(self, line: dict[str, Any]) -> None:
@@ -55,31 +55,31 @@ class Draft:
             os.write(self._journal.fileno(), body + b"\n")
 
     def discard(self) -> None:
-        """Everything is saved, or not wanted."""
+        """Deletes the draft: everything is saved, or the user does not want it."""
         for path in (self._path, self._path.with_suffix(".jsonl")):
             path.unlink(missing_ok=True)
         self.leave()
 
     def leave(self) -> None:
-        """Ends without a decision: the next session is offered the draft."""
+        """Keeps the draft: the next session is offered it."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None
 
 
-def _locked_file(path: Path) -> IO[bytes]:
+def _open_locked(path: Path) -> IO[bytes]:
     file = path.open("ab", buffering=0)
     take_lock(file)
     return file
 
 
 def left_drafts(folder: Path, earlier: Sequence[Path] = ()) -> list[LeftDraft]:
-    """Drafts of programs that did not end well, the newest first. Those that cannot be read are passed over.
+    """Drafts of programs that died, newest first. Unreadable ones are skipped.
 
     `earlier` are folders of the earlier program, which kept one draft per user and never offered it.
     """
     paths = [*(folder / ".drafts").glob("*.json"), *(one / DRAFT for one in (folder, *earlier))]
-    found = [draft for path in paths if (draft := _left(path)) is not None]
+    found = [draft for path in paths if (draft := _read_left_draft(path)) is not None]
     return sorted(found, key=lambda draft: draft.updated, reverse=True)
 
 
@@ -88,12 +88,12 @@ def discard(draft: LeftDraft) -> None:
     draft.path.with_suffix(".jsonl").unlink(missing_ok=True)
 
 
-def _left(path: Path) -> LeftDraft | None:
-    if path.name.startswith(".") or _is_kept(path.with_suffix(".jsonl")):
+def _read_left_draft(path: Path) -> LeftDraft | None:
+    if path.name.startswith(".") or _is_in_use(path.with_suffix(".jsonl")):
         return None
     try:
         conversation = read_conversation(read_document(path))
-        journal = list(_lines(path.with_suffix(".jsonl")))
+        journal = list(_journal_lines(path.with_suffix(".jsonl")))
         updated = path.stat().st_mtime
     except (OSError, ValueError, RecursionError):
         return None
@@ -101,15 +101,15 @@ def _left(path: Path) -> LeftDraft | None:
     return LeftDraft(path, whole, updated) if whole.entries else None
 
 
-def _is_kept(journal: Path) -> bool:
+def _is_in_use(journal: Path) -> bool:
     if not journal.exists():
         return False
     with journal.open("rb") as file:
         return not take_lock(file)
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """A last line that was not finished is left out."""
+def _journal_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Entries of the journal; an unfinished last line is skipped."""
     if path.exists():
         for line in path.read_bytes().split(b"\n"):
             with suppress(ValueError):
@@ -118,8 +118,8 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                     yield found
 
 
-class _Rest:
-    """An answer as far as the journal tells it."""
+class _UnfinishedAnswer:
+    """An unfinished answer, rebuilt from the journal."""
 
     def __init__(self, line: dict[str, Any]) -> None:
         self.entries: dict[str, Any] = {}
@@ -149,11 +149,11 @@ class _Rest:
 
 
 def with_journal(conversation: Conversation, lines: list[dict[str, Any]]) -> Conversation:
-    """The conversation with what the journal has beyond it, marked as interrupted."""
+    """Adds answers that are only in the journal to the conversation, marked as interrupted."""
     ended = {entry.answer for entry in conversation.entries}
-    rests: dict[str, _Rest] = {}
+    rests: dict[str, _UnfinishedAnswer] = {}
     for line in lines:
         if line["answer"] not in ended:
-            rests.setdefault(line["answer"], _Rest(line)).add(line)
+            rests.setdefault(line["answer"], _UnfinishedAnswer(line)).add(line)
     more = [entry for rest in rests.values() for entry in rest.finished()]
     return structs.replace(conversation, entries=(*conversation.entries, *more)) if more else conversation

@@ -1,8 +1,8 @@
-"""A conversation of several models: entries in the form they are stored in, as frozen values.
+"""Conversations with several models: entries in their stored form, as frozen values.
 
 The content of an entry is a list of parts of multi-llm-chat (`text`, `tool_call`, `tool_result`, `reasoning`; further
-`image` and `document`, see `media`). What that format does not know stands beside it in the entry: who a tool entry
-belongs to, how an answer ended, when it was said.
+`image` and `document`, see `media`). What that format does not have are further
+fields of the entry: the owner of a tool entry, how an answer ended, when it was written.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
-from dragoman.chat.history import INVALID, content_to_text, normalized_entry
+from dragoman.chat.history import INVALID, content_to_text, normalize_entry
 from dragoman.chat.payloads import call_of
 from dragoman.codecs.records.pairing import Pairing
 
 SCHEMA_VERSION = 3
-"""2 was the earlier program's; 3 adds owners, statuses, ids and turns, all of which may be missing."""
+"""Version 2 was the earlier program's; 3 adds owners, statuses, ids and turns, all optional."""
 
 Part: TypeAlias = dict[str, Any]
 Status: TypeAlias = Literal["ok", "error", "refused", "empty", "stopped", "cut", "interrupted"]
 """How an answer ended: cut by the token limit, stopped by the user, interrupted because the program died."""
 OTHERS = frozenset({"user", "tool", "system"})
-"""Roles that are no models."""
+"""Roles that do not name a model."""
 
 
 _MENTIONS = re.compile(r"^(?:@[A-Za-z0-9_.-]+[,:]?\s*)+(?=\S)")
@@ -47,22 +47,22 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The id of the user's entry that this one belongs to; its own for the user's entry itself."""
     answer: str = ""
     owner: str = ""
-    """Whose tool results these are."""
+    """The model whose tool results these are."""
     model: str = ""
-    """provider/model that spoke under the name of the role."""
+    """The provider/model that answered as this role."""
     status: Status = "ok"
     error: str = ""
-    """What went wrong, for people."""
+    """Error message for the user."""
     replaced: bool = False
-    """Another answer has taken its place; kept, and shown only to the user."""
+    """Another answer replaced this one: models no longer see it, the user still does."""
     time: str = ""
     usage: dict[str, Any] = {}
     extra: dict[str, Any] = {}
-    """Keys that we do not know."""
+    """Unknown keys of the stored entry."""
 
     @property
     def speaker(self) -> str:
-        """The model this belongs to; empty for users and systems."""
+        """The model that this entry belongs to; empty for user and system entries."""
         return self.owner if self.role == "tool" else "" if self.role in OTHERS else self.role
 
     @property
@@ -78,7 +78,7 @@ class Conversation(Struct, frozen=True, kw_only=True):
     created: str = ""
     updated: str = ""
     revision: int = 0
-    """Counted by the store. Optimistic lock: a save must name the revision it read."""
+    """Incremented by the store. Optimistic lock: a save must name the revision it read."""
     settings: dict[str, Any] = {}
     extra: dict[str, Any] = {}
 
@@ -90,7 +90,7 @@ class Conversation(Struct, frozen=True, kw_only=True):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Who has spoken, in order of appearance."""
+        """Models that have answered, in order of their first answer."""
         return tuple(dict.fromkeys(entry.speaker for entry in self.entries if entry.speaker))
 
 
@@ -105,11 +105,11 @@ _DOCUMENT = frozenset({"display_name", "system_prompt", "turns", "metadata", "se
 
 
 class Unreadable(ValueError):
-    """A file that is no saved conversation."""
+    """The file is not a saved conversation."""
 
 
 def stored(conversation: Conversation) -> dict[str, Any]:
-    """The document as it is written to a file."""
+    """The conversation as a document for a file or database."""
     return {
         **conversation.extra,
         "display_name": conversation.name,
@@ -133,7 +133,7 @@ def stored_entry(entry: Entry) -> dict[str, Any]:
 
 
 def read_conversation(document: Any, *, name: str = "") -> Conversation:
-    """A stored document, of this program or of the earlier ones: an object, or the bare list of entries."""
+    """Reads a stored document of this program or an earlier one: an object, or a bare list of entries."""
     given = {"turns": document} if isinstance(document, list) else document
     if not isinstance(given, Mapping):
         raise Unreadable(f"expected a conversation (an object or a list), got {type(document).__name__}")
@@ -164,14 +164,14 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def read_entries(turns: Iterable[Any]) -> tuple[Entry, ...]:
-    """Entries with ids, owners and turns, whatever they lacked: calls nested, every call and result with its id."""
+    """Reads entries and fills in missing ids, owners and turns; every call and result gets its id."""
     pairing = Pairing()
     owners: dict[str, str] = {}
     entries: list[Entry] = []
     turn = speaker = ""
     for index, raw in enumerate(turns):
-        entry = _read_entry(normalized_entry(raw))
-        entry = msgspec.structs.replace(entry, content=_paired(entry, index, pairing, owners))
+        entry = _read_entry(normalize_entry(raw))
+        entry = msgspec.structs.replace(entry, content=_pair_parts(entry, index, pairing, owners))
         speaker = entry.role if entry.role not in OTHERS else speaker
         if entry.role == "tool" and not entry.owner:
             known = (owners.get(str(part.get("tool_call_id"))) for part in entry.content)
@@ -191,35 +191,35 @@ def _read_entry(raw: Mapping[str, Any]) -> Entry:
         given |= {"status": "error", "error": "this entry of the file could not be read"}
     try:
         entry = msgspec.convert(given, Entry)
-    except msgspec.ValidationError:  # our keys with foreign values
+    except msgspec.ValidationError:  # keys we know, with values of other types
         entry = Entry(role=given["role"], content=raw["content"])
         extra = {key: value for key, value in raw.items() if key not in {"role", "content"}}
     return msgspec.structs.replace(entry, extra=extra) if extra else entry
 
 
-def _paired(entry: Entry, index: int, pairing: Pairing, owners: dict[str, str]) -> list[Part]:
+def _pair_parts(entry: Entry, index: int, pairing: Pairing, owners: dict[str, str]) -> list[Part]:
     parts: list[Part] = []
     for place, part in enumerate(entry.content):
         kind = part.get("type")
         if kind == "tool_call":
-            parts.append(_call(part, entry.role, f"[{index}].content[{place}]", pairing, owners))
+            parts.append(_pair_call(part, entry.role, f"[{index}].content[{place}]", pairing, owners))
         elif kind == "tool_result":
-            call_id, name = pairing.result(_word(part, "tool_call_id"), _word(part, "name"), {})
+            call_id, name = pairing.result(_string_at(part, "tool_call_id"), _string_at(part, "name"), {})
             parts.append({**part, "name": name, "tool_call_id": call_id})
         else:
             parts.append(part)
     return parts
 
 
-def _call(part: Part, role: str, seed: str, pairing: Pairing, owners: dict[str, str]) -> Part:
+def _pair_call(part: Part, role: str, seed: str, pairing: Pairing, owners: dict[str, str]) -> Part:
     call = call_of(part)
-    call_id, _ = pairing.call(_word(call, "tool_call_id"), _word(call, "name") or "", seed, {})
+    call_id, _ = pairing.call(_string_at(call, "tool_call_id"), _string_at(call, "name") or "", seed, {})
     owners[call_id] = role
     outside = {} if call is not part else {"type", "content"}
     inner = {key: value for key, value in call.items() if key not in outside}
     return {"type": "tool_call", "content": {**inner, "name": call.get("name") or "", "tool_call_id": call_id}}
 
 
-def _word(data: Mapping[str, Any], key: str) -> str | None:
+def _string_at(data: Mapping[str, Any], key: str) -> str | None:
     value = data.get(key)
     return value if isinstance(value, str) and value else None

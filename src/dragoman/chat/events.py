@@ -1,4 +1,4 @@
-"""What happens in a conversation, for front ends. What a model does is reported by the agent's own events."""
+"""Events of a conversation, for front ends. `Activity` wraps the agent's own events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dragoman.chat.entries import Entry, Status
 
 
 class ChatEvent(Struct, frozen=True, omit_defaults=True, tag_field="type"):
-    """Base of all of them."""
+    """Base of all chat events."""
 
 
 class Said(ChatEvent, frozen=True, tag="said"):
-    """The user's entry, and the models it goes to; none for a memo."""
+    """The user's entry, and the models it is sent to; none for a memo."""
 
     entry: Entry
     models: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class AnswerStarted(ChatEvent, frozen=True, tag="answer_started"):
     turn: str
     model: str
     replaces: str = ""
-    """The answer that this one takes the place of."""
+    """The answer that this one replaces."""
 
 
 class Activity(ChatEvent, frozen=True, tag="activity"):
@@ -52,7 +52,7 @@ class PermissionSettled(ChatEvent, frozen=True, tag="permission_settled"):
 
 
 class AnswerEnded(ChatEvent, frozen=True, tag="answer_ended"):
-    """`entries` are what is stored of it, in place of all that was told before."""
+    """`entries` are the stored form of the answer and replace everything shown while it streamed."""
 
     answer: str
     turn: str
@@ -73,7 +73,7 @@ class Notice(ChatEvent, frozen=True, tag="notice"):
 
 
 class Changed(ChatEvent, frozen=True, tag="changed"):
-    """Something other than a turn: the name, the system prompt, settings. Read the conversation again."""
+    """The name, the system prompt or a setting changed: read the conversation again."""
 
 
 AnyChatEvent: TypeAlias = (

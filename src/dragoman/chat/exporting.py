@@ -1,4 +1,4 @@
-"""Conversations for elsewhere: as Markdown, as the stored JSON, or in any wire format."""
+"""Exports conversations: as Markdown, as the stored JSON, or in any wire format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dragoman.chat.entries import OTHERS, Conversation, Entry, Part, stored
 from dragoman.chat.payloads import as_text, call_of
-from dragoman.chat.views import request_of, visible
+from dragoman.chat.views import entries_for_model, request_of
 from dragoman.codecs.registry import formats
 from dragoman.loss import Loss
 from dragoman.translate import encode_request
@@ -27,25 +27,25 @@ def kinds() -> tuple[str, ...]:
 
 
 def export(conversation: Conversation, kind: str = "markdown", model: str | None = None) -> Exported:
-    """A wire format tells the conversation as one model sees it: its own words, and those of others as told to it."""
+    """In a wire format, the conversation is exported as one model sees it: its own answers, and the others quoted."""
     if kind == "markdown":
         return Exported(markdown(conversation), "text/markdown", ".md")
     if kind == "json":
         body = json.dumps(stored(conversation), ensure_ascii=False, indent=2)
         return Exported(body, "application/json", ".json")
     speaker = model or next(iter(conversation.models), "assistant")
-    seen = visible(conversation.entries, speaker, share=model is None)
+    seen = entries_for_model(conversation.entries, speaker, share=model is None)
     return _wire(list(seen), kind, conversation.system_prompt)
 
 
 def show_as(entries: Sequence[Entry], kind: str) -> Exported:
-    """Some entries alone, such as one answer, in a wire format."""
+    """Exports only these entries, such as one answer, in a wire format."""
     return _wire(list(entries), kind)
 
 
 def _wire(entries: Sequence[Entry], kind: str, system_prompt: str = "") -> Exported:
     if kind not in kinds():
-        raise ValueError(f"{kind!r} is no format: one of {', '.join(kinds())}")
+        raise ValueError(f"{kind!r} is not a format; choose one of {', '.join(kinds())}")
     encoded = encode_request(request_of(entries, system_prompt), kind)
     text = json.dumps(json.loads(encoded.content), ensure_ascii=False, indent=2)
     return Exported(text, "application/json", ".json", encoded.losses)
@@ -87,16 +87,16 @@ def _call(part: Part) -> list[str]:
     call = call_of(part)
     arguments = call.get("arguments")
     shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, indent=2)
-    return [f"**Tool call** `{call.get('name')}`", "", *_fenced(shown, "json")]
+    return [f"**Tool call** `{call.get('name')}`", "", *_fence(shown, "json")]
 
 
 def _result(part: Part) -> list[str]:
     word = "Tool error" if part.get("is_error") else "Tool result"
-    return [f"**{word}** `{part.get('name')}`", "", *_fenced(as_text(part.get("content")), "")]
+    return [f"**{word}** `{part.get('name')}`", "", *_fence(as_text(part.get("content")), "")]
 
 
-def _fenced(text: str, language: str) -> list[str]:
-    """A fence longer than any within."""
+def _fence(text: str, language: str) -> list[str]:
+    """A fenced block; the fence is longer than any inside the text."""
     fence = "```"
     while fence in text:
         fence += "`"

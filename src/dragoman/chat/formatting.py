@@ -1,4 +1,4 @@
-"""How the API of each model spells the entries of a history."""
+"""Entries of a history as messages of each model's API."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Formatter: TypeAlias = Callable[[Entry], Iterable[Message]]
 
 
 def visible_entries(entries: Sequence[Entry], model: str) -> Iterator[Entry]:
-    """What one model sees: nothing of other models, and no result of a call that is not its own.
+    """Entries that one model sees: none of other models, and no results of their calls.
 
-    Calls without an id get one, results without an id that of the next call they can answer.
+    Calls without an id get one; results without an id get that of the next unanswered call.
     """
     pairing = Pairing()
     owners: dict[str, str] = {}
@@ -31,11 +31,11 @@ def visible_entries(entries: Sequence[Entry], model: str) -> Iterator[Entry]:
             if kind == "tool_call":
                 call = call_of(part)
                 seed = f"[{index}].content[{place}]"
-                call_id, _ = pairing.call(_word(call, "tool_call_id"), _word(call, "name") or "", seed, {})
+                call_id, _ = pairing.call(_string_at(call, "tool_call_id"), _string_at(call, "name") or "", seed, {})
                 owners[call_id] = str(role)
-                parts.append({"type": kind, **_described(call), "tool_call_id": call_id})
+                parts.append({"type": kind, **_call_fields(call), "tool_call_id": call_id})
             elif kind == "tool_result":
-                call_id, name = pairing.result(_word(part, "tool_call_id"), _word(part, "name"), {})
+                call_id, name = pairing.result(_string_at(part, "tool_call_id"), _string_at(part, "name"), {})
                 if owners.get(call_id, model) == model:
                     parts.append({**part, "name": name, "tool_call_id": call_id})
             else:
@@ -44,23 +44,23 @@ def visible_entries(entries: Sequence[Entry], model: str) -> Iterator[Entry]:
             yield {**entry, "content": parts}
 
 
-def gathered_results(entries: Iterable[Entry]) -> list[Entry]:
-    """The same entries with the results of each turn in one entry behind it, in the order of its calls.
+def gather_results(entries: Iterable[Entry]) -> list[Entry]:
+    """Moves the results of each turn into one entry right after it, in the order of its calls.
 
     Gemini and Claude refuse results of one turn that are spread over several.
     """
     entries = list(entries)
     results: dict[str, list[dict[str, Any]]] = {}
-    called = {part["tool_call_id"] for entry in entries for part in _of_kind(entry, "tool_call")}
+    called = {part["tool_call_id"] for entry in entries for part in _parts_of_type(entry, "tool_call")}
     for entry in entries:
-        for part in _of_kind(entry, "tool_result"):
+        for part in _parts_of_type(entry, "tool_result"):
             results.setdefault(part["tool_call_id"], []).append(part)
     gathered = []
     for entry in entries:
         kept = [part for part in entry["content"] if not (_is_result(part) and part["tool_call_id"] in called)]
         if kept:
             gathered.append({**entry, "content": kept})
-        calls = [part["tool_call_id"] for part in _of_kind(entry, "tool_call")]
+        calls = [part["tool_call_id"] for part in _parts_of_type(entry, "tool_call")]
         answers = [part for call_id in dict.fromkeys(calls) for part in results.get(call_id, ())]
         if answers:
             gathered.append({"role": "tool", "content": answers})
@@ -71,12 +71,12 @@ def _is_result(part: Mapping[str, Any]) -> bool:
     return part.get("type") == "tool_result"
 
 
-def _word(data: Mapping[str, Any], key: str) -> str | None:
+def _string_at(data: Mapping[str, Any], key: str) -> str | None:
     value = data.get(key)
     return value if isinstance(value, str) else None
 
 
-def _described(call: Mapping[str, Any]) -> dict[str, Any]:
+def _call_fields(call: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": call.get("name"),
         "arguments": _arguments(call.get("arguments")),
@@ -85,14 +85,14 @@ def _described(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(given: Any) -> dict[str, Any]:
-    """Text that is not a JSON object is passed on as text, never as arguments that could run a tool."""
+    """Arguments as an object. Text that is not a JSON object stays text, so it can never run a tool."""
     if given is None or isinstance(given, Mapping):
         return dict(given or {})
     held = exact_object(given) if isinstance(given, str) else None
     return {UNPARSED_KEY: as_text(given)} if held is None else parse_json(held)
 
 
-def _of_kind(entry: Entry, kind: str) -> list[dict[str, Any]]:
+def _parts_of_type(entry: Entry, kind: str) -> list[dict[str, Any]]:
     return [part for part in entry["content"] if part.get("type") == kind]
 
 
@@ -122,7 +122,7 @@ def _gemini_part(part: Mapping[str, Any]) -> dict[str, Any] | None:
         content = part.get("content")
         response = {"error": content} if part.get("is_error") else parse_tool_response_payload(content)
         wire = {"name": part["name"], "response": response}
-        # An id that the API gave is echoed; one that we made is none of its business.
+        # Echo ids that the API assigned, not ids that we made.
         minted = part["tool_call_id"] and not is_invented(part["tool_call_id"])
         return {"function_response": {**wire, "id": part["tool_call_id"]} if minted else wire}
     return None
@@ -139,13 +139,13 @@ def _for_chatgpt(entry: Entry) -> Iterator[Message]:
             "type": "function",
             "function": {"name": part["name"], "arguments": as_text(part["arguments"])},
         }
-        for part in _of_kind(entry, "tool_call")
+        for part in _parts_of_type(entry, "tool_call")
     ]
-    texts = [as_text(part.get("content", "")) for part in _of_kind(entry, "text")]
+    texts = [as_text(part.get("content", "")) for part in _parts_of_type(entry, "text")]
     if texts or calls:
         said = {"role": role if role in {"user", "system"} else "assistant", "content": " ".join(texts) or None}
         yield {**said, "tool_calls": calls} if calls else {**said, "content": " ".join(texts)}
-    for part in _of_kind(entry, "tool_result"):
+    for part in _parts_of_type(entry, "tool_result"):
         content = part.get("content")
         told = as_text({"error": content}) if part.get("is_error") else as_text("" if content is None else content)
         yield {"role": "tool", "tool_call_id": part["tool_call_id"], "content": told}

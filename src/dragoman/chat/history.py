@@ -1,7 +1,7 @@
 """Histories of multi-llm-chat as Python values: repair, check, read as text, and show to one model.
 
-An entry is {"role", "content"}. The role is who spoke: user, system, tool, or a model by its name. Content is a list of
-typed parts; a string is how older programs stored it. Nothing here changes what it is given.
+An entry is {"role", "content"}. The role is user, system, tool, or the name of a model.
+Content is a list of typed parts; older programs stored a string. Functions here never modify their arguments.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, TypeAlias
 
-from dragoman.chat.formatting import FORMATTERS, gathered_results, visible_entries
+from dragoman.chat.formatting import FORMATTERS, gather_results, visible_entries
 from dragoman.chat.payloads import as_text, call_of, parse_tool_response_payload
 
 Entry: TypeAlias = dict[str, Any]
@@ -35,18 +35,18 @@ __all__ = [
 
 
 def normalize_history_turns(history: Iterable[Any] | None) -> list[Entry]:
-    """Every entry with a list of parts as its content, old spellings included; as many entries as were given.
+    """Rewrites old spellings so that the content of every entry is a list of parts; keeps the number of entries.
 
     >>> normalize_history_turns([{"role": "user", "content": "Hello"}])
     [{'role': 'user', 'content': [{'type': 'text', 'content': 'Hello'}]}]
     """
-    return [normalized_entry(deepcopy(entry)) for entry in history or ()]
+    return [normalize_entry(deepcopy(entry)) for entry in history or ()]
 
 
-def normalized_entry(entry: Any) -> Entry:
-    """One of them; the parts are those that were given, where nothing is wrong with them."""
+def normalize_entry(entry: Any) -> Entry:
+    """Normalizes one entry; valid parts are returned unchanged."""
     if not isinstance(entry, Mapping):
-        # Others count entries by their place, so one that says nothing stands in for it.
+        # Callers refer to entries by index, so an unreadable one becomes a placeholder instead of being dropped.
         return {"role": "system", "content": [text_part(PLACEHOLDER)], INVALID: True}
     return {**entry, "content": _parts(entry)}
 
@@ -71,7 +71,7 @@ def text_part(text: str) -> Part:
 
 
 def validate_history_entry(entry: Any, *, models: Iterable[str] = MODELS) -> None:
-    """Raises ValueError when an entry is none that may be stored. A string as content is old, and allowed."""
+    """Raises ValueError if an entry may not be stored. A string as content is an old form, and allowed."""
     if not isinstance(entry, Mapping):
         raise ValueError(f"History entry must be a mapping (actual type: {type(entry).__name__})")  # noqa: TRY004
     role = entry.get("role")
@@ -108,7 +108,7 @@ def _validate_results(content: list[Any]) -> None:
 
 
 def content_to_text(content: Any, include_tool_data: bool = False) -> str:  # noqa: FBT001, FBT002
-    """The parts as plain text, in their order, joined by one blank; calls and results only where asked for.
+    """Returns the parts as plain text joined by spaces; calls and results only with `include_tool_data`.
 
     >>> content_to_text([{"type": "text", "content": "Let me search."}])
     'Let me search.'
@@ -140,10 +140,10 @@ def _part_as_text(part: Any, *, tools: bool) -> str:
 
 
 def format_history(history: Iterable[Any], provider: str) -> list[dict[str, Any]]:
-    """The history as one model sees it, in the messages of its API: what users said, and its own turns.
+    """Returns the history as one model sees it, as messages of its API: the user's turns and its own.
 
-    Turns of other models are left out, and so are the results of their calls. `provider` is the role under which the
-    model speaks: gemini, chatgpt or claude.
+    Turns of other models are left out, and so are the results of their calls. `provider` is the model's role in the
+    history: gemini, chatgpt or claude.
     """
     formatter = FORMATTERS.get(provider)
     if formatter is None:
@@ -154,5 +154,5 @@ def format_history(history: Iterable[Any], provider: str) -> list[dict[str, Any]
             raise ValueError(f"History entry must be a mapping (actual type: {type(entry).__name__})")  # noqa: TRY004
         if not isinstance(entry.get("content"), str):
             _require_list(entry.get("content"))
-    visible = gathered_results(visible_entries(normalize_history_turns(entries), provider))
+    visible = gather_results(visible_entries(normalize_history_turns(entries), provider))
     return [message for entry in visible for message in formatter(entry)]

@@ -1,4 +1,4 @@
-"""Conversations from elsewhere: files of this program, of the earlier one, and bodies of any format of dragoman."""
+"""Imports conversations: files of this program or the earlier one, and request bodies of any format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.ir import Message
 from dragoman.translate import decode_request
 
-# Who speaks in a body that does not say: the name that models of this API have here.
+# A body does not name the model that answered: the usual participant name for its API.
 _SPEAKERS: Mapping[str, str] = {
     "openai-chat": "chatgpt",
     "openai-responses": "chatgpt",
@@ -31,15 +31,15 @@ _NOBODY = "assistant"
 
 
 def read_file(path: Path) -> Conversation:
-    """A conversation from a file anywhere."""
+    """Reads a conversation from a file."""
     try:
         return imported(read_document(path), name=path.stem)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unreadable(f"{path} is no JSON: {error}") from None
+        raise Unreadable(f"{path} is not JSON: {error}") from None
 
 
 def imported(document: Any, *, name: str = "") -> Conversation:
-    """A stored conversation as it is; a request of any format with the model's answers under the usual name."""
+    """Reads a stored conversation, or a request body, whose assistant turns get the usual participant name."""
     form = _format_of(document)
     if form is None:
         return read_conversation(document, name=name)
@@ -54,7 +54,7 @@ def imported(document: Any, *, name: str = "") -> Conversation:
 
 
 def _format_of(document: Any) -> str | None:
-    """None: entries of our own, or something that only the words of `read_conversation` can refuse."""
+    """The format of a request body; None for our own entries and for input that `read_conversation` will refuse."""
     if isinstance(document, Mapping) and "turns" in document:
         return None
     try:

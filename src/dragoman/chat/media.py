@@ -1,7 +1,7 @@
-"""Pictures and files in entries: the stored format has no parts for them, so they travel as parts of our own.
+"""Images and files in entries: the stored format has no parts for them, so we add parts of our own.
 
 `{"type": "image", "media_type", "data"}` and `{"type": "document", "media_type", "data" or "text", "title"}`;
-media of a result stand under its key `media`. The codec of multi-llm-chat keeps both untouched.
+media of a result are under its key `media`. The codec of multi-llm-chat keeps both untouched.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEXTUAL = ("text/", "application/json", "application/xml", "application/x-yaml"
 
 
 def attachment(name: str, media_type: str, data: bytes) -> Part:
-    """A file that a user adds: pictures as pictures, text as text, everything else as a document."""
+    """A file added by the user: an image, a text document, or a document with base64 data."""
     if media_type.startswith("image/"):
         return {"type": "image", "media_type": media_type, "data": base64.b64encode(data).decode(), "title": name}
     text = _text_of(data) if media_type.startswith(_TEXTUAL) or not media_type else None
@@ -45,23 +45,23 @@ def _text_of(data: bytes) -> str | None:
 # ── entries -> messages ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def with_media(message: Message) -> Message:
-    """The message as models get it: parts of ours are pictures and files again."""
-    parts = tuple(_restored(part) for part in message.parts)
+def restore_media(message: Message) -> Message:
+    """Turns stored media parts back into images and documents, for sending."""
+    parts = tuple(_restore(part) for part in message.parts)
     return message if parts == message.parts else structs.replace(message, parts=parts)
 
 
-def _restored(part: AnyPart) -> AnyPart:
+def _restore(part: AnyPart) -> AnyPart:
     if isinstance(part, Opaque) and part.origin == FAMILY and part.kind in _KINDS:
-        return _medium(part.block) or part
+        return _read_block(part.block) or part
     if isinstance(part, ToolResult):
         held = (part.metadata or {}).get(FAMILY, {}).get(MEDIA)
         if held is not None:
-            return _whole_result(part, msgspec.json.decode(held) if isinstance(held, Raw) else held)
+            return _restore_result(part, msgspec.json.decode(held) if isinstance(held, Raw) else held)
     return part
 
 
-def _medium(block: Any) -> Image | Document | Audio | None:
+def _read_block(block: Any) -> Image | Document | Audio | None:
     kind = _KINDS.get(str(block.get("type")))
     if kind is None:
         return None
@@ -69,10 +69,10 @@ def _medium(block: Any) -> Image | Document | Audio | None:
     return kind(**known)
 
 
-def _whole_result(result: ToolResult, media: Any) -> ToolResult:
+def _restore_result(result: ToolResult, media: Any) -> ToolResult:
     if not isinstance(media, list):
         return result
-    found = tuple(_medium(one) or Text(str(one.get("content", ""))) for one in media if isinstance(one, Mapping))
+    found = tuple(_read_block(one) or Text(str(one.get("content", ""))) for one in media if isinstance(one, Mapping))
     kind = "error" if result.is_error else "multimodal"
     return structs.replace(result, kind=kind, value=None, parts=found, metadata=None)
 
@@ -80,8 +80,8 @@ def _whole_result(result: ToolResult, media: Any) -> ToolResult:
 # ── messages -> entries ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def without_media(message: Message) -> Message:
-    """The message as the stored format can say it."""
+def store_media(message: Message) -> Message:
+    """Turns images and documents into media parts that the stored format can hold."""
     return structs.replace(message, parts=tuple(_storable(part) for part in message.parts))
 
 
@@ -89,15 +89,15 @@ def _storable(part: AnyPart) -> AnyPart:
     if isinstance(part, Refusal):
         return Text(part.text)
     if isinstance(part, Image | Document | Audio):
-        return Opaque(FAMILY, _NAMES[type(part)], Raw(encode_json(_block(part))))
+        return Opaque(FAMILY, _NAMES[type(part)], Raw(encode_json(_write_block(part))))
     if isinstance(part, ToolResult) and any(not isinstance(one, Text) for one in part.parts):
-        told = [_block(one) for one in part.parts if isinstance(one, Text | Image | Document | Audio)]
+        told = [_write_block(one) for one in part.parts if isinstance(one, Text | Image | Document | Audio)]
         notes = {**(part.metadata or {}).get(FAMILY, {}), MEDIA: Raw(encode_json(told))}
         return structs.replace(part, metadata={FAMILY: notes})
     return part
 
 
-def _block(part: Text | Image | Document | Audio) -> Part:
+def _write_block(part: Text | Image | Document | Audio) -> Part:
     if isinstance(part, Text):
         return {"type": "text", "content": part.text}
     told = {name: getattr(part, name, None) for name in _FIELDS}

@@ -1,4 +1,4 @@
-"""Who is meant: a message that starts with `@name` goes to that model, `@all` to all, other text to the default."""
+"""Mentions: a message that starts with `@name` goes to that model, `@all` to all, other text to the default."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from difflib import get_close_matches
 from msgspec import Struct
 
 ALL = "all"
-# The word ends where ASCII letters, digits, `_`, `.` and `-` end: `@allies` is another word than `@all`, and in
-# `@geminiこんにちは`, where no blank is usual, the name is `gemini`.
+# A name consists of ASCII letters, digits, `_`, `.` and `-`: `@allies` is not `@all`, and in
+# `@geminiこんにちは`, written without a space, the name is `gemini`.
 _MENTION = re.compile(r"\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 _PUNCTUATION = ".-"
 
 
 class UnknownMention(ValueError):
-    """A message that starts with a name that no model has, most likely a slip."""
+    """The message starts with an unknown name, most likely a typo."""
 
     def __init__(self, name: str, models: Sequence[str]) -> None:
         near = get_close_matches(name, [*models, ALL], 1)
         names = ", ".join(f"@{one}" for one in (*models, ALL))
         hint = f"did you mean @{near[0]}?" if near else f"there are {names}."
-        super().__init__(f"No model is called @{name}: {hint} Nothing was sent.")
+        super().__init__(f"There is no model named @{name}: {hint} Nothing was sent.")
 
 
 class Addressed(Struct, frozen=True):
-    """The models a message is for, in the order of the conversation; none means that it is a memo."""
+    """The models that a message is sent to, in the order of the conversation; none means a memo."""
 
     models: tuple[str, ...]
 
@@ -36,7 +36,7 @@ class Addressed(Struct, frozen=True):
 
 
 def addressed(text: str, models: Sequence[str], default: Sequence[str] = ()) -> Addressed:
-    """Whom the mentions at the start of the text name. Case does not matter; several mentions add up.
+    """Returns the models mentioned at the start of the text. Case does not matter; several mentions add up.
 
     >>> addressed("@claude @gemini hello", ("gemini", "claude")).models
     ('gemini', 'claude')
@@ -54,8 +54,8 @@ def addressed(text: str, models: Sequence[str], default: Sequence[str] = ()) -> 
     return Addressed(tuple(name for name in models if name in named))
 
 
-def stranger(text: str, models: Sequence[str]) -> str | None:
-    """The name at the start of a message that looks like a mention and is none, so that a slip can be told.
+def unknown_mention(text: str, models: Sequence[str]) -> str | None:
+    """Returns an unknown name that is mentioned at the start, so that a typo can be reported.
 
     >>> stranger("@gemni hello", ("gemini",))
     'gemni'

@@ -1,4 +1,4 @@
-"""The models of a conversation: the names they are called by, and the drivers behind them."""
+"""The models of a conversation: their names, and the drivers that reach them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ DEFAULTS: Mapping[str, str] = {
     "claude": "anthropic/claude-sonnet-5",
     "ollama": "ollama/qwen3",
 }
-"""Also `local`: what `CHAT_MODEL_LOCAL` or the command line names, or a model that is installed on this machine."""
+"""Also `local`: the model named by `CHAT_MODEL_LOCAL` or the command line, or one installed on this machine."""
 
 
 class Participant(Struct, frozen=True, kw_only=True):
-    """One model. Connected when it is first asked, so that a missing key does not affect the other models."""
+    """One model. It connects on its first question, so that a missing key does not affect the other models."""
 
     name: str
     model: str
@@ -35,20 +35,20 @@ class Participant(Struct, frozen=True, kw_only=True):
     connect: Callable[[], Driver]
     window: int
     is_simulated: bool = False
-    """A simulator answers, and no model: front ends say so."""
+    """A simulator answers instead of a model: front ends say so."""
     format: str = ""
-    """The wire format it is asked in, where that is not the one of its provider."""
+    """The wire format of its requests, if not that of its provider."""
 
     def __post_init__(self) -> None:
         if not is_a_name(self.name):
             raise ValueError(
-                f"{self.name!r} is no name for a model: letters, digits, '_', '.', '-', and none of all, assistant, "
-                f"{', '.join(sorted(OTHERS))}"
+                f"{self.name!r} is not a valid name for a model: use letters, digits, '_', '.', '-', "
+                f"and none of all, assistant, {', '.join(sorted(OTHERS))}"
             )
 
 
 def is_a_name(word: str) -> bool:
-    """Whether a model can be called so."""
+    """Whether a model can have this name."""
     return _NAME.fullmatch(word) is not None and word.casefold() not in {ALL, "assistant", *OTHERS}
 
 
@@ -61,7 +61,7 @@ def participant(
     options: Mapping[str, Any] | None = None,
     is_simulated: bool = False,
 ) -> Participant:
-    """A model by its name: through a driver that exists, or `provider/model` with the options of `connect`."""
+    """Makes a participant from an existing driver, or from `provider/model` with the options of `connect`."""
     known = model or (driver.name if driver is not None else "")
     given: Any = dict(options or {})
     return Participant(
@@ -74,33 +74,33 @@ def participant(
 
 
 def configured(chosen: Iterable[str] = (), environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Name -> provider/model: from `name=provider/model` words, or the defaults; `CHAT_MODEL_<NAME>` wins over these.
+    """Name -> provider/model: from `name=provider/model` arguments, or the defaults and `CHAT_MODEL_<NAME>`.
 
     >>> configured(["fast=gemini/gemini-3.8-flash", "claude"], {})
     {'fast': 'gemini/gemini-3.8-flash', 'claude': 'anthropic/claude-sonnet-5'}
     """
     known = os.environ if environment is None else environment
     defaults = {name: known.get(f"CHAT_MODEL_{name.upper()}") or model for name, model in DEFAULTS.items()}
-    local = known.get("CHAT_MODEL_LOCAL") or _installed()
+    local = known.get("CHAT_MODEL_LOCAL") or _installed_model()
     if local:
         defaults["local"] = local
     found: dict[str, str] = {}
     for word in chosen:
         name, _, model = word.partition("=")
-        if not model and "/" in name:  # provider/model alone: called by its provider
+        if not model and "/" in name:  # provider/model without a name: named after its provider
             name, model = name.partition("/")[0], name
         if not model and name not in defaults:
             raise ValueError(f"{word!r}: write name=provider/model, or one of {', '.join(defaults)}")
         if name.casefold() in {one.casefold() for one in found}:
-            raise ValueError(f"two models are called {name!r}: give one of them another name, as name=provider/model")
+            raise ValueError(f"two models are named {name!r}: give one of them another name, as name=provider/model")
         found[name] = model or defaults[name]
     return found or defaults
 
 
-def _installed() -> str | None:
-    """A model that comes as a package, where what runs it is there, too."""
+def _installed_model() -> str | None:
+    """A model installed as a package, if its runtime is installed too."""
     if find_spec("xllamacpp") is None:
         return None
-    from dragoman.local.models import installed_models  # noqa: PLC0415 - needs nothing, and is rarely asked
+    from dragoman.local.models import installed_models  # noqa: PLC0415 - rarely needed
 
     return next((f"local/{name}" for name in installed_models()), None)

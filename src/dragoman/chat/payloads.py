@@ -1,4 +1,4 @@
-"""What calls and results of a history hold, read and written as JSON."""
+"""Arguments of calls and values of results in a history, as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def call_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of a call: within `content`, or, as some programs wrote them, beside the type."""
+    """The keys of a call: within `content`, or, as some programs wrote them, next to `type`."""
     content = part.get("content")
     return content if isinstance(content, Mapping) else part
 
@@ -22,7 +22,7 @@ def as_text(value: Any) -> str:
 
 
 def parse_tool_response_payload(payload: Any) -> dict[str, Any]:
-    """What a tool gave back, as the object that Gemini wants.
+    """Returns a tool's result as the object that Gemini expects.
 
     >>> parse_tool_response_payload("sunny")
     {'result': 'sunny'}
@@ -41,4 +41,4 @@ def parse_tool_response_payload(payload: Any) -> dict[str, Any]:
 
 
 def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")

@@ -1,7 +1,7 @@
 """A conversation with several models, without any front end.
 
-`send` stores what the user says and asks the models it is for, all of them at once and from the same snapshot. What
-happens is told to subscribers; answers are stored when they end, however they end.
+`send` stores what the user says and asks the models it is for, all of them at once and from the same snapshot.
+Subscribers get events; answers are stored when they end, however they end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from dragoman.agent import Agent, PermissionRequest, Rules, Tool
 from dragoman.agent.permissions import Deny, Hook
-from dragoman.chat.answers import STOPPED, LiveAnswer, WatchedDriver
+from dragoman.chat.answers import STOPPED, LastAnswerDriver, LiveAnswer
 from dragoman.chat.entries import Conversation, Entry, Part, Status, new_id, now
 from dragoman.chat.events import (
     Activity,
@@ -30,30 +30,30 @@ from dragoman.chat.events import (
     TurnEnded,
 )
 from dragoman.chat.history import text_part
-from dragoman.chat.mentions import UnknownMention, addressed, stranger
+from dragoman.chat.mentions import UnknownMention, addressed, unknown_mention
 from dragoman.chat.participants import Participant
 from dragoman.chat.tokens import (
     DoesNotFit,
     Fitted,
     Gauge,
     Measure,
-    calibrated,
+    calibrate,
     counter_of,
     estimate,
     oldest,
 )
-from dragoman.chat.views import messages_of, visible
+from dragoman.chat.views import entries_for_model, messages_of
 from dragoman.drivers.base import Driver, Settings
 from dragoman.errors import DragomanError
 from dragoman.ir.values import compact_text
 
 
 class Busy(RuntimeError):
-    """Answers are under way; wait for them, or stop them."""
+    """Answers are in progress: wait for them, or stop them."""
 
 
 class Keeper(Protocol):
-    """Who keeps a draft (see `drafts`)."""
+    """Stores a draft of the conversation (see `drafts`)."""
 
     def note(self, line: dict[str, Any]) -> None: ...
     def snapshot(self, conversation: Conversation, *, running: bool) -> None: ...
@@ -61,9 +61,9 @@ class Keeper(Protocol):
 
 class Options(Struct, frozen=True, kw_only=True):
     share: bool = False
-    """Models see the answers of the others, attributed."""
+    """Models see each other's answers, with the name of the model."""
     default: tuple[str, ...] = ()
-    """The models that get messages without a mention; none makes them memos."""
+    """The models that messages without a mention go to; if empty, such messages are memos."""
     max_iterations: int = 50
     tool_timeout: float | None = 300.0
     settings: Settings = {}
@@ -95,7 +95,7 @@ class ChatService:
         self._asked: dict[str, tuple[PermissionAsked, asyncio.Future[bool]]] = {}
         self._readers: list[Callable[[AnyChatEvent], None]] = []
 
-    # ── who watches ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── subscribers ───────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def watched(self, reader: Callable[[AnyChatEvent], None]) -> Iterator[None]:
@@ -107,18 +107,18 @@ class ChatService:
             self._readers.remove(reader)
 
     async def events(self) -> AsyncIterator[AnyChatEvent]:
-        """The same as an iterator. What happens before the first step is not told."""
+        """The same as an iterator. Events before its first step are not included."""
         queue: asyncio.Queue[AnyChatEvent] = asyncio.Queue()
         with self.watched(queue.put_nowait):
             while True:
                 yield await queue.get()
 
-    def _tell(self, event: AnyChatEvent) -> None:
+    def _publish(self, event: AnyChatEvent) -> None:
         for reader in [*self._readers]:
             reader(event)
 
     def notice(self, text: str, *, warning: bool = False, model: str = "") -> None:
-        self._tell(Notice(text, "warning" if warning else "info", model))
+        self._publish(Notice(text, "warning" if warning else "info", model))
 
     # ── state ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -133,24 +133,24 @@ class ChatService:
     def change(self, **fields: Any) -> None:
         """Set the name, the system prompt or settings."""
         self._keep(structs.replace(self.conversation, updated=now(), **fields))
-        self._tell(Changed())
+        self._publish(Changed())
 
     def replace(self, conversation: Conversation) -> None:
         """Go on with another conversation."""
         self._refuse_if_busy()
         self.conversation = conversation
-        self._tell(Changed())
+        self._publish(Changed())
 
     def set_participant(self, participant: Participant) -> None:
-        """Another model under a name, or a further one; from the next question on."""
+        """Replaces the model of this name, or adds one; takes effect with the next question."""
         self.participants[participant.name] = participant
-        for key in [one for one in self._drivers if one[0] == participant.name]:  # it may be answering still
+        for key in [one for one in self._drivers if one[0] == participant.name]:  # it may still be answering
             self._retired.append(self._drivers.pop(key))
-        self._tell(Changed())
+        self._publish(Changed())
 
     def configure(self, **options: Any) -> None:
         self.options = structs.replace(self.options, **options)
-        self._tell(Changed())
+        self._publish(Changed())
 
     def _keep(self, conversation: Conversation) -> None:
         self.conversation = conversation
@@ -160,7 +160,7 @@ class ChatService:
             self.keeper.snapshot(conversation, running=bool(self._live))
         except OSError as error:
             self.keeper = None  # one warning, and the chat goes on
-            self.notice(f"the draft cannot be kept any more: {error}", warning=True)
+            self.notice(f"the draft can no longer be saved: {error}", warning=True)
 
     def _refuse_if_busy(self) -> None:
         if self._live:
@@ -171,13 +171,16 @@ class ChatService:
     # ── talking ───────────────────────────────────────────────────────────────────────────────────────────────
 
     async def send(self, text: str, attachments: Sequence[Part] = (), *, memo: bool = False) -> tuple[Entry, ...]:
-        """Store what the user says and wait for all answers; the entries that came of it. Cancelling stops them."""
+        """Stores the user's message, waits for all answers and returns the new entries.
+
+        Cancelling stops the answers.
+        """
         return await self.wait(self.start(text, attachments, memo=memo))
 
     def addressed(self, text: str) -> tuple[str, ...]:
         """The models that a message goes to. Raises `UnknownMention`."""
         names = tuple(self.participants)
-        if (unknown := stranger(text, names)) is not None:
+        if (unknown := unknown_mention(text, names)) is not None:
             raise UnknownMention(unknown, names)
         return addressed(text, names, self.options.default).models
 
@@ -189,10 +192,11 @@ class ChatService:
         memo: bool = False,
         instead: Mapping[str, Participant] | None = None,
     ) -> str:
-        """The same without waiting; the id of the turn.
+        """The same without waiting; returns the id of the turn. A memo is stored and sent to no model.
 
-        A memo is stored and sent to no model. `instead` has participants that answer in place of others of the same
-        name, this once. Raises `DoesNotFit` when a model could not take it, and `UnknownMention`.
+        `instead` are
+        participants that replace those of the same name for this turn. Raises `DoesNotFit` if it is too long for the
+        only model, and `UnknownMention`.
         """
         self._refuse_if_busy()
         entry_id = new_id()
@@ -203,18 +207,18 @@ class ChatService:
         models = () if memo else self.addressed(text)
         asked = {**self.participants, **(instead or {})}
         snapshot = (*self.conversation.entries, entry)
-        if len(models) == 1:  # of several, those that it fits answer, and the others say why they do not
+        if len(models) == 1:  # of several models, those with room answer and the others report why they cannot
             self.fit(self.participants[models[0]], snapshot)
         self._keep(structs.replace(self.conversation, entries=snapshot, updated=now()))
-        self._tell(Said(entry, models))
+        self._publish(Said(entry, models))
         for name in models:
             self._begin(asked[name], entry_id, snapshot)
         if not models:
-            self._tell(TurnEnded(entry_id))
+            self._publish(TurnEnded(entry_id))
         return entry_id
 
     def retry(self, answer: str) -> str:
-        """Ask for an answer once more, from the same snapshot. The old one is kept, and counts no more."""
+        """Asks again from the same snapshot. The old answer is kept and marked as replaced."""
         self._refuse_if_busy()
         old = [entry for entry in self.conversation.entries if entry.answer == answer and not entry.replaced]
         if not old or old[0].speaker not in self.participants:
@@ -222,7 +226,7 @@ class ChatService:
         turn = old[0].turn
         place = next((i for i, entry in enumerate(self.conversation.entries) if entry.id == turn), None)
         if place is None:
-            raise LookupError("what was asked is not in this conversation any more")
+            raise LookupError("the question is no longer in this conversation")
         marked = tuple(
             structs.replace(entry, replaced=True) if entry.answer == answer else entry
             for entry in self.conversation.entries
@@ -243,7 +247,7 @@ class ChatService:
         return tuple(entry for entry in self.conversation.entries if entry.turn == turn and not entry.replaced)
 
     def stop(self, *answers: str) -> None:
-        """Stop these answers, or all. What has come is kept, and marked."""
+        """Stops these answers, or all. The text so far is kept and marked as stopped."""
         for one in self.running:
             if not answers or one.id in answers:
                 one.stop()
@@ -267,7 +271,7 @@ class ChatService:
     def _begin(self, participant: Participant, turn: str, snapshot: Sequence[Entry], replaces: str = "") -> None:
         live = LiveAnswer(participant, turn, self.keeper, replaces)
         self._live[live.id] = live
-        self._tell(AnswerStarted(live.id, turn, live.name, replaces))
+        self._publish(AnswerStarted(live.id, turn, live.name, replaces))
         live.task = asyncio.create_task(self._answer(live, tuple(snapshot)))
 
     async def _answer(self, live: LiveAnswer, snapshot: tuple[Entry, ...]) -> None:
@@ -278,23 +282,23 @@ class ChatService:
             status, error = "stopped", STOPPED
         except (DragomanError, DoesNotFit) as failure:
             status, error = "error", str(failure)
-        except Exception as failure:  # noqa: BLE001 - one model's trouble, whatever it is, must not stop the others
+        except Exception as failure:  # noqa: BLE001 - no failure of one model may stop the others
             status, error = "error", f"{type(failure).__name__}: {failure}"
         self._finish(live, status, error)
 
     async def _run(self, live: LiveAnswer, snapshot: tuple[Entry, ...]) -> tuple[Status, str]:
-        told = self.fit(live.participant, snapshot)
-        if told.dropped_turns:
-            self.notice(f"{live.name}: no room for {oldest(told.dropped_turns)}, left out", model=live.name)
-        live.counted = told.counted
-        driver = WatchedDriver(self._driver(live.participant))
-        live.messages = messages_of(told.entries)
+        fitted = self.fit(live.participant, snapshot)
+        if fitted.dropped_turns:
+            self.notice(f"{live.name}: no room for {oldest(fitted.dropped_turns)}, left out", model=live.name)
+        live.counted = fitted.counted
+        driver = LastAnswerDriver(self._driver(live.participant))
+        live.messages = messages_of(fitted.entries)
         live.agent = self._agent(live, driver)
         async for event in live.agent.run_stream(None):
-            self._tell(Activity(live.id, live.name, event))
+            self._publish(Activity(live.id, live.name, event))
         if live.stopped:
             return "stopped", STOPPED
-        return live.judged(await driver.last())
+        return live.judge(await driver.last())
 
     def _driver(self, participant: Participant) -> Driver:
         key = (participant.name, participant.format)
@@ -303,7 +307,7 @@ class ChatService:
         return self._drivers[key]
 
     def unready(self) -> dict[str, str]:
-        """Models that cannot be asked as things stand, such as those without a key, and why."""
+        """Models that cannot be asked yet, such as those without a key, with the reason."""
         found: dict[str, str] = {}
         for one in self.participants.values():
             try:
@@ -312,7 +316,7 @@ class ChatService:
                 found[one.name] = str(error)
         return found
 
-    def _agent(self, live: LiveAnswer, driver: WatchedDriver) -> Agent:
+    def _agent(self, live: LiveAnswer, driver: LastAnswerDriver) -> Agent:
         async def ask(request: PermissionRequest) -> bool | Deny:
             return await self._ask(live, request)
 
@@ -335,13 +339,13 @@ class ChatService:
     def _finish(self, live: LiveAnswer, status: Status, error: str) -> None:
         entries = live.ended(status, error)
         del self._live[live.id]
-        self._keep(structs.replace(self.conversation, entries=self._with(entries, live), updated=now()))
-        self._tell(AnswerEnded(live.id, live.turn, live.name, status, error, entries))
+        self._keep(structs.replace(self.conversation, entries=self._insert_answer(entries, live), updated=now()))
+        self._publish(AnswerEnded(live.id, live.turn, live.name, status, error, entries))
         if not any(one.turn == live.turn for one in self.running):
-            self._tell(TurnEnded(live.turn))
+            self._publish(TurnEnded(live.turn))
 
-    def _with(self, entries: tuple[Entry, ...], live: LiveAnswer) -> tuple[Entry, ...]:
-        """Answers stand in the order of the models, not of arrival: the file does not depend on the network."""
+    def _insert_answer(self, entries: tuple[Entry, ...], live: LiveAnswer) -> tuple[Entry, ...]:
+        """Inserts the answer in the order of the models, not of arrival, so that files do not depend on the network."""
         ranks: Mapping[str, int] = {name: rank for rank, name in enumerate(self.participants)}
         own = ranks.get(live.name, len(ranks))
         kept = self.conversation.entries
@@ -359,16 +363,16 @@ class ChatService:
         asked = PermissionAsked(new_id(), live.id, live.name, request.call.name, request.arguments, request.call.id)
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._asked[asked.id] = (asked, answer)
-        self._tell(asked)
+        self._publish(asked)
         try:
             return await answer
         finally:
             self._asked.pop(asked.id, None)
             allowed = answer.done() and not answer.cancelled() and answer.result()
-            self._tell(PermissionSettled(asked.id, allowed))
+            self._publish(PermissionSettled(asked.id, allowed))
 
     def permit(self, question: str, *, allow: bool, always: bool = False) -> bool:
-        """Answer a question; `always` holds for this tool until the program ends. False: no longer open."""
+        """Answers a permission question; `always` covers this tool until the program ends. False: not open."""
         asked, answer = self._asked.get(question, (None, None))
         if asked is None or answer is None or answer.done():
             return False
@@ -383,31 +387,31 @@ class ChatService:
     # ── tokens ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def fit(self, participant: Participant, entries: Sequence[Entry]) -> Fitted:
-        """What of the entries the model would be sent; raises `DoesNotFit`."""
-        return self._measure(participant).fitted(visible(entries, participant.name, share=self.options.share))
+        """The entries that the model would be sent; raises `DoesNotFit`."""
+        return self._measure(participant).fitted(entries_for_model(entries, participant.name, share=self.options.share))
 
     def _measure(self, participant: Participant) -> Measure:
         counter = counter_of(participant.model)
-        tools = sum((counter or estimate)(_declared(tool)) for tool in self.tools)
+        tools = sum((counter or estimate)(_declaration(tool)) for tool in self.tools)
         return Measure(
             name=participant.name,
             window=participant.window,
             fixed=tools + (counter or estimate)(self.conversation.system_prompt),
             counter=counter or estimate,
             exact=counter is not None,
-            scale=calibrated(self.conversation.entries, participant.name, participant.model, exact=counter is not None),
+            scale=calibrate(self.conversation.entries, participant.name, participant.model, exact=counter is not None),
         )
 
     def gauges(self, text: str = "") -> list[Gauge]:
-        """How full each model's window is, with what is about to be said."""
+        """How full each model's window is, including the text about to be sent."""
         more = (Entry(role="user", content=[text_part(text)]),) if text else ()
         return [self.gauge(one, more) for one in self.participants.values()]
 
     def gauge(self, participant: Participant, more: tuple[Entry, ...] = ()) -> Gauge:
         entries = (*self.conversation.entries, *more)
-        return self._measure(participant).gauge(visible(entries, participant.name, share=self.options.share))
+        return self._measure(participant).gauge(entries_for_model(entries, participant.name, share=self.options.share))
 
 
-def _declared(tool: Tool) -> str:
+def _declaration(tool: Tool) -> str:
     definition = tool.definition
     return f"{definition.name} {definition.description or ''} {compact_text(definition.parameters)}"

@@ -1,8 +1,9 @@
-"""How much of a model's window a conversation takes, and what is left out when it does not fit.
+"""How much of a model's window a conversation takes, and which turns are dropped when it does not fit.
 
-Where tiktoken and its tables are at hand, models of OpenAI are counted by their own tokenizer. Elsewhere an estimate
-counts: letters of alphabets share tokens, Japanese, Chinese and Korean signs take most of one each. What a provider
-reports of earlier answers corrects either of them, see `calibrated`.
+OpenAI models are counted by their own tokenizer if tiktoken and its tables are available. Otherwise tokens are
+estimated: letters of alphabets share tokens, Japanese, Chinese and Korean characters take most of one each. Usage that
+a
+provider reported for earlier answers corrects either count, see `calibrate`.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ PER_CALL = 8
 PER_IMAGE = 1_100
 PER_PAGE = 1_500
 _PAGE = 60_000
-"""Base64 characters of a document that are taken for one page."""
+"""Base64 characters of a document that count as one page."""
 SHARE_FOR_ANSWER = 0.1
-"""Of a window stays free for the answer, at most `MOST_FOR_ANSWER`."""
+"""Share of a window that stays free for the answer, at most `MOST_FOR_ANSWER`."""
 MOST_FOR_ANSWER = 8_000
 
 Counter: TypeAlias = Callable[[str], int]
@@ -47,50 +48,50 @@ _BEYOND = 0x2000
 _WORD_LETTERS = 6
 _OTHER_ALPHABET_LETTERS = 3.0
 _FURTHER_SIGN = 0.6
-"""Tokens that each further sign of a row such as `(**` takes."""
+"""Tokens of each further character in a run of punctuation such as `(**`."""
 _OF_JSON = frozenset('"{}[]:,')
-"""Rows of these, such as `":{"`, are one token each, because tokenizers have read much JSON."""
-# Tokens a sign, between what current tokenizers need for prose (0.4 to 0.8) and for names and rare characters (1.3).
+"""Runs of these, such as `":{"`, are one token each, because tokenizers are trained on much JSON."""
+# Tokens per character, between prose (0.4 to 0.8) and names and rare characters (1.3) in current tokenizers.
 _PER_IDEOGRAPH = 0.75
 _REMEMBERED = 1 << 14
-"""Texts whose tokens are known: a gauge is asked for far more often than anything is said."""
+"""Size of the cache: gauges are updated far more often than messages are sent."""
 
 
 @lru_cache(_REMEMBERED)
 def estimate(text: str) -> int:
-    """Tokens of a text, near what current tokenizers make of it (docs/chat.md tells how near).
+    """Estimates the tokens of a text (docs/chat.md has the measured error).
 
     >>> estimate("The weather in Paris is fine today.")
     8
     """
     rest, ideographs = _IDEOGRAPHS.subn(" ", text)
-    words = sum(_word(found[0]) for found in _WORDS.finditer(rest))
+    words = sum(_word_tokens(found[0]) for found in _WORDS.finditer(rest))
     numbers = len(_NUMBERS.findall(rest))
-    signs = sum(_row(row) for row in _SIGNS.findall(_RULERS.sub(_RULER, rest)))
+    signs = sum(_punctuation_tokens(row) for row in _SIGNS.findall(_RULERS.sub(_RULER, rest)))
     return round(ideographs * _PER_IDEOGRAPH + words + numbers + signs)
 
 
-def _word(word: str) -> float:
+def _word_tokens(word: str) -> float:
     if word.isascii():
         return max(1, len(word) / _WORD_LETTERS)
     return max(1, len(word) / _OTHER_ALPHABET_LETTERS)
 
 
-def _row(signs: str) -> float:
+def _punctuation_tokens(signs: str) -> float:
     if signs.isascii():
         return 1 if _OF_JSON.issuperset(signs) else 1 + (len(signs) - 1) * _FURTHER_SIGN
     return sum(2 if ord(sign) > _BEYOND else 1 for sign in signs)
 
 
 class Tables:
-    """Tokenizers of tiktoken. A table may have to be fetched first; until then the estimate is used."""
+    """Tokenizers of tiktoken. A table may have to be downloaded first; until then the estimate is used."""
 
     def __init__(self) -> None:
         self._counters: dict[str, Counter | None] = {}
         self._threads: dict[str, threading.Thread] = {}
 
     def counter(self, encoding: str) -> Counter | None:
-        """The counter, once it is there."""
+        """The counter, or None while its table is being loaded."""
         if encoding not in self._threads:
             thread = threading.Thread(target=self._load, args=(encoding,), daemon=True, name=f"tiktoken {encoding}")
             self._threads[encoding] = thread
@@ -104,7 +105,7 @@ class Tables:
     def _load(self, encoding: str) -> None:
         try:
             table: Any = import_module("tiktoken").get_encoding(encoding)
-        except Exception:  # noqa: BLE001 - not installed, or its table cannot be fetched: the estimate serves
+        except Exception:  # noqa: BLE001 - not installed, or no table: use the estimate
             return
         self._counters[encoding] = lru_cache(_REMEMBERED)(lambda text: len(table.encode(text, disallowed_special=())))
 
@@ -113,7 +114,7 @@ TABLES = Tables()
 
 
 def counter_of(model: str, tables: Tables = TABLES) -> Counter | None:
-    """The own tokenizer of `provider/model`, where there is one on this machine."""
+    """The tokenizer of `provider/model` itself, if it is available on this machine."""
     encoding = next((name for pattern, name in _ENCODINGS if fnmatchcase(model, pattern)), None)
     return None if encoding is None else tables.counter(encoding)
 
@@ -163,29 +164,29 @@ _PARTS: Mapping[str, Callable[[Part, Counter], int]] = {
 # ── what providers report ─────────────────────────────────────────────────────────────────────────────────────
 
 ESTIMATED = "estimated"
-"""Key in an entry's usage, beside the provider's `input`: what we had counted for the same request."""
+"""Key in an entry's usage, next to the provider's `input`: our own count of the same request."""
 _LEAST = 200
-"""Tokens below which a ratio says more about what is sent around a text than about the text."""
+"""Below this many tokens, the ratio reflects overhead around the text rather than the text."""
 _RATES = (0.6, 1.6)
 
 
 class Scale(Struct, frozen=True):
-    """From our count to what the provider would count."""
+    """Converts our count to the provider's."""
 
     rate: float = 1.0
     offset: float = 0.0
     reported: bool = False
-    """Whether the provider has told."""
+    """Whether the provider has reported usage."""
 
     def of(self, tokens: int) -> int:
         return max(0, round(tokens * self.rate + self.offset))
 
 
-def calibrated(entries: Sequence[Entry], name: str, model: str, *, exact: bool = False) -> Scale:
-    """By the newest answer of the model whose tokens were reported: right for that request, and near it elsewhere.
+def calibrate(entries: Sequence[Entry], name: str, model: str, *, exact: bool = False) -> Scale:
+    """Calibrates by the model's newest answer with reported usage: exact for that request, close for others.
 
-    The rate is how its tokenizer differs from our estimate; what is left is what the provider adds of its own, such as
-    words around tools.
+    The rate is how its tokenizer differs from our estimate; the rest is what the provider adds, such as instructions
+    for tools.
     """
     for entry in reversed(entries):
         if entry.role != name or entry.model != model or entry.replaced:
@@ -201,16 +202,16 @@ def calibrated(entries: Sequence[Entry], name: str, model: str, *, exact: bool =
 # ── windows ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 DEFAULT_WINDOW = 32_768
-"""For a model that the catalogue does not know: one that is too small costs history, one too large an error."""
+"""For a model that is not in the catalogue: too small loses history, too large causes an error."""
 _LOCAL = "local/"
 _LOCAL_WINDOW = 8_192
-"""What `dragoman.local` starts a model with."""
+"""The window that `dragoman.local` starts a model with."""
 _LOCAL_VARIABLE = "DRAGOMAN_LOCAL_CONTEXT"
-"""What a model on this machine is started with."""
+"""The environment variable that changes it."""
 
 
 def window_of(name: str, model: str, environment: Mapping[str, str] | None = None) -> int:
-    """Tokens a model takes: by `CHAT_CONTEXT_<NAME>`, by `CHAT_CONTEXT`, by the catalogue, or the default."""
+    """The model's window in tokens: `CHAT_CONTEXT_<NAME>`, `CHAT_CONTEXT`, the catalogue, or the default."""
     known = os.environ if environment is None else environment
     own = f"CHAT_CONTEXT_{re.sub(r'[^A-Z0-9]', '_', name.upper())}"
     for variable in (own, "CHAT_CONTEXT", *((_LOCAL_VARIABLE,) if model.startswith(_LOCAL) else ())):
@@ -232,9 +233,9 @@ class Gauge(Struct, frozen=True):
     window: int
     exact: bool = False
     dropped_turns: int = 0
-    """Oldest turns that would be left out if it were asked now."""
+    """Number of oldest turns that the next request would leave out."""
     reported: bool = False
-    """Corrected by what the provider reported of earlier answers."""
+    """Whether it is corrected by usage that the provider reported."""
 
     @property
     def share(self) -> float:
@@ -253,19 +254,19 @@ class Fitted(Struct, frozen=True):
     tokens: int
     dropped_turns: int
     counted: int = 0
-    """Tokens before they were scaled."""
+    """Our own count, before scaling."""
 
 
 def oldest(turns: int) -> str:
     return "the oldest turn" if turns == 1 else f"the {turns} oldest turns"
 
 
-def room_in(window: int) -> int:
+def room_for_prompt(window: int) -> int:
     return window - min(round(window * SHARE_FOR_ANSWER), MOST_FOR_ANSWER)
 
 
 def turns_of(entries: Iterable[Entry]) -> list[list[Entry]]:
-    """Whole turns: what the user said with all that followed. Nothing within one is ever parted."""
+    """Groups entries into turns: a user entry with all that follows. A turn is kept or dropped as a whole."""
     turns: list[list[Entry]] = []
     for entry in entries:
         if (turns and entry.turn and entry.turn == turns[-1][0].turn) or (turns and entry.role != "user"):
@@ -276,7 +277,7 @@ def turns_of(entries: Iterable[Entry]) -> list[list[Entry]]:
 
 
 class Measure(Struct, frozen=True, kw_only=True):
-    """How one model counts, and how much it takes."""
+    """How one model counts tokens, and the size of its window."""
 
     name: str = "the model"
     window: int
@@ -287,11 +288,11 @@ class Measure(Struct, frozen=True, kw_only=True):
     scale: Scale = Scale()
 
     def fitted(self, entries: Iterable[Entry]) -> Fitted:
-        """The newest turns that fit, in their order."""
+        """The newest turns that fit, in order."""
         turns = turns_of(entries)
         sizes = self._sizes(turns)
-        room = room_in(self.window)
-        dropped = self._dropped(sizes)
+        room = room_for_prompt(self.window)
+        dropped = self._count_dropped(sizes)
         total = self.fixed + sum(sizes[dropped:])
         if self.scale.of(total) > room:
             raise DoesNotFit(
@@ -305,14 +306,14 @@ class Measure(Struct, frozen=True, kw_only=True):
     def gauge(self, entries: Iterable[Entry]) -> Gauge:
         sizes = self._sizes(turns_of(entries))
         used = self.scale.of(self.fixed + sum(sizes))
-        return Gauge(self.name, used, self.window, self.exact, self._dropped(sizes), self.scale.reported)
+        return Gauge(self.name, used, self.window, self.exact, self._count_dropped(sizes), self.scale.reported)
 
     def _sizes(self, turns: Iterable[Iterable[Entry]]) -> list[int]:
         return [sum(count_entry(entry, self.counter) for entry in turn) for turn in turns]
 
-    def _dropped(self, sizes: Sequence[int]) -> int:
-        """How many of the oldest turns are too much. The newest is never left out."""
-        total, room = self.fixed + sum(sizes), room_in(self.window)
+    def _count_dropped(self, sizes: Sequence[int]) -> int:
+        """How many of the oldest turns do not fit. The newest is never dropped."""
+        total, room = self.fixed + sum(sizes), room_for_prompt(self.window)
         dropped = 0
         while dropped < len(sizes) - 1 and self.scale.of(total) > room:
             total -= sizes[dropped]

@@ -1,4 +1,4 @@
-"""What one model sees of a conversation, and what it said in return: entries to messages, and back."""
+"""What one model sees of a conversation: entries to messages, and its answers back to entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from msgspec import structs
 
 from dragoman.chat.entries import OTHERS, Entry, Part
-from dragoman.chat.media import with_media, without_media
+from dragoman.chat.media import restore_media, store_media
 from dragoman.chat.payloads import call_of
 from dragoman.codecs.records.multi_llm_chat import MessageEncoder
 from dragoman.codecs.registry import codec
@@ -22,11 +22,11 @@ _UNFINISHED = {
     "error": "[this answer broke off: {error}]",
     "stopped": "[the user stopped this answer here]",
     "interrupted": "[this answer broke off here]",
-    "cut": "[this answer was cut at its limit of length]",
+    "cut": "[this answer was cut at its token limit]",
 }
 
 
-def visible(entries: Sequence[Entry], model: str, *, share: bool = False) -> Iterator[Entry]:
+def entries_for_model(entries: Sequence[Entry], model: str, *, share: bool = False) -> Iterator[Entry]:
     """User entries and the model's own, in order. With `share` also other models' answers, quoted in user turns."""
     own: set[str] = set()
     for entry in entries:
@@ -34,7 +34,7 @@ def visible(entries: Sequence[Entry], model: str, *, share: bool = False) -> Ite
             continue
         if entry.role == model:
             own.update(str(call_of(part).get("tool_call_id")) for part in entry.content if part["type"] == "tool_call")
-            yield from _own(entry)
+            yield from _own_answer(entry)
         elif entry.role == "tool":
             yield from _own_results(entry, model, own)
         elif entry.role == "user" and entry.content:
@@ -51,8 +51,8 @@ def _without_reasoning(entry: Entry) -> list[Part]:
     return [part for part in entry.content if part.get("type") != "reasoning"]
 
 
-def _own(entry: Entry) -> Iterator[Entry]:
-    """An answer that broke off says so; unfinished thoughts are left out."""
+def _own_answer(entry: Entry) -> Iterator[Entry]:
+    """Marks an answer that broke off; drops its unfinished reasoning."""
     if entry.status not in _UNFINISHED:
         if entry.content:
             yield entry
@@ -60,10 +60,10 @@ def _own(entry: Entry) -> Iterator[Entry]:
     kept = _without_reasoning(entry)
     if kept:
         mark = _UNFINISHED[entry.status].format(error=entry.error)
-        yield structs.replace(entry, content=[*kept, _text(f"\n{mark}")] if _says(kept) else kept)
+        yield structs.replace(entry, content=[*kept, _text(f"\n{mark}")] if _has_no_calls(kept) else kept)
 
 
-def _says(parts: Iterable[Part]) -> bool:
+def _has_no_calls(parts: Iterable[Part]) -> bool:
     return all(part.get("type") != "tool_call" for part in parts)
 
 
@@ -82,15 +82,15 @@ def _text(text: str) -> Part:
 
 
 def messages_of(entries: Iterable[Entry]) -> tuple[Message, ...]:
-    """Entries as messages; the speaker's name is left out, because to itself every model is the assistant."""
+    """Entries as messages, without the speaker's name: every model sees itself as the assistant."""
     turns = [{"role": entry.role, "content": entry.content} for entry in entries]
     request = codec(FORMAT).decode_request(encode_json(turns))
-    return tuple(with_media(structs.replace(message, name=None)) for message in request.messages)
+    return tuple(restore_media(structs.replace(message, name=None)) for message in request.messages)
 
 
 def content_of(message: Message) -> list[Part]:
     """The parts of a message in the stored form."""
-    kept = without_media(message)
+    kept = store_media(message)
     raw = MessageEncoder(LossLog()).encode_entry(kept, kept.parts)
     entry: dict[str, Any] = msgspec.json.decode(raw)
     content = entry.get("content")

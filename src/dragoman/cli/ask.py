@@ -11,7 +11,7 @@ SUMMARY = "ask a model one question"
 DESCRIPTION = """\
 Sends one question to a model and prints the answer as it comes. The key is the
 one you stored (dragoman keys set PROVIDER), or comes from the provider's
-environment variable. Calls of tools are shown, not run.
+environment variable. Tool calls are shown, not run.
 
 Without MODEL the default one is asked: $DRAGOMAN_MODEL, or model under
 [defaults] in dragoman.toml. The first word is a model if it has a slash and no
@@ -28,36 +28,42 @@ examples:
 offline, with `dragoman sim` running:
   dragoman ask anthropic/claude-sonnet-5 "Hello" --base-url http://127.0.0.1:8911
 
---tools takes what `dragoman run` takes: a Python file or module (its TOOLS, the
-functions marked with @dragoman.tool, or its functions), as often as you like;
-and a JSON list of definitions: {"name", "description", "parameters"}.
+--tools takes a Python file or module, as `dragoman run` does (its TOOLS, the
+functions marked with @dragoman.tool, or all public functions), and may be repeated;
+or a JSON list of definitions: {"name", "description", "parameters"}.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", metavar="[MODEL] PROMPT", nargs="*", help="the question (default: standard input)")
-    parser.add_argument("-m", "--model", metavar="MODEL", help="provider/model, or a route of the configuration")
-    parser.add_argument("--system", metavar="TEXT", help="instructions before the question")
+    parser.add_argument("words", metavar="[MODEL] PROMPT", nargs="*", help="the question (default: stdin)")
+    parser.add_argument("-m", "--model", metavar="MODEL", help="provider/model, or a route from the configuration")
+    parser.add_argument("--system", metavar="TEXT", help="system prompt")
     parser.add_argument(
-        "--tools", action="append", default=[], metavar="FILE", help="tools the model may call: Python or .json"
+        "--tools",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="tools that the model may call: a .py or .json file, or a module",
     )
     parser.add_argument("--tool-choice", metavar="CHOICE", help="auto, none, required, or the name of a tool")
     parser.add_argument("--reasoning", type=reasoning, metavar="HOW", help=REASONING_HELP)
-    parser.add_argument("--max-tokens", type=positive, metavar="N", help="the longest answer")
+    parser.add_argument("--max-tokens", type=positive, metavar="N", help="limit of the answer, in tokens")
     parser.add_argument("--temperature", type=float, metavar="T")
-    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="for everything")
-    parser.add_argument("--no-stream", action="store_true", help="wait for the whole answer")
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="time limit for the whole request")
+    parser.add_argument("--no-stream", action="store_true", help="print the answer when it is complete")
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--raw", action="store_true", help="show the bytes of both directions, keys hidden")
-    shown.add_argument("--curl", action="store_true", help="print the request as a curl command, and send nothing")
+    shown.add_argument("--raw", action="store_true", help="show the HTTP request and response, without keys")
+    shown.add_argument("--curl", action="store_true", help="print the request as a curl command instead of sending it")
     add_connection(parser)
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
-    """What all commands that reach a provider take."""
+    """Adds the options of all commands that connect to a provider."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file with defaults, providers and routes")
-    parser.add_argument("--base-url", metavar="URL", help="another address than the provider's own")
-    parser.add_argument("--header", action="append", default=[], metavar="NAME:VALUE", help="a further header")
+    parser.add_argument("--base-url", metavar="URL", help="use this URL instead of the provider's")
+    parser.add_argument(
+        "--header", action="append", default=[], metavar="NAME:VALUE", help="add a header to requests (repeatable)"
+    )
     parser.add_argument("--region", help=argparse.SUPPRESS)
     parser.add_argument("--project", help=argparse.SUPPRESS)
     parser.add_argument("--location", help=argparse.SUPPRESS)

@@ -12,10 +12,10 @@ import msgspec
 
 from dragoman.catalogue import CatalogueError, Model, Prices, catalogue
 from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
-from dragoman.cli.table import aligned
+from dragoman.cli.table import align_columns
 from dragoman.cli.targets import Target, explain, find_target, model_and_words, settings_of
 from dragoman.cli.toolfile import load_definitions
-from dragoman.drivers.base import Defaults, QueryResult, RawExchange
+from dragoman.drivers.base import Defaults, QueryResult, RawExchange, StreamResult
 from dragoman.drivers.connect import Options, is_local, open_channel
 from dragoman.drivers.curl import curl_command
 from dragoman.drivers.key_store import environment_with_stored_keys
@@ -47,7 +47,7 @@ def ask(arguments: argparse.Namespace) -> int:
         driver = RemoteDriver(channel, target.model, {})
         if arguments.curl:
             return _print_curl(driver, prompt, tools, arguments)
-        return asyncio.run(_converse(driver, prompt, tools, arguments))
+        return asyncio.run(_print_answer(driver, prompt, tools, arguments))
     except ProviderError as error:
         raise CommandError(str(error), STREAM_FAILED) from None
     except NotConfigured as error:
@@ -57,14 +57,14 @@ def ask(arguments: argparse.Namespace) -> int:
 
 
 def _check_tool_choice(choice: str | None, tools: Sequence[AnyTool]) -> None:
-    """A choice that no provider could follow is refused here, before anything is sent."""
+    """Refuses a choice that no provider could follow, before anything is sent."""
     if choice is None:
         return
     names = [name for one in tools if (name := getattr(one, "name", ""))]
     if choice in {"auto", "none"} or (choice == "required" and tools) or choice in names:
         return
     if not tools:
-        raise CommandError(f"--tool-choice {choice}: there are no tools to choose from; give some with --tools FILE")
+        raise CommandError(f"--tool-choice {choice}: there are no tools; add some with --tools FILE")
     raise CommandError(f"--tool-choice {choice}: no tool has this name; there are {', '.join(names)}")
 
 
@@ -77,9 +77,9 @@ def _read_stdin() -> str:
 def options_of(
     arguments: argparse.Namespace, target: Target | None = None, *, keyless: bool = False, tells_retries: bool = True
 ) -> Options:
-    """Options of the command line before those of the configuration.
+    """Connection options: the command line overrides the configuration.
 
-    A server on this machine may do without a key, and so may a command that is only printed.
+    A server on this machine needs no key, nor does a command that is only printed.
     """
     given: dict[str, Any] = {"environment": environment_with_stored_keys()} if target is None else {**target.options}
     given |= {
@@ -89,7 +89,7 @@ def options_of(
     }
     given["headers"] = {**given.get("headers", {}), **dict(map(_header, arguments.header))}
     if tells_retries:
-        given["on_retry"] = _tell_retry
+        given["on_retry"] = _print_retry
     if keyless:
         given["api_key"] = lambda: "not-sent"
     elif arguments.base_url is not None and is_local(arguments.base_url):
@@ -101,11 +101,11 @@ def options_of(
 def _header(word: str) -> tuple[str, str]:
     name, colon, value = word.partition(":")
     if not colon or not name.strip():
-        raise CommandError(f"--header wants NAME:VALUE, got {word!r}")
+        raise CommandError(f"--header needs NAME:VALUE, got {word!r}")
     return name.strip().lower(), value.strip()
 
 
-def _tell_retry(notice: RetryNotice) -> None:
+def _print_retry(notice: RetryNotice) -> None:
     print(one_line(f"dragoman: {notice.error}; again in {notice.delay:.1f} s"), file=sys.stderr)
 
 
@@ -128,7 +128,7 @@ def _print_curl(driver: RemoteDriver, prompt: str, tools: list[AnyTool], argumen
     return OK
 
 
-async def _converse(driver: RemoteDriver, prompt: str, tools: list[AnyTool], arguments: argparse.Namespace) -> int:
+async def _print_answer(driver: RemoteDriver, prompt: str, tools: list[AnyTool], arguments: argparse.Namespace) -> int:
     asked: dict[str, Any] = {
         **_settings(arguments),
         "tools": tools,
@@ -143,13 +143,13 @@ async def _converse(driver: RemoteDriver, prompt: str, tools: list[AnyTool], arg
             _print_whole(result, raw=arguments.raw)
         else:
             result = await _print_stream(driver, prompt, asked)
-    return _ended(result, driver.name)
+    return _report_end(result, driver.name)
 
 
 async def _print_stream(driver: RemoteDriver, prompt: str, asked: dict[str, Any]) -> QueryResult:
-    """Text as it comes; reasoning dimmed, and only for people who watch."""
+    """Streams text to stdout; reasoning is dimmed, and shown only on a terminal."""
     stream, screen = stdout(), terminal_of(sys.stdout)
-    answer = driver.stream_query(prompt, **asked)
+    answer: StreamResult = driver.stream_query(prompt, **asked)
     kinds: dict[int, type] = {}
     async for event in answer.events():
         if isinstance(event, PartStart):
@@ -194,7 +194,7 @@ def _print_raw(raw: RawExchange) -> None:
     print(raw.response_body.decode("utf-8", "backslashreplace"), file=stream)
 
 
-def _ended(result: QueryResult, name: str) -> int:
+def _report_end(result: QueryResult, name: str) -> int:
     if result.failure is not None:
         failure = result.failure
         status = "" if failure.status is None else f", status {failure.status}"
@@ -220,13 +220,13 @@ def list_providers() -> int:
         )
         for row in PROVIDERS.values()
     ]
-    heading, *lines = aligned([("provider", "who", "speaks", "key from", "a model"), *rows])
+    heading, *lines = align_columns([("provider", "who", "speaks", "key from", "a model"), *rows])
     print(terminal_of(stream).paint(heading, "bold"), *lines, sep="\n", file=stream)
     return OK
 
 
 def print_catalogue(provider: str | None, *, as_json: bool) -> int:
-    """What the catalogue knows, of all providers or of one; `-` stands for what it does not know."""
+    """Prints the catalogue of all providers or of one; `-` means unknown."""
     try:
         rows = [row for row in catalogue().models if provider is None or row.provider == provider]
     except CatalogueError as error:
@@ -238,7 +238,7 @@ def print_catalogue(provider: str | None, *, as_json: bool) -> int:
         return OK
     if not rows:
         raise CommandError(f"the catalogue has no models of {provider!r}", BAD_INPUT)
-    heading, *lines = aligned([_CATALOGUE_HEADING, *map(_catalogue_row, rows)], widest=100)
+    heading, *lines = align_columns([_CATALOGUE_HEADING, *map(_catalogue_row, rows)], widest=100)
     print(terminal_of(stream).paint(heading, "bold"), *lines, sep="\n", file=stream)
     print(f"prices for a million tokens; the file is of {catalogue().date}", file=stream)
     return OK
@@ -261,7 +261,7 @@ def _catalogue_row(row: Model) -> tuple[str, ...]:
     )
 
 
-def list_their_models(arguments: argparse.Namespace) -> int:
+def list_models_of(arguments: argparse.Namespace) -> int:
     async def listed(channel: Channel) -> list[str]:
         try:
             return await list_models(channel)

@@ -1,4 +1,4 @@
-"""`dragoman batch`: files of records, as many as there are."""
+"""`dragoman batch`: converts and answers files of records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 from dragoman.cli.ask import add_connection
 
-SUMMARY = "convert files of any size: all cores or a Ray cluster, resumable, with a report"
+SUMMARY = "convert or answer files of any size: on all cores or a Ray cluster, resumable"
 DESCRIPTION = """\
 Converts files of stored requests, responses and conversations. SRC is a file, a
 glob, a folder (of shards, or a Hugging Face dataset), stdin (-) or an address in
@@ -14,10 +14,10 @@ object storage (s3://…, gs://…): JSON Lines, JSON arrays, Parquet, Arrow, SQ
 .gz and .zst too. DST is a file (.jsonl, .jsonl.gz, .jsonl.zst, .parquet), a folder
 of shards, or stdout (-).
 
-A record that cannot be converted goes to the reject file beside DST, with its line,
-path and reason; the others go on. Stopped in any way, the same command goes on
-where it was, and the output is the same bytes. At the end a report stands beside
-DST: report.json, and report.html to look at.
+A record that cannot be converted goes to the reject file next to DST, with its line,
+path and reason; the others are converted. An interrupted job resumes when the same
+command is run again, and the output is the same bytes. A report is written next to
+DST: report.json, and report.html for reading.
 """
 EXAMPLES = """\
 examples:
@@ -37,20 +37,21 @@ exit codes:
 
 
 RUN_DESCRIPTION = """\
-Asks a model every request of SRC: bodies of any format, or lines of batch files.
+Sends every request of SRC to a model: bodies of any format, or lines of batch files.
 Answers are lines of a batch file with the ids of their requests, or bare bodies of
-the format --to names, in the order of the requests. What failed is in the reject
-file beside DST. Stopped in any way, the same command goes on where it was: an
-answer that came is not asked for again, a failure is.
+the format --to names, in the order of the requests. Failed requests are in the reject
+file next to DST. An interrupted job resumes when the same command is run again:
+failed requests are sent again, answered ones are not.
 """
 
 
 JOB_DESCRIPTION = """\
 Sends every request of SRC (bodies of any format, or lines of batch files) to the
 batch API of a provider, which answers within a day at about half the price. The
-job is kept in DST.job/, without keys: look at it with `dragoman batch status DST`,
-bring the answers with `dragoman batch fetch DST`. Stopped in any way, the same
-command goes on and submits nothing twice.
+job is kept in DST.job/, without keys: check it with `dragoman batch status DST`,
+write the answers with `dragoman batch fetch DST`. If submitting was interrupted, run
+the same
+command again: it submits nothing twice.
 """
 JOB_EXAMPLES = """\
 examples:
@@ -92,11 +93,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add = answer.add_argument
     add("--concurrency", type=int, default=8, metavar="N", help="requests at a time (default: %(default)s)")
-    add("--requests-per-minute", type=float, metavar="N", help="at most (default: no limit)")
+    add("--requests-per-minute", type=float, metavar="N", help="limit (default: none)")
     add("--max-output-tokens", type=int, metavar="N", help="for requests that do not say it")
     add("--max-errors", type=int, metavar="N", help="stop when more requests failed (default: never)")
-    add("--dry-run", action="store_true", help="count requests and tokens, ask nothing")
-    add("--prices", metavar="IN,OUT", help="per million tokens, for the estimate of --dry-run")
+    add("--dry-run", action="store_true", help="count requests and tokens, send nothing")
+    add("--prices", metavar="IN,OUT", help="prices per million tokens, for the estimate of --dry-run")
     add("--quiet", action="store_true", help="no progress")
     add_connection(answer)
     _add_jobs(actions)
@@ -105,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     submit = actions.add_parser(
         "submit",
-        help="make a batch job of a provider from a file of requests",
+        help="submit a file of requests to a provider's batch API",
         description=JOB_DESCRIPTION,
         epilog=JOB_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -120,50 +121,58 @@ def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     submit.add_argument("--max-output-tokens", type=int, metavar="N", help="for requests that do not say it")
     submit.add_argument("--storage", metavar="URL", help="folder in object storage (Vertex: gs://…, Bedrock: s3://…)")
     submit.add_argument("--role", metavar="ARN", help="role that Bedrock uses to read and write the storage")
-    words = "create again what was not answered, where the provider has no way to look for it"
+    words = "submit unanswered requests again if the provider cannot list its jobs"
     submit.add_argument("--resubmit", action="store_true", help=words)
     add_connection(submit)
     for name, summary in (
-        ("status", "look at a batch job"),
+        ("status", "show the state of a batch job"),
         ("fetch", "write the answers of a batch job"),
-        ("retry", "put requests that may succeed now into a new batch job"),
-        ("cancel", "stop a batch job"),
+        ("retry", "submit failed requests that may succeed now as a new batch job"),
+        ("cancel", "cancel a batch job"),
     ):
         parser = actions.add_parser(name, help=summary, description=summary.capitalize() + ".", allow_abbrev=False)
-        parser.add_argument("output", metavar="DST", help="as `batch submit` was given it")
+        parser.add_argument("output", metavar="DST", help="DST of `batch submit`")
         parser.add_argument("--json", action="store_true", help="print JSON")
         if name == "fetch":
-            parser.add_argument("--wait", action="store_true", help="until the job has ended")
+            parser.add_argument("--wait", action="store_true", help="wait until the job has ended")
             parser.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="(default: %(default)s)")
-            parser.add_argument("--retry", action="store_true", help="requests that may succeed now, in a new job")
-            parser.add_argument("--partial", action="store_true", help="write what is there although the job runs")
+            parser.add_argument(
+                "--retry", action="store_true", help="submit failed requests that may succeed now as a new job"
+            )
+            parser.add_argument("--partial", action="store_true", help="write the answers so far while the job runs")
         add_connection(parser)
 
 
 def _add_conversion(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("what is converted").add_argument
-    add("--from", dest="source", metavar="FORMAT", help="default: found in the records")
+    add = parser.add_argument_group("input").add_argument
+    add("--from", dest="source", metavar="FORMAT", help="format of the records (default: detected)")
     add("--kind", choices=("auto", "request", "response", "error"), default="auto", help="default: %(default)s")
-    add("--model", metavar="NAME", help="the model requests ask for, instead of the one they name")
-    add("--table", metavar="NAME", help="of a SQLite file")
-    add("--column", metavar="NAME", help="that holds the record (default: the whole row)")
-    add("--strict", action="store_true", help="reject records that lose more than bookkeeping")
+    add("--model", metavar="NAME", help="set the model of every request")
+    add("--table", metavar="NAME", help="table of a SQLite file")
+    add("--column", metavar="NAME", help="column that holds the record (default: the whole row)")
+    add("--strict", action="store_true", help="reject records with any loss except notes")
     severities = ("dropped", "degraded", "invented", "noted")
     words = "leave out records with a loss of this severity or a worse one"
     add("--filter", dest="leave_out", choices=severities, help=words)
-    add("--sample", type=float, metavar="SHARE", help="convert this share of the records, always the same ones")
+    add(
+        "--sample", type=float, metavar="SHARE", help="convert only this share of the records (the same ones each time)"
+    )
     add("--dry-run", action="store_true", help="convert and report, write no records")
-    add("--keep-rejected", action="store_true", help="put the rejected records into the reject file")
+    add("--keep-rejected", action="store_true", help="include the rejected records in the reject file")
 
 
 def _add_running(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("how it runs").add_argument
+    add = parser.add_argument_group("execution").add_argument
     add("--workers", type=int, metavar="N", help="processes (default: one per core)")
     add("--ray", metavar="ADDRESS", help="run on this Ray cluster: auto, HOST:PORT, or local to start one here")
     add("--shard-size", type=int, default=16, metavar="MB", help="input per shard (default: %(default)s)")
-    add("--output-format", choices=("jsonl", "jsonl.gz", "jsonl.zst", "parquet"), help="of the shards in a folder")
+    add(
+        "--output-format",
+        choices=("jsonl", "jsonl.gz", "jsonl.zst", "parquet"),
+        help="format of the shards in a folder",
+    )
     add("--max-errors", type=int, metavar="N", help="stop when more records were rejected (default: never)")
-    add("--restart", action="store_true", help="discard what an unfinished job has done")
+    add("--restart", action="store_true", help="discard the work of an unfinished job")
     add("--overwrite", action="store_true", help="replace an existing DST")
     add("--quiet", action="store_true", help="no progress")
 

@@ -16,10 +16,11 @@ from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.cli.ask_command import options_of
 from dragoman.cli.names import ALL, AUTO, known_format, target_formats
 from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, OK, REFUSED, CommandError, system_reason
+from dragoman.cli.targets import explain
 from dragoman.codecs.registry import formats
 from dragoman.drivers.connect import named, open_channel
 from dragoman.drivers.remote import RemoteDriver
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, NotConfigured
 
 NOTHING_CONVERTED = 1
 _MEGABYTE = 1 << 20
@@ -27,11 +28,11 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _GOES_ON = "; the same command goes on where it was"
 _MINUTE = 60
 _PLAIN_SECONDS = 10.0
-"""How often a line of progress is printed where nothing can be redrawn."""
+"""Seconds between lines of progress where nothing can be redrawn."""
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """Runs `batch convert`; the answer is its exit code."""
+    """Runs `batch convert`; returns the exit code."""
     try:
         job = Job(arguments.sources, arguments.output, _job_options(arguments))
         with _progress(arguments) as show:
@@ -57,9 +58,9 @@ def convert(arguments: argparse.Namespace) -> int:
 
 def _job_options(arguments: argparse.Namespace) -> JobOptions:
     if arguments.target == ALL:
-        raise CommandError("batch convert writes one format: name it with --to")
+        raise CommandError("batch convert writes one format: choose it with --to FORMAT")
     if arguments.shard_size < 1:
-        raise CommandError("--shard-size is a number of megabytes, at least 1")
+        raise CommandError("--shard-size must be at least 1 (megabytes)")
     if arguments.sample is not None and not 0 < arguments.sample <= 1:
         raise CommandError("--sample is a share of the records: above 0, at most 1")
     known = (*formats(None), *formats("dataset"), *BATCH_FILES)
@@ -86,9 +87,9 @@ def _job_options(arguments: argparse.Namespace) -> JobOptions:
 
 def _run_options(arguments: argparse.Namespace) -> RunOptions:
     if arguments.workers is not None and arguments.workers < 1:
-        raise CommandError("--workers is a number of processes, at least 1")
+        raise CommandError("--workers must be at least 1")
     if arguments.max_errors is not None and arguments.max_errors < 0:
-        raise CommandError("--max-errors is a number of records, at least 0")
+        raise CommandError("--max-errors must be at least 0")
     return RunOptions(
         engine="local" if arguments.ray is None else "ray",
         workers=arguments.workers,
@@ -100,7 +101,7 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
 
 
 def answer(arguments: argparse.Namespace) -> int:
-    """Runs `batch run`; the answer is its exit code."""
+    """Runs `batch run`; returns the exit code."""
     options = InferenceOptions(
         model=arguments.model,
         target=arguments.target if arguments.target in BATCH_FILES else target_formats(arguments.target)[0],
@@ -118,6 +119,8 @@ def answer(arguments: argparse.Namespace) -> int:
         if not isinstance(error, DragomanError):
             raise
         raise CommandError(str(error), REFUSED if "--max-errors" in str(error) else BAD_INPUT) from None
+    except NotConfigured as error:
+        raise CommandError(explain(error, arguments.model.partition("/")[0])) from None
     except DragomanError as error:
         raise CommandError(str(error)) from None
     print(f"dragoman: {report.summary()}", file=sys.stderr)
@@ -140,7 +143,7 @@ def _print_estimate(found: Estimate, prices: str | None) -> int:
         try:
             paid_in, paid_out = map(float, prices.split(","))
         except ValueError:
-            raise CommandError("--prices is two numbers, per million tokens: 3,15") from None
+            raise CommandError("--prices needs two numbers, per million tokens, such as 3,15") from None
         print(f"at most about {found.cost(paid_in, paid_out):,.2f} at {paid_in:g} and {paid_out:g} per million tokens")
     return OK
 
@@ -164,7 +167,7 @@ class _AnswerLines:
 
 @contextmanager
 def _progress(arguments: argparse.Namespace) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on a terminal where rich is installed; a line every ten seconds elsewhere."""
+    """Shows a bar on a terminal if rich is installed; otherwise a line every ten seconds."""
     if arguments.quiet:
         yield None
         return
@@ -193,7 +196,7 @@ class _Lines:
 
 
 def describe(progress: Progress) -> str:
-    """How far a job is, in one line."""
+    """The progress of a job in one line."""
     rate = progress.records / progress.seconds if progress.seconds else 0
     share = f"{100 * progress.bytes_done / progress.bytes_total:.0f} %, " if progress.bytes_total else ""
     rejected = f", {progress.rejected:,} rejected" if progress.rejected else ""

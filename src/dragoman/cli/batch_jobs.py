@@ -18,17 +18,20 @@ from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.cli.ask_command import options_of
 from dragoman.cli.names import target_formats
 from dragoman.cli.problems import OK, REFUSED, CommandError
-from dragoman.errors import DragomanError
+from dragoman.cli.targets import explain
+from dragoman.errors import DragomanError, NotConfigured
 
 _SHOWN_EVERY = 10.0
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs one of the commands; the answer is its exit code."""
+    """Runs one of the commands; returns the exit code."""
     try:
         found = asyncio.run(_ACTIONS[arguments.action](arguments))
     except BatchJobError as error:
         raise CommandError(str(error), REFUSED) from None
+    except NotConfigured as error:
+        raise CommandError(explain(error, getattr(arguments, "model", "").partition("/")[0])) from None
     except DragomanError as error:
         raise CommandError(str(error)) from None
     if getattr(arguments, "json", False):
@@ -77,7 +80,7 @@ async def _cancel(arguments: argparse.Namespace) -> BatchJob:
 
 
 class _Lines:
-    """Progress as plain lines, not too often."""
+    """Progress as plain lines, at intervals."""
 
     def __init__(self) -> None:
         self._shown = time.monotonic()

@@ -21,23 +21,23 @@ from dragoman.chat.importing import read_file
 from dragoman.chat.mentions import ALL
 from dragoman.chat.participants import Participant, configured, participant
 from dragoman.chat.service import ChatService, Options
-from dragoman.chat.stores import ConversationStore, default_folder, user_from
+from dragoman.chat.stores import ConversationStore, default_folder, open_store, user_from
 from dragoman.chat.stores.base import file_stem
 from dragoman.chat.stores.files import PRIVATE
-from dragoman.chat.stores.opening import open_store
 from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, cannot_listen, system_reason
 from dragoman.cli.run_command import APPROVALS, mcp_servers
 from dragoman.cli.targets import Settings, find_target, settings_of
 from dragoman.cli.toolfile import load_tools
 from dragoman.errors import DragomanError
+from dragoman.installation import install_command
 from dragoman.terminal import stdout
 
 _NO_MODEL = "none"
-"""As `--default`: text without a mention is a memo."""
+"""Value of `--default` that makes text without a mention a memo."""
 
 
 def chat(arguments: argparse.Namespace) -> int:
-    _no_legacy_settings()
+    _warn_of_legacy_settings()
     _apply_settings(arguments)
     try:
         with ExitStack() as stack:
@@ -46,11 +46,11 @@ def chat(arguments: argparse.Namespace) -> int:
     except (DragomanError, LookupError, ValueError) as error:
         raise CommandError(str(error)) from None
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[all]'") from None
+        raise CommandError(f"{error.name} is not installed: {install_command('chat')}") from None
 
 
 def _apply_settings(arguments: argparse.Namespace) -> None:
-    """What the configuration says where the command line says nothing."""
+    """Fills in options from the configuration that the command line leaves out."""
     config = settings_of(arguments).config
     if arguments.system is None and config.defaults.system:
         arguments.system = config.defaults.system
@@ -58,8 +58,8 @@ def _apply_settings(arguments: argparse.Namespace) -> None:
     arguments.share = arguments.share or config.chat.share
 
 
-def _no_legacy_settings() -> None:
-    """Variables of the earlier program that would be missed are named once."""
+def _warn_of_legacy_settings() -> None:
+    """Warns about variables of the earlier program that no longer have an effect."""
     if os.environ.get("MULTI_LLM_CHAT_MCP_ENABLED"):
         print("dragoman: MULTI_LLM_CHAT_MCP_ENABLED has no effect; use --mcp mcp.json", file=sys.stderr)
 
@@ -73,7 +73,7 @@ def _models(arguments: argparse.Namespace, stack: ExitStack) -> list[Participant
 
 
 def _participant(settings: Settings, name: str, model: str) -> Participant:
-    """A model that cannot be reached reports so when it is asked, and the others answer."""
+    """A model that cannot be reached reports an error when it is asked; the others still answer."""
     target = find_target(settings, model)
     return participant(name, target.name, options=target.options)
 
@@ -89,12 +89,12 @@ def _options(arguments: argparse.Namespace, models: list[Participant]) -> Option
         default = ()
     known = {ALL, *(one.name for one in models)}
     if not known.issuperset(default):
-        raise CommandError(f"--default names a model of this chat: one of {', '.join(sorted(known))}")
+        raise CommandError(f"--default must be a model of this chat: one of {', '.join(sorted(known))}")
     return Options(share=arguments.share, default=default)
 
 
 def _first_ready(models: list[Participant]) -> tuple[str, ...]:
-    """The first model that could be asked as things stand, such as one with a key; else simply the first."""
+    """The first model that can be asked now, such as one with a key; otherwise the first."""
     for one in models:
         try:
             one.connect()
@@ -109,9 +109,9 @@ def _approval(arguments: argparse.Namespace) -> Hook:
 
 
 def _store(arguments: argparse.Namespace) -> tuple[ConversationStore, Path]:
-    """The store, and the folder for drafts, which are this machine's own."""
+    """The store, and the folder for drafts, which always stay on this machine."""
     user = arguments.user or user_from()
-    if arguments.demo and not arguments.store:  # what simulators say is not mixed with real conversations
+    if arguments.demo and not arguments.store:  # conversations with simulators are kept apart from real ones
         user = demo_user(user)
     try:
         store = open_store(arguments.store, user)
@@ -162,13 +162,13 @@ def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
 
 
 def _web(arguments: argparse.Namespace, models: list[Participant]) -> int:
-    from dragoman.web.conversation_hub import Furnishing, Rooms
+    from dragoman.web.conversation_hub import ConversationHub, HubSettings
     from dragoman.web.serving import serve_forever
 
     store, folder = _store(arguments)
-    furnishing = Furnishing(permissions=_approval(arguments))
+    settings = HubSettings(permissions=_approval(arguments))
     serving = serve_forever(
-        Rooms(models, store, folder, furnishing=furnishing, options=_options(arguments, models)),
+        ConversationHub(models, store, folder, settings=settings, options=_options(arguments, models)),
         tools=_tools(arguments),
         servers=mcp_servers(arguments.mcp),
         address=(arguments.host, arguments.port),

@@ -7,17 +7,17 @@ import argparse
 SUMMARY = "convert requests, responses and recorded streams between formats"
 DESCRIPTION = """\
 Converts a body (JSON) or many bodies (JSON Lines, one per line) from one format
-to another. Which of the two the input is, which format it has, and whether it
-holds requests, responses or errors is found out by looking, unless you say it.
+to another. The input's format, and whether it
+holds requests, responses or errors, is detected unless you say it.
 
 Output appears when the whole input has been converted, so nothing is ever
-half-written. What did not cross is counted in one line on stderr; --report
-tells what and why.
+half-written. Losses are counted in one line on stderr; --report
+lists what was lost and why.
 
 --stream converts one recorded stream instead: server-sent events, JSON Lines, a
 JSON array or binary event-stream frames, as they were saved. The output is what
-the target sends on its wire. A stream that broke off or ended in an error is converted as far as it
-came; one line on stderr says so, and the exit code is 4.
+the target API would send. A stream that broke off or ended in an error is
+converted as far as it came; one line on stderr says so, and the exit code is 4.
 """
 EXAMPLES = """\
 examples:
@@ -36,28 +36,31 @@ exit codes:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON or JSON Lines; - or nothing: stdin")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON or JSON Lines (default: stdin)")
     parser.add_argument("--stream", action="store_true", help="FILE is one recorded stream")
     parser.add_argument("--from", dest="source", default="auto", metavar="FORMAT", help="default: auto")
-    parser.add_argument("--to", dest="target", required=True, metavar="FORMAT", help="a format, or all: side by side")
+    parser.add_argument("--to", dest="target", required=True, metavar="FORMAT", help="target format, or all")
     parser.add_argument(
         "--kind", choices=("auto", "request", "response", "error"), default="auto", help="default: %(default)s"
     )
-    parser.add_argument("--model", metavar="NAME", help="the model a request asks for, instead of the one it names")
+    parser.add_argument("--model", metavar="NAME", help="set the model of the request")
     parser.add_argument(
-        "--strict", action="store_true", help="write nothing and exit with 3 if anything but bookkeeping would be lost"
+        "--strict", action="store_true", help="write nothing and exit with 3 if there is any loss except notes"
     )
     parser.add_argument(
         "--report",
         choices=("none", "table", "json"),
         default="none",
         metavar="json",
-        help="list on stderr what did not cross: as a table, or as JSON, one object per conversion",
+        help="list losses on stderr: as a table, or as JSON with one object per conversion",
     )
     layout = parser.add_mutually_exclusive_group()
-    for name, words in (("pretty", "indented (default on a terminal)"), ("compact", "on one line (default elsewhere)")):
+    for name, words in (
+        ("pretty", "indent the JSON (default on a terminal)"),
+        ("compact", "write the JSON on one line (default elsewhere)"),
+    ):
         layout.add_argument(f"--{name}", dest="layout", action="store_const", const=name, default="auto", help=words)
-    parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of stdout, all at once at the end")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to this file, all at once at the end")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from dragoman.cli.documents import Document, Documents, open_documents
 from dragoman.cli.names import source_format, target_formats
 from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, CommandError
-from dragoman.cli.report import Crossing, Report, Style, counted, report_for
+from dragoman.cli.report import Crossing, Report, Style, count_losses, report_for
 from dragoman.codecs.encoded import Encoded
 from dragoman.detection import Detected, Kind, detect, looks_streamed
 from dragoman.errors import DragomanError, EncodeError
@@ -26,7 +26,7 @@ Layout: TypeAlias = Literal["auto", "pretty", "compact"]
 
 
 class Options(NamedTuple):
-    """What the command line asked for."""
+    """Options of the command line."""
 
     file: str
     source: str
@@ -40,25 +40,25 @@ class Options(NamedTuple):
 
 
 class Understood(NamedTuple):
-    """What a body is taken for."""
+    """Format and kind of a body."""
 
     format: str
     kind: Kind
 
 
 def understand(content: bytes, source: str | None, kind: Kind | Literal["auto"]) -> Understood:
-    """Format and kind as the user said them; what was left open is looked for in the body."""
+    """Format and kind as given by the user; the rest is detected from the body."""
     if source is not None and kind != "auto":
         return Understood(source, kind)
     found = detect(content)
     if found is None:
         missing = "--from" if source is None else "--kind"
-        raise CommandError(f"cannot tell what this body is, say it with {missing} (see: dragoman formats)")
+        raise CommandError(f"cannot detect what this body is; name it with {missing} (see: dragoman formats)")
     return Understood(source or found.format, found.kind if kind == "auto" else kind)
 
 
 def convert(options: Options) -> int:
-    """Runs the command; the answer is its exit code."""
+    """Runs the command; returns the exit code."""
     source, targets = source_format(options.source), target_formats(options.target)
     style: Style = "table" if options.strict and options.report == "none" else options.report
     with ExitStack() as stack:
@@ -72,13 +72,13 @@ def convert(options: Options) -> int:
             report.publish()
             return REFUSED
         output.commit()
-        if not (options.strict and options.report == "none"):  # strict and still here: there is nothing to warn of
+        if not (options.strict and options.report == "none"):  # strict mode got this far, so nothing was lost
             report.publish()
         return REFUSED if run.refusals else OK
 
 
 def _hint(document: Document) -> str:
-    return "; is it a recorded stream? then say --stream" if looks_streamed(document.content) else ""
+    return "; if it is a recorded stream, add --stream" if looks_streamed(document.content) else ""
 
 
 class _Run:
@@ -114,7 +114,7 @@ class _Run:
         return self._sections(crossed) if self._side_by_side else self._single(crossed)
 
     def _cross_line(self, document: Document) -> Encoded:
-        """One of many lines: the format is found in the first one, and each other is checked while it is read."""
+        """Converts one of many lines: the format is detected from the first, and the others must have it too."""
         if self._converter is None:
             expected = understand(document.content, self._source, self._options.kind)
             options = ConvertOptions(
@@ -153,7 +153,7 @@ class _Run:
         return encoded
 
     def _translate(self, content: bytes, understood: Understood, target: str) -> Encoded:
-        # Never strict here: all losses of all documents are gathered first, then told together.
+        # Never strict here: losses of all documents are collected first and reported together.
         if understood.kind == "request":
             model = self._options.model
             return translate.translate_request(content, source=understood.format, target=target, model=model)
@@ -169,7 +169,7 @@ class _Run:
     def _single(self, crossed: dict[str, Encoded | EncodeError]) -> bytes:
         shown = self._options.output in {None, "-"} and sys.stdout.isatty()
         return b"".join(
-            self._laid_out(encoded.json(), pretty=shown) + b"\n"
+            self._lay_out(encoded.json(), pretty=shown) + b"\n"
             for encoded in crossed.values()
             if isinstance(encoded, Encoded)
         )
@@ -180,11 +180,11 @@ class _Run:
             if isinstance(encoded, EncodeError):
                 sections.append(f"== {target} == refused: {encoded}\n".encode())
                 continue
-            title = f"== {target} == {counted(encoded.losses)}\n".encode()
-            sections.append(title + self._laid_out(encoded.json(), pretty=True) + b"\n")
+            title = f"== {target} == {count_losses(encoded.losses)}\n".encode()
+            sections.append(title + self._lay_out(encoded.json(), pretty=True) + b"\n")
         return b"\n".join(sections)
 
-    def _laid_out(self, body: bytes, *, pretty: bool) -> bytes:
+    def _lay_out(self, body: bytes, *, pretty: bool) -> bytes:
         layout = self._options.layout
         if layout == "pretty" or (layout == "auto" and pretty):
             return msgspec.json.format(body, indent=2)

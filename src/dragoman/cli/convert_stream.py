@@ -24,13 +24,13 @@ _ONLY_FOR_BODIES = {"kind": "auto", "model": None, "layout": "auto"}
 
 
 def convert_stream(options: Options) -> int:
-    """Runs the command; the answer is its exit code."""
+    """Runs the command; returns the exit code."""
     source, target = source_format(options.source), _target(options)
     style: Style = "table" if options.strict and options.report == "none" else options.report
     with ExitStack() as stack:
         given = stack.enter_context(open_input(options.file))
         recording = read_recording(given, source)
-        _spare_terminal(target, options.output)
+        _refuse_binary_on_terminal(target, options.output)
         output = stack.enter_context(Output(options.output))
         report = stack.enter_context(closing(report_for(style, several=False)))
         run = _Run(recording, target)
@@ -42,7 +42,7 @@ def convert_stream(options: Options) -> int:
         output.commit()
         if not (options.strict and options.report == "none"):
             report.publish()
-        if run.failed and options.report != "json":  # there it stands in the report
+        if run.failed and options.report != "json":  # with --report, the error is in the report
             print(one_line(f"dragoman: {run.failed}; what came before is converted"), file=sys.stderr)
         return STREAM_FAILED if run.failed else OK
 
@@ -52,7 +52,7 @@ def _target(options: Options) -> str:
         asked = getattr(options, name)
         if asked != unasked:
             option = asked if name == "layout" else name
-            raise CommandError(f"--{option} is for bodies, it does not go with --stream")
+            raise CommandError(f"--{option} is for bodies and does not work with --stream")
     if options.target == ALL:
         raise CommandError("--to all is for bodies: with --stream, name one format")
     (target,) = target_formats(options.target)
@@ -62,11 +62,11 @@ def _target(options: Options) -> str:
     return target
 
 
-def _spare_terminal(target: str, name: str | None) -> None:
-    """Frames are not text."""
+def _refuse_binary_on_terminal(target: str, name: str | None) -> None:
+    """Refuses to write binary frames to a terminal."""
     framing = import_module(f"dragoman.codecs.{folder_of(target)}.stream").PayloadDecoder.framing(Limits())
     if isinstance(framing, AwsEventStream) and name in {None, "-"} and sys.stdout.isatty():
-        raise CommandError(f"a stream of {target} is binary, write it to a file: -o FILE")
+        raise CommandError(f"a stream of {target} is binary; write it to a file: -o FILE")
 
 
 class _Run:

@@ -1,13 +1,13 @@
-"""`dragoman demo`: a conversation through every format, and what became of it."""
+"""`dragoman demo`: converts a sample conversation to every format and shows the losses."""
 
 from __future__ import annotations
 
 import argparse
 
-SUMMARY = "convert a bundled conversation through every format and show what crossed"
+SUMMARY = "convert a sample conversation to every format and show what was lost"
 DESCRIPTION = """\
 Converts a conversation that comes with dragoman from OpenAI Chat to every
-format, and shows what crossed and what did not.
+format, and shows what was kept and what was lost.
 """
 EXAMPLES = """\
 examples:
@@ -19,7 +19,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--short", action="store_true", help="one line for each format")
-    parser.add_argument("--transcript", action="store_true", help="only print the conversation, as the JSON it is")
+    parser.add_argument("--transcript", action="store_true", help="print the conversation as JSON and stop")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from importlib import resources
 
 from dragoman import translate
 from dragoman.cli.problems import OK
-from dragoman.cli.report import counted
-from dragoman.cli.table import aligned
+from dragoman.cli.report import count_losses
+from dragoman.cli.table import align_columns
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import formats
 from dragoman.errors import EncodeError
@@ -35,7 +35,7 @@ _COUNTED: dict[type, str] = {
 _NEXT = """\
 Now with your own:
   dragoman inspect chat.json                          what is in it
-  dragoman convert chat.json --to gemini --report     convert it, and tell what did not fit
+  dragoman convert chat.json --to gemini --report     convert it, and list what was lost
   dragoman convert logs.jsonl --to anthropic-messages -o converted.jsonl
   dragoman demo --transcript > chat.json              nothing at hand? take this conversation"""
 
@@ -53,13 +53,13 @@ def print_transcript() -> int:
 def show(*, short: bool = False) -> int:
     stream = stdout()
     terminal = terminal_of(stream)
-    tell = _summary if short else _story
+    tell = _short_lines if short else _full_lines
     for line in tell(transcript(), terminal):
         print(line, file=stream)
     return OK
 
 
-def _story(body: bytes, terminal: Terminal) -> Iterator[str]:
+def _full_lines(body: bytes, terminal: Terminal) -> Iterator[str]:
     request = translate.decode_request(body, SOURCE)
     yield terminal.paint(f"A conversation with an {SOURCE} model, as dragoman reads it", "bold")
     yield ""
@@ -68,12 +68,12 @@ def _story(body: bytes, terminal: Terminal) -> Iterator[str]:
     yield terminal.paint("The same conversation for every API", "bold")
     for target in formats():
         yield ""
-        yield from _crossing(body, request, target, terminal)
+        yield from _conversion_lines(body, request, target, terminal)
     yield ""
     yield _NEXT
 
 
-def _summary(body: bytes, terminal: Terminal) -> Iterator[str]:
+def _short_lines(body: bytes, terminal: Terminal) -> Iterator[str]:
     request = translate.decode_request(body, SOURCE)
     yield terminal.paint(
         f"A conversation with an {SOURCE} model ({len(request.messages)} messages) for every API", "bold"
@@ -81,39 +81,39 @@ def _summary(body: bytes, terminal: Terminal) -> Iterator[str]:
     rows = []
     for target in formats():
         encoded = translate.translate_request(body, source=SOURCE, target=target, model="MODEL")
-        rows.append((target, _what_crossed(request, encoded, target), counted(encoded.losses)))
-    for row, line in zip(rows, aligned(rows), strict=True):
+        rows.append((target, _compare(request, encoded, target), count_losses(encoded.losses)))
+    for row, line in zip(rows, align_columns(rows), strict=True):
         yield f"  {terminal.paint(row[0], 'cyan')}{line.removeprefix(row[0])}"
-    yield terminal.paint("  dragoman demo tells what was lost on the way, and why\n", "dim")
+    yield terminal.paint("  dragoman demo shows what was lost on the way, and why\n", "dim")
 
 
-def _crossing(body: bytes, request: Request, target: str, terminal: Terminal) -> Iterator[str]:
+def _conversion_lines(body: bytes, request: Request, target: str, terminal: Terminal) -> Iterator[str]:
     try:
-        # No API has the other's models: to really send this, name one of theirs.
+        # Each provider has its own models: to send this for real, pass --model.
         model = None if target == SOURCE else "MODEL"
         encoded = translate.translate_request(body, source=SOURCE, target=target, model=model)
     except EncodeError as error:
         yield f"{terminal.paint(target, 'cyan')}  {terminal.paint('refused', 'red')}: {error}"
         return
-    verdict = "the same JSON again" if parse_json(encoded.json()) == parse_json(body) else counted(encoded.losses)
+    verdict = "the same JSON again" if parse_json(encoded.json()) == parse_json(body) else count_losses(encoded.losses)
     yield f"{terminal.paint(target, 'cyan')}  {terminal.paint(verdict, 'red' if encoded.losses else 'green')}"
-    yield from _crossed(request, encoded, target, terminal)
+    yield from _compare_lines(request, encoded, target, terminal)
     yield from loss_rows(encoded.losses, terminal)
 
 
-def _crossed(request: Request, encoded: Encoded, target: str, terminal: Terminal) -> Iterator[str]:
-    """What a reader of the new body finds there, against what there was."""
-    yield terminal.paint(f"  crossed: {_what_crossed(request, encoded, target)}", "dim")
+def _compare_lines(request: Request, encoded: Encoded, target: str, terminal: Terminal) -> Iterator[str]:
+    """What is in the new body, compared with the original."""
+    yield terminal.paint(f"  crossed: {_compare(request, encoded, target)}", "dim")
     headers = "".join(f"  {name}: {value}" for name, value in encoded.headers.items())
     yield terminal.paint(f"  send it: POST {encoded.path}{headers}", "dim")
 
 
-def _what_crossed(request: Request, encoded: Encoded, target: str) -> str:
+def _compare(request: Request, encoded: Encoded, target: str) -> str:
     before, after = _inventory(request), _inventory(translate.decode_request(encoded.json(), target))
-    return ", ".join(_crossed_of(after[name], before[name], name) for name in before)
+    return ", ".join(_count_kept(after[name], before[name], name) for name in before)
 
 
-def _crossed_of(after: int, before: int, name: str) -> str:
+def _count_kept(after: int, before: int, name: str) -> str:
     few = f"{after}" if after == before else f"{after} of {before}"
     return f"{few} {name}" + ("" if before == 1 else "s")
 
@@ -130,11 +130,13 @@ def loss_rows(losses: tuple[Loss, ...], terminal: Terminal) -> Iterator[str]:
     rows = sorted(losses, key=lambda loss: (SEVERITIES.index(loss.severity), loss.path))
     if not rows:
         return
-    for loss, line in zip(rows, aligned([(loss.severity, loss.path, _told(loss)) for loss in rows]), strict=True):
+    for loss, line in zip(
+        rows, align_columns([(loss.severity, loss.path, _explain_loss(loss)) for loss in rows]), strict=True
+    ):
         yield f"  {terminal.paint(loss.severity, _COLOURS[loss.severity])}{line.removeprefix(loss.severity)}"
 
 
-def _told(loss: Loss) -> str:
-    """What and why; the path alone already says what a setting of that name is."""
+def _explain_loss(loss: Loss) -> str:
+    """What was lost and why; for a setting, the path already says what."""
     named = loss.path.endswith("." + loss.what.replace(" ", "_"))
     return loss.why if named else f"{loss.what}: {loss.why}"

@@ -1,12 +1,12 @@
-"""`dragoman doctor`: what is there, and what works."""
+"""`dragoman doctor`: checks keys, servers and extras."""
 
 from __future__ import annotations
 
 import argparse
 
-SUMMARY = "see which keys, servers and extras are there, and what works"
+SUMMARY = "check keys, servers and installed extras"
 DESCRIPTION = """\
-Looks at the installed extras, at the keys in the environment and at servers on
+Checks the installed extras, the keys in the environment and the servers on
 this machine, and asks every provider that is set up for its list of models.
 Keys are never shown.
 """
@@ -15,7 +15,9 @@ EXAMPLES = ""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--offline", action="store_true", help="ask only servers on this machine")
-    parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="for each (default: %(default)s)")
+    parser.add_argument(
+        "--timeout", type=float, default=5.0, metavar="SECONDS", help="time limit per provider (default: %(default)s)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
-"""JSON and JSON Lines from a file or stdin, told apart by looking; and lines of the input for people to look at.
+"""Reads JSON or JSON Lines, detected automatically, from a file or stdin, with line numbers for messages.
 
-A line that is a complete JSON value is a document; any other begins a document that goes on until its brackets are
+A line that is a complete JSON value is a document; any other line begins a document that ends when its brackets are
 closed. Only one document at a time is in memory, so the size of the input does not matter.
 """
 
@@ -24,14 +24,14 @@ from dragoman.inspection.rereadable_lines import ByLine, input_lines
 from dragoman.ir.values import exact_json, parse_json
 
 _LOOKED_AT = 10
-"""Documents that are read before the first is converted: enough to know the session file of an agent."""
+"""Documents read before the first is converted: enough to recognise the session file of an agent."""
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _BRACKET = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 
 
 class Document(NamedTuple):
-    """One body, and the line of the input on which it begins."""
+    """One body, and the input line on which it begins."""
 
     content: bytes
     line: int
@@ -45,9 +45,11 @@ class Documents(NamedTuple):
     items: Iterator[Document]
 
     def problem(self, document: Document, error: DragomanError) -> CommandError:
-        """The error, led to the file and line it is about."""
+        """The error with the file and line it is about."""
         line = document.line + _lines_before(document.content, error)
-        begun = f" (in what begins on line {document.line})" if self.several and line != document.line else ""
+        begun = (
+            f" (in the document that begins on line {document.line})" if self.several and line != document.line else ""
+        )
         code = REFUSED if isinstance(error, EncodeError) else BAD_INPUT
         return CommandError(f"{self.name}:{line}: {error}{begun}", code)
 
@@ -60,7 +62,7 @@ def open_documents(name: str) -> Iterator[Documents]:
 
 
 def read_documents(stream: ByLine, name: str) -> Documents:
-    items = _documents(_filled_lines(stream, name), name)
+    items = _documents(_nonblank_lines(stream, name), name)
     begun = list(islice(items, _LOOKED_AT))
     if not begun:
         raise CommandError(f"{name}: empty input, expected JSON or JSON Lines")
@@ -75,10 +77,10 @@ def _is_session_line(document: Document) -> bool:
     try:
         return session_of(parse_json(document.content)) is not None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return False  # the conversion reports what is wrong with it
+        return False  # the conversion will report the error
 
 
-def _filled_lines(stream: ByLine, name: str) -> Iterator[Document]:
+def _nonblank_lines(stream: ByLine, name: str) -> Iterator[Document]:
     for number, line in input_lines(stream, name, longest=MAX_BODY_BYTES + 1):
         if len(line) > MAX_BODY_BYTES:
             raise _too_large(name, number)
@@ -95,14 +97,14 @@ def _documents(lines: Iterator[Document], name: str) -> Iterator[Document]:
         if exact_json(line.content) is not None:
             yield line
         else:
-            yield from _split(_until_balanced(line, lines, name))
+            yield from _split(_join_until_balanced(line, lines, name))
 
 
-def _until_balanced(first: Document, lines: Iterator[Document], name: str) -> Document:
-    """A text over as many lines as its brackets need. No string holds a line break, so each line counts for itself."""
+def _join_until_balanced(first: Document, lines: Iterator[Document], name: str) -> Document:
+    """Joins lines until all brackets are closed. JSON strings hold no line break, so each line is counted alone."""
     pieces, depth, number, size = [first.content], _depth(first.content), first.line, len(first.content)
     while depth > 0 and (line := next(lines, None)) is not None:
-        # Blank lines are put back, so that lines can still be counted.
+        # Keep blank lines, so that line numbers stay right.
         pieces.append(b"\n" * (line.line - number) + line.content)
         depth += _depth(line.content)
         number = line.line
@@ -117,27 +119,27 @@ def _depth(text: bytes) -> int:
 
 
 def _split(text: Document) -> Iterator[Document]:
-    """Values that follow one another. What is not JSON stays with its neighbour, whose decoding will name it."""
+    """Splits consecutive values. Text that is not JSON stays with its neighbour, whose decoding reports it."""
     content, depth, start, line = text.content, 0, 0, text.line
     for token in _BRACKET.finditer(content):
         step = _STEPS.get(token[0], 0)
         depth += step
         if step and depth <= 0:
             end, depth = token.end(), 0
-            yield _trimmed(content[start:end], line)
+            yield _trim(content[start:end], line)
             line += content.count(b"\n", start, end)
             start = end
     if content[start:].strip():
-        yield _trimmed(content[start:], line)
+        yield _trim(content[start:], line)
 
 
-def _trimmed(content: bytes, line: int) -> Document:
+def _trim(content: bytes, line: int) -> Document:
     led = content.lstrip()
     return Document(led.rstrip(), line + content.count(b"\n", 0, len(content) - len(led)))
 
 
 def _lines_before(content: bytes, error: DragomanError) -> int:
-    """How many lines of the document come before the place the error speaks of."""
+    """How many lines of the document come before the error."""
     if b"\n" not in content:
         return 0
     return content.count(b"\n", 0, place_of(content, error))

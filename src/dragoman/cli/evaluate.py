@@ -31,11 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-m", "--model", action="append", default=[], metavar="MODEL", help="provider/model (repeatable)"
     )
     parser.add_argument("--tools", metavar="FILE", help="a Python file or module with tools")
-    parser.add_argument("--system", metavar="TEXT", help="instructions for every case")
+    parser.add_argument("--system", metavar="TEXT", help="system prompt for every case")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run each case N times (default: 1)")
     parser.add_argument("--concurrency", type=int, default=4, metavar="N", help="cases at a time (default: 4)")
     parser.add_argument("--max-requests", type=int, default=20, metavar="N", help="requests per case (default: 20)")
-    parser.add_argument("--min-pass", type=float, metavar="SHARE", help="exit with 5 if a model passes less")
+    parser.add_argument("--min-pass", type=float, metavar="SHARE", help="exit with 5 if a model passes a smaller share")
     parser.add_argument("--json", action="store_true", help="one JSON object per model instead of the table")
     add_connection(parser)
 

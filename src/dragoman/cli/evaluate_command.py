@@ -1,4 +1,4 @@
-"""What `dragoman eval` does."""
+"""The work behind `dragoman eval`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.agent import Agent, Limits, Tool
 from dragoman.agent.evaluation import Case, Interval, Score, evaluate, read_cases
 from dragoman.cli.problems import OK, UNFINISHED, CommandError, one_line, system_reason
 from dragoman.cli.run_command import driver_for
-from dragoman.cli.table import aligned
+from dragoman.cli.table import align_columns
 from dragoman.cli.targets import settings_of
 from dragoman.cli.toolfile import load_tools
 from dragoman.drivers.remote import RemoteDriver
@@ -63,7 +63,7 @@ async def _evaluate(arguments: argparse.Namespace, cases: Sequence[Case], tools:
 
 def _report(scores: Sequence[Score]) -> Iterator[str]:
     rows = [_HEAD, *(_row(one) for one in scores)]
-    yield from aligned(rows)
+    yield from align_columns(rows)
     for score in scores:
         failed = [one for one in score.outcomes if not one.passed]
         if failed:

@@ -1,26 +1,26 @@
-"""`dragoman fidelity`: how faithful every crossing is."""
+"""`dragoman fidelity`: the fidelity matrix of all format pairs."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from dragoman.cli.problems import OK, REFUSED, CommandError
+from dragoman.cli.problems import OK, REFUSED, CommandError, unknown
 
 if TYPE_CHECKING:
     from dragoman.fidelity.cases import Case
     from dragoman.fidelity.matrix import Cell, Matrix
 
-SUMMARY = "tell how faithful every crossing is, feature by feature"
+SUMMARY = "show how faithful conversions are, feature by feature"
 DESCRIPTION = """\
-Sends a catalogue of small examples from every format to every other, as
-requests, responses and streams, and tells what becomes of each feature:
+Converts a catalogue of small examples from every format to every other, as
+requests, responses and streams, and shows what becomes of each feature:
 
-  exact     the target says it in its own words, nothing is lost
-  carried   the target has other words or none; translated back, it is intact
-  degraded  it does not come back, and a loss reports it
-  refused   the translation is refused, with a reason
-  silent    lost without a word: never, or it is a bug (exit code 3)
+  exact     the target has its own field for it, nothing is lost
+  carried   the target has no equal field; converted back, it is intact
+  degraded  it does not come back, and a loss is reported
+  refused   the conversion is refused, with a reason
+  silent    lost without a report: always a bug (exit code 3)
 """
 EXAMPLES = """\
 examples:
@@ -30,7 +30,6 @@ examples:
   dragoman fidelity --json > fidelity.json
   dragoman fidelity --svg fidelity.svg --png fidelity.png
 """
-ADVICE = "a PNG needs Pillow: pip install 'dragoman[docs]'"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,10 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.fidelity.interpreters import Dragoman
     from dragoman.fidelity.matrix import cells, matrix_of
 
-    sources, targets = _named(arguments.source), _named(arguments.target)
+    sources, targets = _formats_named(arguments.source), _formats_named(arguments.target)
     interpreter = Dragoman()
     judged = list(cells(interpreter, sources, targets, _cases(arguments.feature)))
-    matrix = matrix_of(interpreter, judged, None if sources is targets is None else _shown(sources, targets))
+    matrix = matrix_of(interpreter, judged, None if sources is targets is None else _formats_shown(sources, targets))
     detailed = arguments.feature is not None or (sources is not None and targets is not None)
     pictures = _pictures(matrix, arguments.svg, arguments.png)
     for name, content in pictures.items():
@@ -61,19 +60,19 @@ def run(arguments: argparse.Namespace) -> int:
             output.commit()
     if arguments.json or arguments.markdown or not pictures:
         with Output(None) as output:
-            output.write(_written(matrix, arguments) or _table(matrix, judged if detailed else None))
+            output.write(_encode(matrix, arguments) or _table(matrix, judged if detailed else None))
             output.commit()
     return REFUSED if any(cell.judgement.verdict == "silent" for cell in judged) else OK
 
 
-def _named(name: str | None) -> tuple[str, ...] | None:
+def _formats_named(name: str | None) -> tuple[str, ...] | None:
     from dragoman.cli.names import known_format
     from dragoman.codecs.registry import formats
 
     return None if name is None else (known_format(name, formats()),)
 
 
-def _shown(sources: tuple[str, ...] | None, targets: tuple[str, ...] | None) -> tuple[str, ...]:
+def _formats_shown(sources: tuple[str, ...] | None, targets: tuple[str, ...] | None) -> tuple[str, ...]:
     from dragoman.codecs.registry import formats
 
     if sources is None or targets is None:
@@ -86,7 +85,7 @@ def _cases(feature: str | None) -> tuple[Case, ...]:
 
     known = [known.name for known in FEATURES]
     if feature is not None and feature not in known:
-        raise CommandError(f"unknown feature {feature!r} (known: {', '.join(known)})")
+        raise CommandError(unknown("feature", feature, known, "docs/fidelity.md lists them"))
     return tuple(case for case in CASES if feature in {None, case.feature})
 
 
@@ -100,11 +99,13 @@ def _pictures(matrix: Matrix, svg: str | None, png: str | None) -> dict[str, byt
         try:
             pictures[png] = png_rendering.render(draw(matrix))
         except ImportError as error:
-            raise CommandError(ADVICE) from error
+            from dragoman.installation import install_command
+
+            raise CommandError(f"a PNG needs Pillow: {install_command('docs')}") from error
     return pictures
 
 
-def _written(matrix: Matrix, arguments: argparse.Namespace) -> bytes | None:
+def _encode(matrix: Matrix, arguments: argparse.Namespace) -> bytes | None:
     from dragoman.fidelity.matrix import to_json
     from dragoman.fidelity.tables import markdown
 
@@ -114,8 +115,8 @@ def _written(matrix: Matrix, arguments: argparse.Namespace) -> bytes | None:
 
 
 def _table(matrix: Matrix, judged: list[Cell] | None) -> bytes:
-    from dragoman.cli.table import aligned
+    from dragoman.cli.table import align_columns
     from dragoman.fidelity.tables import detail_rows, overview_rows
 
     rows = overview_rows(matrix) if judged is None else detail_rows(judged)
-    return ("\n".join(aligned(rows)) + "\n").encode()
+    return ("\n".join(align_columns(rows)) + "\n").encode()

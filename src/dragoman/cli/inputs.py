@@ -1,4 +1,4 @@
-"""Where a command reads: a file or stdin."""
+"""Opens the input of a command: a file or stdin."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NO_TEXT = {
     b"SQLite format 3\0": "a SQLite database",
     b"PAR1": "a Parquet file",
     b"ARROW1": "an Arrow file",
-    b"\x1f\x8b": "packed by gzip",
-    b"\x28\xb5\x2f\xfd": "packed by zstd",
+    b"\x1f\x8b": "compressed with gzip",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
 }
-"""First bytes of files that `batch` reads, and what they are."""
+"""First bytes of files that only `batch` reads, and what they are."""
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def open_input(name: str) -> Iterator[Input]:
         yield Input(sys.stdin.buffer, "stdin")
         return
     try:
-        stream = open(name, "rb")  # noqa: PTH123, SIM115  # a name may be anything the shell knows
+        stream = open(name, "rb")  # noqa: PTH123, SIM115 - may be a device or pipe
     except (OSError, ValueError) as error:
         reason = system_reason(error) if isinstance(error, OSError) else str(error)
         raise CommandError(f"cannot read {name}: {reason}") from error

@@ -1,12 +1,12 @@
-"""`dragoman inspect`: what a body is, as a tree."""
+"""`dragoman inspect`: shows a body as a tree."""
 
 from __future__ import annotations
 
 import argparse
 
-SUMMARY = "show what a body or a recorded stream is: its turns, calls and results as a tree"
+SUMMARY = "show turns, calls and results of a body or recorded stream as a tree"
 DESCRIPTION = """\
-Shows what a body is (format, kind, model, settings) and what is in it: turns,
+Shows the format, kind, model and settings of a body and its content: turns,
 calls with their results, reasoning, media, tools, usage. Long texts are
 shortened to the width of the terminal; in a pipe to COLUMNS, or 100.
 
@@ -24,18 +24,18 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON or JSON Lines; - or nothing: stdin")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON or JSON Lines (default: stdin)")
     parser.add_argument("--from", dest="source", default="auto", metavar="FORMAT", help="default: auto")
     parser.add_argument(
         "--kind", choices=("auto", "request", "response", "error"), default="auto", help="default: %(default)s"
     )
-    parser.add_argument("--stream", action="store_true", help="FILE is one recorded stream, however it looks")
+    parser.add_argument("--stream", action="store_true", help="read FILE as one recorded stream")
     parser.add_argument("--full", action="store_true", help="do not shorten long texts")
     parser.add_argument(
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="colours: on a terminal, also in a pipe, or not at all (default: %(default)s)",
+        help="when to use colours (default: %(default)s, on a terminal)",
     )
 
 

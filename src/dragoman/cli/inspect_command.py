@@ -32,7 +32,7 @@ def inspect(
 ) -> int:
     asked = source_format(source)
     if stream and kind != "auto":
-        raise CommandError("--kind is for bodies, it does not go with --stream")
+        raise CommandError("--kind is for bodies and does not work with --stream")
     screen = stdout()
     terminal = terminal_of(screen, colour=colour)
     with open_input(file) as given:
@@ -61,14 +61,14 @@ def _trees(given: Input, source: str | None, kind: Kind | Literal["auto"], *, st
 
 def _tree(documents: Documents, document: Document, source: str | None, kind: Kind | Literal["auto"]) -> Node:
     try:
-        return _described(document.content, understand(document.content, source, kind))
+        return _describe(document.content, understand(document.content, source, kind))
     except DragomanError as error:
         raise documents.problem(document, error) from error
     except CommandError as error:
         raise CommandError(f"{documents.name}:{document.line}: {error}", error.exit_code) from error
 
 
-def _described(content: bytes, understood: Understood) -> Node:
+def _describe(content: bytes, understood: Understood) -> Node:
     name = understood.format
     if understood.kind == "request":
         return describe_request(translate.decode_request(content, name), name)

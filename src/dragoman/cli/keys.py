@@ -1,4 +1,4 @@
-"""`dragoman keys`: keys of providers that you store, and keys that clients show to your gateway."""
+"""`dragoman keys`: stored provider keys, and keys of your gateway's clients."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dragoman.cli.problems import CommandError
 if TYPE_CHECKING:
     from dragoman.drivers.key_store import KeyStore
 
-SUMMARY = "store keys of providers; make and revoke keys of your gateway"
+SUMMARY = "store provider keys; create and revoke keys of your gateway"
 DESCRIPTION = """\
 Two kinds of keys:
 
-  keys of providers, which you pay with     set PROVIDER, unset PROVIDER, stored
-  keys of your gateway, which you give out  create, list, rotate, revoke NAME
+  provider keys, which you pay with         set PROVIDER, unset PROVIDER, stored
+  gateway keys, which you give to clients   create, list, rotate, revoke NAME
 
-`set` asks for the key, or reads it from a pipe, and keeps it in the keyring of
-this system (with the package keyring installed), or else in a file that only you
-can read. ask, run, chat, serve and doctor find it there; an environment variable
-of the provider wins over it.
+`set` asks for the key, or reads it from a pipe, and stores it in the system's
+keyring (if the package keyring is installed) or in a file that only you
+can read. ask, run, chat, serve and doctor find it there; the provider's
+environment variable overrides it.
 
-Of the keys of your gateway the database keeps the digests only: such a key is
-shown once, when it is made.
+The database stores only digests of gateway keys: a key is
+shown once, when it is created.
 """
 EXAMPLES = """\
 examples:
@@ -44,37 +44,41 @@ _LONGEST = 16 << 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=(*_PROVIDERS, "create", "list", "revoke", "rotate"))
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of the provider, or of the key")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="name of the provider or of the gateway key")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each key")
-    gateway = parser.add_argument_group("keys of the gateway")
+    gateway = parser.add_argument_group("options of gateway keys")
     gateway.add_argument(
         "--database", metavar="ADDRESS", help="SQLite file or postgresql://… (default: that of the configuration)"
     )
     gateway.add_argument("--config", type=Path, metavar="FILE", help="TOML file that names the database")
     gateway.add_argument(
-        "--models", action="append", default=[], metavar="PATTERN", help="models it is for (default: all)"
+        "--models", action="append", default=[], metavar="PATTERN", help="models that the key may use (default: all)"
     )
-    gateway.add_argument("--days", type=float, help="until it expires")
+    gateway.add_argument("--days", type=float, help="days until it expires")
     gateway.add_argument("--requests-per-minute", type=int, metavar="N")
     gateway.add_argument("--concurrent", type=int, metavar="N", help="requests at a time")
     gateway.add_argument("--tokens-per-minute", type=int, metavar="N", help="input and output together")
-    gateway.add_argument("--budget", type=float, metavar="AMOUNT", help="in the currency of the prices (USD)")
-    gateway.add_argument("--token-budget", type=int, metavar="N", help="input and output together, for its whole life")
+    gateway.add_argument(
+        "--budget", type=float, metavar="AMOUNT", help="spending limit in the currency of the prices (USD)"
+    )
+    gateway.add_argument(
+        "--token-budget", type=int, metavar="N", help="limit of input and output tokens over its lifetime"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.action not in {"list", "stored"} and not arguments.name:
-        which = "which provider" if arguments.action in _PROVIDERS else "which key"
-        raise CommandError(f"keys {arguments.action}: {which}? give its name")
+        example = "openai" if arguments.action in _PROVIDERS else "alice"
+        raise CommandError(f"keys {arguments.action} needs a name, such as: dragoman keys {arguments.action} {example}")
     if arguments.action in _PROVIDERS:
-        return _of_provider(arguments)
-    return _of_gateway(arguments)
+        return _run_provider_action(arguments)
+    return _run_gateway_action(arguments)
 
 
 # ── keys of providers ──
 
 
-def _of_provider(arguments: argparse.Namespace) -> int:
+def _run_provider_action(arguments: argparse.Namespace) -> int:
     from dragoman.drivers.key_store import KeyStore
     from dragoman.errors import DragomanError
 
@@ -92,16 +96,16 @@ def _set(store: KeyStore, arguments: argparse.Namespace) -> Iterator[str]:
     provider = find_provider(arguments.name)
     key = _read_key(provider.name)
     if not key:
-        raise CommandError("no key was given: nothing is stored")
+        raise CommandError("no key given: nothing is stored")
     if any(character.isspace() or not character.isprintable() for character in key) or len(key) > _LONGEST:
-        raise CommandError("that is not a key: it has blanks or control characters, or is too long")
+        raise CommandError("that is not a key: it contains spaces or control characters, or is too long")
     yield f"the key of {provider.name} is in {store.set(provider.name, key)}; check it with: dragoman doctor"
 
 
 def _read_key(provider: str) -> str:
-    """From a pipe, or without an echo from the terminal. Never from the command line, which others can list."""
+    """Reads the key from a pipe, or from the terminal without echo. Never from arguments, which other users can see."""
     if sys.stdin is None:
-        raise CommandError("no key was given: standard input is closed")
+        raise CommandError("no key given: standard input is closed")
     if not sys.stdin.isatty():
         return sys.stdin.read(_LONGEST + 2).strip()
     import getpass
@@ -137,14 +141,16 @@ _PROVIDERS: Mapping[str, Callable[[KeyStore, argparse.Namespace], Iterator[str]]
 # ── keys of the gateway ──
 
 
-def _of_gateway(arguments: argparse.Namespace) -> int:
+def _run_gateway_action(arguments: argparse.Namespace) -> int:
     import asyncio
 
     try:
         from dragoman.gateway import admin_commands
         from dragoman.gateway.config import ConfigError
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
+        from dragoman.installation import install_command
+
+        raise CommandError(f"{error.name} is not installed: {install_command('gateway')}") from None
     try:
         lines = asyncio.run(admin_commands.keys(arguments))
     except ConfigError as error:

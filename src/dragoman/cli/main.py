@@ -1,4 +1,4 @@
-"""Reads the command line, runs the command, ends politely whatever happens."""
+"""Entry point: parses the command line, runs the command, reports errors in one line."""
 
 from __future__ import annotations
 
@@ -30,9 +30,17 @@ from dragoman.cli import (
     tour,
     usage,
 )
-from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandError, InputProblem, system_reason
+from dragoman.cli.problems import (
+    BAD_INPUT,
+    INTERRUPTED,
+    PIPE_CLOSED,
+    CommandError,
+    InputProblem,
+    system_reason,
+    unknown,
+)
 
-# Command modules import nothing of dragoman until they run, so that --help costs no more than argparse.
+# Command modules import the rest of dragoman only when they run, so that --help is fast.
 COMMANDS: dict[str, ModuleType] = {
     "convert": convert,
     "batch": batch,
@@ -57,7 +65,7 @@ _REPORT_STYLES = frozenset({"json", "table", "none"})
 
 
 class Parser(argparse.ArgumentParser):
-    """One clear line instead of the whole usage when the command line is not understood."""
+    """Reports errors in one line instead of printing the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message} (see: {self.prog} --help)\n")
@@ -85,13 +93,13 @@ def build_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         module.add_arguments(command)
-    parser.epilog = "dragoman COMMAND --help tells more. New here? Start with: dragoman demo"
+    parser.epilog = "Options and examples: dragoman COMMAND --help. New here? Start with: dragoman demo"
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; the answer is the exit code."""
-    if sys.stderr is None:  # started with `2>&-`: there is nowhere to write
+    """Runs one command; returns the exit code."""
+    if sys.stderr is None:  # started with `2>&-`: stderr is closed
         return BAD_INPUT
     if sys.stdout is None:
         print("dragoman: cannot write stdout: it is closed", file=sys.stderr)
@@ -105,19 +113,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("dragoman: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        _forget_stdout()
+        _discard_stdout()
         return PIPE_CLOSED
-    except OSError as error:  # stdout on a full disk, most likely
-        _forget_stdout()
+    except OSError as error:  # most likely stdout on a full disk
+        _discard_stdout()
         print(f"dragoman: cannot write: {system_reason(error)}", file=sys.stderr)
         return BAD_INPUT
 
 
 def _run(argv: list[str]) -> int:
+    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        raise CommandError(unknown("command", argv[0], tuple(COMMANDS), "dragoman --help lists them"))
     parser = build_parser()
     try:
-        arguments = parser.parse_args(_report_spelled_out(argv))
-    except SystemExit as stop:  # argparse ends the program after --help and after mistakes
+        arguments = parser.parse_args(_spell_out_report(argv))
+    except SystemExit as stop:  # argparse exits after --help and after errors
         return stop.code if isinstance(stop.code, int) else 0
     if arguments.command is None:
         parser.print_help()
@@ -127,15 +137,15 @@ def _run(argv: list[str]) -> int:
     return code
 
 
-def _report_spelled_out(argv: list[str]) -> list[str]:
-    """`--report FILE` means a table and a file: argparse would take the file for the style of the report."""
+def _spell_out_report(argv: list[str]) -> list[str]:
+    """Rewrites `--report FILE` to a table report and a file; argparse would read the file as the report's style."""
     return [
         "--report=table" if word == "--report" and following not in _REPORT_STYLES else word
         for word, following in pairwise([*argv, ""])
     ]
 
 
-def _forget_stdout() -> None:
-    # The reader is gone; the interpreter would flush once more at its end, and complain.
+def _discard_stdout() -> None:
+    # The reader is gone; avoids an error when the interpreter flushes stdout at exit.
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())

@@ -1,8 +1,8 @@
-"""Output that is all there or not there at all.
+"""Atomic output: written completely or not at all.
 
-What a command writes waits until the command has succeeded. For a file it waits in a temporary file beside it, which
-then takes its name; for stdout it waits in memory, beyond `SPOOL_BYTES` on disk. So a bad line in the middle of a large
-input leaves nothing half-written, and memory stays bounded.
+Output is published when the command has succeeded. A file is written under a temporary name next to it and then
+renamed; stdout is buffered in memory, and beyond `SPOOL_BYTES` on disk. So a bad line in the middle of a large input
+leaves nothing half-written, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SPOOL_BYTES = 64 << 20
 
 
 class Output:
-    """Where a command writes. `commit` publishes; leaving the block without it discards."""
+    """Output of a command. `commit` publishes it; leaving the block without `commit` discards it."""
 
     def __init__(self, name: str | None) -> None:
         self._path = None if name is None or name == "-" else Path(name)
@@ -38,10 +38,10 @@ class Output:
         if self._path.is_dir():
             raise CommandError(f"cannot write {self._path}: it is a directory")
         if self._path.exists() and not self._path.is_file():
-            # A device or a pipe: replacing it by a file of that name would be no favour.
+            # Write to a device or pipe directly: renaming would replace it by a file.
             self._path.open("wb").close()
             return spool()
-        self._path = self._path.resolve()  # a symbolic link stays one
+        self._path = self._path.resolve()  # keep symbolic links
         self._temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
         return self._temporary.open("xb")
 
@@ -84,7 +84,7 @@ class Output:
 
 
 def spool() -> IO[bytes]:
-    """Bytes that wait: in memory while they are few."""
+    """Temporary storage: in memory up to `SPOOL_BYTES`, then on disk."""
     return cast("IO[bytes]", SpooledTemporaryFile(max_size=SPOOL_BYTES))
 
 

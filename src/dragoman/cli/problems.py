@@ -1,10 +1,10 @@
-"""How a command ends when it cannot do its job: one line for a person, one number for a script."""
+"""Exit codes, and errors that end a command with one line."""
 
 from __future__ import annotations
 
 import argparse
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dragoman.inspection.input_errors import InputProblem, one_line, system_reason
 
@@ -13,15 +13,15 @@ __all__ = ["CommandError", "InputProblem", "one_line", "system_reason"]
 OK = 0
 _PRIVILEGED = 1024
 BAD_INPUT = 2
-"""What came in is not what it should be, or the command was not understood (argparse uses the same number)."""
+"""Bad input, or a bad command line (argparse uses the same code)."""
 REFUSED = 3
-"""The target cannot say it: a strict conversion would lose something, or the target's own rules forbid it."""
+"""Refused: a strict conversion would lose something, or the target's rules forbid it."""
 STREAM_FAILED = 4
-"""The recorded stream broke off or ended in an error: what came was converted, but it is no whole answer."""
+"""The recorded stream broke off or ended in an error: it was converted up to there."""
 UNFINISHED = 5
-"""An agent stopped before its task was done: no turns were left, or the user stopped it."""
+"""An agent stopped before its task was done: it used up its turns, or the user stopped it."""
 UNREACHABLE = 6
-"""The configuration is right, but an upstream that it names cannot be reached or refuses its key."""
+"""The configuration is valid, but an upstream cannot be reached or refuses its key."""
 INTERRUPTED = 130
 """As shells report a command ended by Ctrl-C (128 + SIGINT)."""
 PIPE_CLOSED = 141
@@ -45,7 +45,7 @@ _REASONING: Mapping[str, str | bool] = {
 
 
 def reasoning(text: str) -> str | int | bool:
-    """The type of `--reasoning`."""
+    """Argument type of `--reasoning`."""
     if text.isdecimal() and text.isascii():
         return int(text)
     if text not in _REASONING:
@@ -54,14 +54,14 @@ def reasoning(text: str) -> str | int | bool:
 
 
 def positive(text: str) -> int:
-    """The type of counts."""
+    """Argument type of counts."""
     if not text.isdecimal() or not text.isascii() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """The type of time limits."""
+    """Argument type of time limits."""
     try:
         found = float(text)
     except ValueError:
@@ -72,11 +72,11 @@ def seconds(text: str) -> float:
 
 
 def cannot_listen(error: OSError, port: int) -> str:
-    """Why a server cannot start, with a port that is free where that is the reason."""
+    """Why a server cannot start; suggests a free port if the port is the reason."""
     if error.errno == errno.EADDRINUSE:
         free = _free_port(port)
         again = f"; try --port {free}" if free else ""
-        return f"cannot listen: port {port} is in use, perhaps by a dragoman that runs already{again}"
+        return f"cannot listen: port {port} is in use, perhaps by another dragoman{again}"
     if error.errno == errno.EACCES and port < _PRIVILEGED:
         return f"cannot listen: ports below {_PRIVILEGED} need privileges; try --port {port + 8000}"
     return f"cannot listen: {system_reason(error)}"
@@ -96,7 +96,18 @@ def _free_port(taken: int) -> int | None:
 
 
 def port(text: str) -> int:
-    """The type of `--port`: a number that a socket takes."""
+    """Argument type of `--port`."""
     if not text.isdecimal() or not text.isascii() or len(text) > len("65535") or int(text) >= 1 << 16:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535")
     return int(text)
+
+
+def unknown(kind: str, name: str, allowed: Sequence[str], where: str) -> str:
+    """Names the closest match, or all allowed names if nothing is close. `where` says how to list them."""
+    from difflib import get_close_matches
+
+    plain = name.lower().replace("_", "-")
+    begun = [known for known in allowed if plain and known.startswith(plain)]
+    close = begun or get_close_matches(plain, allowed, n=1, cutoff=0.5)
+    hint = f": did you mean {close[0]!r}? ({where})" if close else f" (known: {', '.join(allowed)})"
+    return f"unknown {kind} {name!r}{hint}"

@@ -1,4 +1,4 @@
-"""Events of an agent for people and for programs. The answer goes to stdout, all else to stderr."""
+"""Prints events of an agent: as text, with rich, or as JSON. The answer goes to stdout, the rest to stderr."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from dragoman.ir.values import compact_text
 from dragoman.terminal import harmless, stdout, terminal_of
 
 _FOLDED = 8
-"""Lines of a tool's output that are shown unless all are asked for."""
+"""Lines of a tool's output shown without --expand."""
 
 
 class Renderer(Protocol):
     def show(self, event: AnyAgentEvent) -> None: ...
     def paused(self) -> Any:
-        """A context in which nothing moves, for questions."""
+        """A context that stops animations while the user answers a question."""
         ...
 
 
 @contextmanager
 def renderer_of(*, as_json: bool, expand: bool) -> Iterator[Renderer]:
-    """JSON where asked for; rich where it is installed and the output is a terminal; plain lines elsewhere."""
+    """JSON if requested; rich if it is installed and the output is a terminal; otherwise plain lines."""
     if as_json:
         yield JsonRenderer(stdout())
         return
@@ -68,7 +68,7 @@ class JsonRenderer:
         yield
 
 
-def folded(text: str, *, expand: bool) -> str:
+def fold(text: str, *, expand: bool) -> str:
     text = harmless(text)
     lines = text.splitlines()
     if expand or len(lines) <= _FOLDED:
@@ -82,7 +82,7 @@ def usage_line(usage: Usage, model: str) -> str:
 
 
 class PlainRenderer:
-    """One line per thing that happens."""
+    """One line per event."""
 
     def __init__(self, *, expand: bool) -> None:
         self._expand = expand
@@ -115,7 +115,7 @@ class PlainRenderer:
         self._line(f"{self._screen.paint(f'-> {harmless(event.tool)}', 'cyan')} {one_line(compact_text(event.args))}")
 
     def _result(self, event: ToolResultEvent) -> None:
-        text = folded(event.result, expand=self._expand).replace("\n", "\n   ")
+        text = fold(event.result, expand=self._expand).replace("\n", "\n   ")
         self._line(self._screen.paint(f"   {text}", "red" if event.is_error else "dim"))
 
     def _count(self, event: UsageEvent) -> None:
@@ -137,7 +137,7 @@ def _rich_renderer(*, expand: bool) -> RichRenderer | None:
 
 
 class RichRenderer:
-    """A spinner while something goes on, a panel per call, the answer as Markdown."""
+    """A spinner while working, a panel per call, the answer as Markdown."""
 
     def __init__(self, *, expand: bool) -> None:
         from rich.console import Console
@@ -155,7 +155,7 @@ class RichRenderer:
             ReasoningEvent: lambda event: self._console.print(
                 harmless(event.content), style="dim italic", markup=False, highlight=False
             ),
-            StepStartEvent: lambda event: self._status.update(_plain(f"running {harmless(event.title)}")),
+            StepStartEvent: lambda event: self._status.update(_escape_markup(f"running {harmless(event.title)}")),
             ToolCallEvent: self._call,
             ToolResultEvent: lambda event: self._results.update({event.tool_call_id: event}),
             StepCompleteEvent: self._panel,
@@ -196,9 +196,7 @@ class RichRenderer:
             return
         body = Text(one_line(compact_text(call.args)), style="cyan")
         if result is not None and result.result:
-            body.append(
-                "\n" + folded(result.result, expand=self._expand), style="red" if result.is_error else "default"
-            )
+            body.append("\n" + fold(result.result, expand=self._expand), style="red" if result.is_error else "default")
         border = "red" if event.status == "error" else "green"
         title = Text(harmless(call.display_name or call.tool))
         self._console.print(Panel(body, title=title, subtitle=f"{event.duration_ms:.0f} ms", border_style=border))
@@ -219,8 +217,8 @@ class RichRenderer:
             print(event.content, file=stdout(), flush=True)
 
 
-def _plain(text: str) -> str:
-    """Text in which rich finds no markup."""
+def _escape_markup(text: str) -> str:
+    """Escapes rich markup."""
     from rich.markup import escape
 
     return escape(text)

@@ -1,4 +1,4 @@
-"""What did not cross, told on stderr once the command knows how it ends."""
+"""Reports of losses, printed to stderr when the command has finished."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from dragoman.cli.output import pour, spool
-from dragoman.cli.table import aligned
+from dragoman.cli.table import align_columns
 from dragoman.ir.values import encode_json
 from dragoman.loss import SEVERITIES, Loss, Severity, render_losses
 
@@ -24,7 +24,7 @@ _MOST_ROWS = 200
 class Crossing(
     Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"source": "from", "target": "to", "path": "send_to"}
 ):
-    """One conversion, as `--report json` tells it. `path` and `headers` say where and how the body would be sent.
+    """One conversion, as in `--report json`. `path` and `headers` say where and how the body would be sent.
 
     `failed` is the end of a stream that broke off or ended in an error.
     """
@@ -41,7 +41,7 @@ class Crossing(
 
 
 class Report:
-    """Hears of every conversion, and speaks at the end."""
+    """Collects conversions and prints at the end."""
 
     def add(self, crossing: Crossing) -> None:
         raise NotImplementedError
@@ -50,16 +50,16 @@ class Report:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Forgets what was not published."""
+        """Discards what was not published."""
 
 
-def counted(losses: Iterable[Loss]) -> str:
+def count_losses(losses: Iterable[Loss]) -> str:
     """`2 dropped, 1 invented`, or `nothing lost`."""
     found = Counter(loss.severity for loss in losses)
-    return summed(found)
+    return describe_counts(found)
 
 
-def summed(found: Counter[Severity]) -> str:
+def describe_counts(found: Counter[Severity]) -> str:
     return ", ".join(f"{found[severity]} {severity}" for severity in SEVERITIES if found[severity]) or "nothing lost"
 
 
@@ -72,7 +72,7 @@ def report_for(style: Style, *, several: bool) -> Report:
 
 
 class Reminder(Report):
-    """Without --report, one line says that there are losses, because nothing vanishes in silence."""
+    """Without --report: one line that counts the losses, because nothing is lost silently."""
 
     def __init__(self) -> None:
         self._found: Counter[Severity] = Counter()
@@ -82,7 +82,7 @@ class Reminder(Report):
 
     def publish(self) -> None:
         if self._found:
-            print(f"dragoman: {summed(self._found)}; --report tells what and why", file=sys.stderr)
+            print(f"dragoman: {describe_counts(self._found)}; list them with --report", file=sys.stderr)
 
 
 class Tables(Report):
@@ -93,7 +93,7 @@ class Tables(Report):
 
     def add(self, crossing: Crossing) -> None:
         refused = f"refused: {crossing.refused}" if crossing.refused else ""
-        title = f"{crossing.source} → {crossing.target} ({crossing.kind}): {refused or counted(crossing.losses)}"
+        title = f"{crossing.source} → {crossing.target} ({crossing.kind}): {refused or count_losses(crossing.losses)}"
         self._sections.append(f"{title}\n{render_losses(crossing.losses)}" if crossing.losses else title)
 
     def publish(self) -> None:
@@ -123,7 +123,7 @@ class GroupedTables(Report):
 
     def publish(self) -> None:
         for target, found in self._targets.items():
-            print(f"→ {target}, {self._lines[target]} lines: {summed(found)}", file=sys.stderr)
+            print(f"→ {target}, {self._lines[target]} lines: {describe_counts(found)}", file=sys.stderr)
             for row in self._rows(target):
                 print(row, file=sys.stderr)
 
@@ -133,7 +133,7 @@ class GroupedTables(Report):
             key=lambda row: (SEVERITIES.index(row[2].severity), -row[0], row[2].path),
         )
         shown = groups[:_MOST_ROWS]
-        yield from aligned(
+        yield from align_columns(
             [(_on_lines(*seen), loss.severity, loss.path, loss.what, loss.why) for *seen, loss in shown], widest=50
         )
         if len(groups) > _MOST_ROWS:

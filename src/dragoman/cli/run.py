@@ -21,10 +21,10 @@ examples:
   dragoman run -m ollama/qwen3 "Hello" --json | jq -r 'select(.type == "final").content'
 
 --tools takes a Python file or module: its TOOLS, the functions marked with
-@dragoman.tool, or else all its public functions. Tools that their author declares
-with @dragoman.tool(read_only=True) run without asking, the others are asked about.
-In a pipe there is no terminal to ask: such a call does not run, and the command
-ends with 5 and says so; --approve all runs it.
+@dragoman.tool, or else all public functions. Tools marked
+@dragoman.tool(read_only=True) run without asking; for others you are asked.
+Without a terminal, such calls do not run, and the command
+exits with 5 and says so; --approve all runs them.
 
 exit codes: 0 done, 2 not understood, 4 the provider failed, 5 stopped before
 the task was done or a tool was not allowed to run, 130 cancelled by Ctrl-C
@@ -32,28 +32,32 @@ the task was done or a tool was not allowed to run, 130 cancelled by Ctrl-C
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the task (default: standard input)")
+    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the task (default: stdin)")
     parser.add_argument(
         "-m", "--model", metavar="MODEL", help="provider/model or a route (default: $DRAGOMAN_MODEL, or [defaults])"
     )
-    parser.add_argument("--tools", action="append", default=[], metavar="FILE", help="tools: a Python file or module")
-    parser.add_argument("--mcp", type=Path, action="append", default=[], metavar="FILE", help="an mcp.json of servers")
-    parser.add_argument("--system", metavar="TEXT", help="instructions before the task")
-    parser.add_argument("--session", metavar="NAME", help="go on with this conversation, or begin it")
+    parser.add_argument(
+        "--tools", action="append", default=[], metavar="FILE", help="Python file or module with tools (repeatable)"
+    )
+    parser.add_argument(
+        "--mcp", type=Path, action="append", default=[], metavar="FILE", help="mcp.json file with MCP servers"
+    )
+    parser.add_argument("--system", metavar="TEXT", help="system prompt")
+    parser.add_argument("--session", metavar="NAME", help="continue this conversation, or start it")
     parser.add_argument(
         "--approve",
         choices=("ask", "all", "none"),
         default="ask",
-        help="calls of tools that change something: ask, run all, or run none (default: %(default)s)",
+        help="tools that change something: ask first, run all, or run none (default: %(default)s)",
     )
-    parser.add_argument("--json", action="store_true", help="write the events to standard output, one JSON a line")
-    parser.add_argument("--expand", action="store_true", help="show the whole output of tools")
+    parser.add_argument("--json", action="store_true", help="write events to stdout, one JSON object per line")
+    parser.add_argument("--expand", action="store_true", help="show the full output of tools")
     parser.add_argument(
-        "--max-turns", type=positive, default=200, metavar="N", help="calls of the model (default: 200)"
+        "--max-turns", type=positive, default=200, metavar="N", help="limit of model calls (default: 200)"
     )
-    parser.add_argument("--max-tokens", type=positive, metavar="N", help="the longest answer of one turn")
+    parser.add_argument("--max-tokens", type=positive, metavar="N", help="limit of one answer, in tokens")
     parser.add_argument("--reasoning", type=reasoning, metavar="HOW", help=REASONING_HELP)
-    parser.add_argument("--tool-timeout", type=seconds, metavar="SECONDS", help="for each call of a tool")
+    parser.add_argument("--tool-timeout", type=seconds, metavar="SECONDS", help="time limit of each tool call")
     add_connection(parser)
 
 

@@ -72,12 +72,12 @@ async def _run(arguments: argparse.Namespace) -> int:
             settings=_settings(arguments),
         )
         await stack.enter_async_context(agent)
-        code = await _watched(agent, prompt or None, renderer)
+        code = await _run_interruptibly(agent, prompt or None, renderer)
         return asker.exit_code(code)
 
 
-async def _watched(agent: Agent, prompt: str | None, renderer: Renderer) -> int:
-    """The first Ctrl-C cancels in order, the second at once."""
+async def _run_interruptibly(agent: Agent, prompt: str | None, renderer: Renderer) -> int:
+    """The first Ctrl-C cancels gracefully, the second immediately."""
     presses = 0
 
     def interrupt() -> None:
@@ -87,7 +87,7 @@ async def _watched(agent: Agent, prompt: str | None, renderer: Renderer) -> int:
             raise KeyboardInterrupt
         agent.cancel()
 
-    with suppress(NotImplementedError):  # Windows: there Ctrl-C ends the program in the usual way
+    with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
     async for event in agent.run_stream(prompt):
         renderer.show(event)
@@ -105,7 +105,7 @@ def _read_stdin() -> str:
 
 
 def driver_for(arguments: argparse.Namespace, settings: Settings, model: str | None) -> RemoteDriver:
-    """The driver for a model of the command line, or for the default one."""
+    """The driver for the model named on the command line, or for the default model."""
     target = find_target(settings, settings.model(model))
     try:
         channel = open_channel(target.provider, options_of(arguments, target, tells_retries=False))
@@ -156,7 +156,7 @@ _ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 
 class Asker:
-    """Asks the user about a call. Without a terminal it refuses, and remembers what it refused."""
+    """Asks the user about a call. Without a terminal it refuses, and records the tool."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
@@ -177,7 +177,7 @@ class Asker:
                     return Deny("the user said stop", stop=True)
 
     def exit_code(self, code: int) -> int:
-        """That of the run, unless it had to do without a tool: then one line says how to allow it."""
+        """The exit code of the run; if a tool was not allowed, prints how to allow it."""
         if not self._refused:
             return code
         print(
@@ -191,4 +191,4 @@ class Asker:
 def _answer(question: str) -> str:
     print(question, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
-    return line or "stop"  # end of file: the user is gone
+    return line or "stop"  # end of file

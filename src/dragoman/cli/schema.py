@@ -7,7 +7,7 @@ import argparse
 SUMMARY = "print the JSON Schema of the intermediate format"
 DESCRIPTION = """\
 Prints the JSON Schema of the intermediate format, with its version. What its
-values mean is told in docs/intermediate-format.md.
+values mean is described in docs/intermediate-format.md.
 """
 EXAMPLES = ""
 

@@ -9,10 +9,11 @@ from dragoman.cli.problems import OK, UNREACHABLE, CommandError, cannot_listen, 
 
 SUMMARY = "serve a gateway: any client in, any model out"
 DESCRIPTION = """\
-Clients of OpenAI (Chat and Responses), Anthropic, Gemini, Vertex AI, Ollama and
-Bedrock ask here; a model's name tells who answers: provider/model. Keys of the
-providers come from the environment variables of their own SDKs. Without any, the
-simulators answer, and whatever model server runs on this machine.
+Serves clients of OpenAI (Chat and Responses), Anthropic, Gemini, Vertex AI, Ollama
+and Bedrock; the model name, provider/model, selects the provider. Keys of the
+providers are the stored ones (dragoman keys set PROVIDER) or come from their
+environment variables. Without any key, the
+simulators answer, and any model server on this machine.
 """
 EXAMPLES = """\
 examples:
@@ -24,7 +25,7 @@ examples:
   curl http://127.0.0.1:8787/v1/chat/completions -H 'content-type: application/json' \\
     -d '{"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hello"}]}'
 
-SIGHUP reloads the configuration; SIGTERM lets streams end first.
+SIGHUP reloads the configuration; SIGTERM waits for open streams, then stops.
 """
 
 
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     parser.add_argument("--port", type=port, help="port to listen on, 0 for any (default: 8787)")
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate chain (PEM): serve HTTPS")
-    parser.add_argument("--tls-key", metavar="FILE", help="its key (PEM), if it is in another file")
+    parser.add_argument("--tls-key", metavar="FILE", help="private key (PEM), if in another file")
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
     )
@@ -44,15 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODULE:NAME",
-        help="serve an agent of yours as a model of that name (repeatable)",
+        help="serve your agent as a model of that name (repeatable)",
     )
-    parser.add_argument("--simulate", action="store_true", help="let the simulators answer, whatever keys there are")
-    parser.add_argument("--check", action="store_true", help="check the configuration and its upstreams, and end")
-    parser.add_argument("--offline", action="store_true", help="with --check: ask no upstream")
+    parser.add_argument("--simulate", action="store_true", help="let the simulators answer, even if there are keys")
+    parser.add_argument("--check", action="store_true", help="check the configuration and its upstreams, then exit")
+    parser.add_argument("--offline", action="store_true", help="with --check: do not contact upstreams")
     parser.add_argument(
-        "--print-env", metavar="CLIENT", help="print what to set for a client, and end; `list` lists them"
+        "--print-env", metavar="CLIENT", help="print the settings for a client, then exit; `list` lists the clients"
     )
-    parser.add_argument("--model", default="anthropic/claude-sonnet-5", help="the model that --print-env names")
+    parser.add_argument("--model", default="anthropic/claude-sonnet-5", help="the model for --print-env")
     parser.add_argument("--quiet", action="store_true", help="no log of requests")
 
 
@@ -63,7 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
         from dragoman.gateway.config_file import find_config_file
         from dragoman.web.serving import page_before
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
+        from dragoman.installation import install_command
+
+        raise CommandError(f"{error.name} is not installed: {install_command('gateway')}") from None
     file = find_config_file(arguments.config).path
     options = serve_command.ServeOptions(
         file=file,

@@ -1,4 +1,4 @@
-"""`dragoman sim`: the providers' APIs, offline."""
+"""`dragoman sim`: simulators of the providers' APIs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ SUMMARY = "serve strict simulators of the providers' APIs"
 DESCRIPTION = """\
 Serves OpenAI (Chat and Responses), Anthropic, Gemini, Vertex AI, Ollama and
 Bedrock from one port: they refuse what the real APIs refuse, and answer with a
-deterministic model that calls the tools it is given. Any key is good, unless
-keys are named.
+deterministic model that calls the tools it is given. Any API key is accepted,
+unless you name keys with --key.
 """
 EXAMPLES = """\
 examples:
@@ -20,7 +20,7 @@ examples:
   dragoman sim --port 9000 --script turns.yaml
   OPENAI_BASE_URL=http://127.0.0.1:8911/v1 OPENAI_API_KEY=any python agent.py
 
-a request may ask for trouble:  x-sim-fault: status=529; retry_after=2
+requests can inject faults:  x-sim-fault: status=529; retry_after=2
                                 x-sim-fault: cut=3   (garbage, stall, fail, drip, delay)
 """
 PORT = 8911
@@ -31,10 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
     )
     parser.add_argument("--port", type=port, default=PORT, help="port to listen on, 0 for any (default: %(default)s)")
-    parser.add_argument("--script", type=Path, metavar="FILE", help="what the model says: .json, .toml or .yaml")
-    parser.add_argument("--key", action="append", default=[], metavar="KEY", help="a good key; others are then refused")
-    parser.add_argument("--any-model", action="store_true", help="answer for models that do not exist, too")
-    parser.add_argument("--any-signature", action="store_true", help="take signatures that were not minted here")
+    parser.add_argument("--script", type=Path, metavar="FILE", help="scripted answers: a .json, .toml or .yaml file")
+    parser.add_argument(
+        "--key", action="append", default=[], metavar="KEY", help="accept only this API key (repeatable)"
+    )
+    parser.add_argument("--any-model", action="store_true", help="accept unknown model names")
+    parser.add_argument("--any-signature", action="store_true", help="accept signatures from other servers")
     parser.add_argument("--new-account", action="store_true", help="bind Claude's thinking to its conversation")
     parser.add_argument("--context-window", type=int, metavar="TOKENS", help="refuse longer prompts")
     parser.add_argument("--rate-limit", type=int, metavar="N", help="refuse more than N requests a minute")
@@ -49,7 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from dragoman.sim.server import serving
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[sim]'") from None
+        from dragoman.installation import install_command
+
+        raise CommandError(f"{error.name} is not installed: {install_command('sim')}") from None
     from dragoman.sim.script import Script, load_script
     from dragoman.sim.service import MOUNTS, Service, Settings
 
@@ -84,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# What each SDK wants as its base URL.
+# The base URL that each SDK expects.
 _BASES = {
     "openai": "{url}/v1",
     "azure": "{url}",

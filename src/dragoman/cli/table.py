@@ -1,4 +1,4 @@
-"""Columns that line up."""
+"""Text tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dragoman.terminal import columns
 _GAP = "  "
 
 
-def aligned(rows: Sequence[Sequence[str]], *, widest: int = 60) -> list[str]:
-    """One line per row. A cell wider than `widest` stays whole and pushes only its own row."""
+def align_columns(rows: Sequence[Sequence[str]], *, widest: int = 60) -> list[str]:
+    """Aligned lines, one per row. A cell wider than `widest` is not cut; it shifts only its own row."""
     widths = [min(max(map(columns, column)), widest) for column in zip(*rows, strict=True)]
-    return [_GAP.join(map(_padded, row, widths)).rstrip() for row in rows]
+    return [_GAP.join(map(_pad, row, widths)).rstrip() for row in rows]
 
 
-def _padded(cell: str, width: int) -> str:
+def _pad(cell: str, width: int) -> str:
     return cell + " " * (width - columns(cell))

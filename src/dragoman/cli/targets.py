@@ -1,4 +1,4 @@
-"""From the name of a model to the provider behind it: defaults, routes and providers of the configuration."""
+"""Resolves a model name to its provider, by defaults, routes and providers of the configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SET_A_DEFAULT = 'set DRAGOMAN_MODEL, or model = "provider/model" under [default
 
 
 class Target(Struct, frozen=True):
-    """A model, and how to reach it."""
+    """A model, and how to connect to it."""
 
     provider: Provider
     model: str
@@ -31,18 +31,18 @@ class Target(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):
-    """What the commands know before they look at their arguments."""
+    """The configuration and environment of a command."""
 
     file: ConfigFile
     config: Config
     environment: Environment
-    """That of the process, with stored keys."""
+    """Environment of the process, with stored keys added."""
 
     def model(self, given: str | None) -> str:
-        """The model that was named, or the default one. Raises `CommandError` if there is neither."""
+        """The given model, or the default one. Raises `CommandError` if there is neither."""
         found = given or self.environment.get("DRAGOMAN_MODEL") or self.config.defaults.model
         if not found:
-            raise CommandError(f"which model? Give provider/model{self._example()}, or {_SET_A_DEFAULT}")
+            raise CommandError(f"no model given: name one as provider/model{self._example()}, or {_SET_A_DEFAULT}")
         return found
 
     def _example(self) -> str:
@@ -63,22 +63,22 @@ class Settings(Struct, frozen=True):
         provider, slash, rest = model.partition("/")
         if not slash or not rest:
             raise NotConfigured(
-                f"{model!r} names no provider: write provider/model, such as openai/gpt-5.6", missing="model"
+                f"{model!r} has no provider: write provider/model, such as openai/gpt-5.6", missing="model"
             )
         table = self.config.providers.get(provider)
         if table is None:
             return Target(find_provider(provider), rest, {"environment": self.environment})
-        return self._of_table(provider, table, rest)
+        return self._target_from_table(provider, table, rest)
 
     def _follow_routes(self, name: str) -> str:
-        """The first target of a route. Configurations with loops were refused when they were read."""
+        """The first target of a route. Loops were refused when the configuration was read."""
         while name in self.config.routes:
             to = self.config.routes[name].to
             first = to if isinstance(to, str) else to[0]
             name = first if isinstance(first, str) else first.model
         return name
 
-    def _of_table(self, name: str, table: ProviderTable, model: str) -> Target:
+    def _target_from_table(self, name: str, table: ProviderTable, model: str) -> Target:
         from dragoman.gateway.routing import configured_place
 
         place = configured_place(name, table, self.environment)
@@ -95,7 +95,7 @@ class Settings(Struct, frozen=True):
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """Raises `CommandError` for a configuration with mistakes."""
+    """Raises `CommandError` for an invalid configuration."""
     file = find_config_file(getattr(arguments, "config", None))
     try:
         return Settings(file, load_config(file.path), environment_with_stored_keys())
@@ -118,10 +118,10 @@ def model_and_words(settings: Settings, model: str | None, words: Sequence[str])
 
 
 def explain(error: NotConfigured, provider: str) -> str:
-    """The error with the command that helps, instead of the argument of a function."""
+    """The error with the command that fixes it, instead of the Python argument."""
     row = PROVIDERS.get(ALIASES.get(provider, provider))
     if error.missing != "api_key" or row is None or "--config" in str(error):
         return str(error).replace(", or pass region=...", ", or give --region")
     variable = row.key_environment[0] if row.key_environment else ""
     ways = f"dragoman keys set {row.name}" + (f", or set {variable}" if variable else "")
-    return f"no key for {row.name}: {ways}"
+    return f"no key for {row.name}: run {ways}"

@@ -1,4 +1,4 @@
-"""Tools from files: the functions of a Python file or module, its `TOOLS`, or definitions in JSON."""
+"""Loads tools: the functions of a Python file or module, its `TOOLS`, or definitions in JSON."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from dragoman.ir import AnyTool
 
 
 def load_tools(name: str) -> list[Tool]:
-    """Tools of a Python file or module to run: its TOOLS, what is marked as a tool, or its public functions."""
+    """Runnable tools of a Python file or module: its TOOLS, functions marked as tools, or all public functions."""
     try:
-        return [one if isinstance(one, Tool) else tool(one) for one in _given(name)]
+        return [one if isinstance(one, Tool) else tool(one) for one in _load_values(name)]
     except (TypeError, ValueError) as error:
         raise CommandError(f"{name}: {error}") from None
 
 
 def load_definitions(name: str) -> list[AnyTool]:
-    """The same tools as they are declared; or definitions, also of hosted tools, from a JSON file or from TOOLS."""
+    """Definitions of the same tools; or definitions, including hosted tools, from a JSON file or from TOOLS."""
     try:
-        given = _of_json(name) if Path(name).suffix == ".json" else _given(name)
+        given = _read_json(name) if Path(name).suffix == ".json" else _load_values(name)
         if not given:
             raise CommandError(f"{name} has no tools: the list is empty")
         return list(read_tools([tool(one) if isinstance(one, FunctionType) else one for one in given]))
@@ -38,8 +38,8 @@ def load_definitions(name: str) -> list[AnyTool]:
         raise CommandError(f"{name}: {error}") from None
 
 
-def _given(name: str) -> Sequence[Any]:
-    module = _module(name)
+def _load_values(name: str) -> Sequence[Any]:
+    module = _import(name)
     given = getattr(module, "TOOLS", None)
     if given is None:
         own = {key: one for key, one in vars(module).items() if not key.startswith("_")}
@@ -53,31 +53,31 @@ def _given(name: str) -> Sequence[Any]:
     return list(given)
 
 
-def _of_json(name: str) -> Sequence[Any]:
+def _read_json(name: str) -> Sequence[Any]:
     found = msgspec.json.decode(Path(name).read_bytes())
     return found if isinstance(found, list) else [found]
 
 
-def _module(name: str) -> ModuleType:
+def _import(name: str) -> ModuleType:
     path = Path(name)
     if path.suffix == ".py" and not path.is_file():
         raise CommandError(f"cannot read {name}: no such file")
     if path.suffix == ".json" and path.is_file():
-        raise CommandError(f"{name} only describes tools: to run them, give the Python file that has the functions")
+        raise CommandError(f"{name} only describes tools; to run them, use the Python file with the functions")
     if path.suffix != ".py" and path.is_file():
-        raise CommandError(f"{name}: tools are in a .py or a .json file, or in a module")
+        raise CommandError(f"{name}: expected a .py file, a .json file or a module")
     try:
-        return _module_of_file(path) if path.suffix == ".py" else importlib.import_module(name)
+        return _import_file(path) if path.suffix == ".py" else importlib.import_module(name)
     except Exception as error:
         raise CommandError(f"{name}: {type(error).__name__}: {error}") from error
 
 
-def _module_of_file(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))  # as `python FILE` does
     name = f"dragoman_tools_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
+        raise ImportError("not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""`dragoman tour`: one tool call with every provider, offline."""
+"""`dragoman tour`: one conversation with tools with every provider, offline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXAMPLES = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--whole", action="store_true", help="wait for whole answers instead of streaming them")
+    parser.add_argument("--whole", action="store_true", help="do not stream answers")
 
 
 def run(arguments: argparse.Namespace) -> int:

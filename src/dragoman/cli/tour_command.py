@@ -14,6 +14,7 @@ from dragoman.drivers.base import QueryResult, RawExchange
 from dragoman.drivers.connect import connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError
+from dragoman.installation import install_command
 from dragoman.ir import Message, ToolCall, ToolResult
 from dragoman.ir.values import compact_text, parse_json
 from dragoman.terminal import Terminal, shortened, stdout, terminal_of, visible
@@ -25,7 +26,7 @@ _TOOLS = [{"name": name, "description": name.replace("_", " "), "parameters": _C
 
 
 class Stop(NamedTuple):
-    """A model, where its simulator stands, and what its address needs."""
+    """A model, the path of its simulator, and options of its URL."""
 
     model: str
     mount: str
@@ -49,7 +50,7 @@ The same lines for all of them:
   driver = dragoman.connect("anthropic/claude-sonnet-5")
   result = await driver.query("Weather in Tokyo?", tools=[weather])
 
-With a key in the environment they reach the real one (dragoman doctor tells which are there):
+With a key in the environment they reach the real one (dragoman doctor lists them):
 
   dragoman ask anthropic/claude-sonnet-5 "Why is the sky blue?"
   dragoman sim                                        these simulators, for your own code and tests"""
@@ -59,7 +60,7 @@ def tour(*, streams: bool) -> int:
     try:
         from dragoman.sim.server import Simulator
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[http,sim]'") from None
+        raise CommandError(f"{error.name} is not installed: {install_command('http', 'sim')}") from None
     screen = terminal_of(stdout())
     with Simulator() as simulator:
         print(screen.paint(f"{len(STOPS)} providers, simulated at {simulator.url}", "bold"), file=stdout())
@@ -68,25 +69,25 @@ def tour(*, streams: bool) -> int:
             "then, each time: two calls, the answer, and how that API wrote the first call and its result\n",
             file=stdout(),
         )
-        failed = asyncio.run(_travel(simulator.url, screen, streams=streams))
+        failed = asyncio.run(_run_stops(simulator.url, screen, streams=streams))
     print(_NEXT, file=stdout())
     return STREAM_FAILED if failed else OK
 
 
-async def _travel(url: str, screen: Terminal, *, streams: bool) -> int:
+async def _run_stops(url: str, screen: Terminal, *, streams: bool) -> int:
     failed = 0
     for stop in STOPS:
         options: Any = {"base_url": url + stop.mount, "api_key": "tour", "environment": {}, "proxy": "", **stop.place}
         async with connect(stop.model, **options) as driver:
             try:
-                await _visit(driver, lambda text: print(text, file=stdout(), flush=True), screen, streams=streams)
+                await _run_stop(driver, lambda text: print(text, file=stdout(), flush=True), screen, streams=streams)
             except DragomanError as error:
                 failed += 1
                 print(one_line(f"dragoman: {stop.model}: {error}"), file=sys.stderr)
     return failed
 
 
-async def _visit(driver: RemoteDriver, tell: Callable[[str], None], screen: Terminal, *, streams: bool) -> None:
+async def _run_stop(driver: RemoteDriver, tell: Callable[[str], None], screen: Terminal, *, streams: bool) -> None:
     started = time.perf_counter()
     tell(screen.paint(driver.name, "cyan"))
     first = await _ask(driver, [], streams=streams)
@@ -96,7 +97,7 @@ async def _visit(driver: RemoteDriver, tell: Callable[[str], None], screen: Term
     sys.stdout.write("  ")
     second = await _ask(driver, [first.message, Message("tool", tuple(map(_run, calls)))], streams=streams, shown=True)
     tell("")
-    for line in _crossed(second.raw, calls):
+    for line in _wire_lines(second.raw, calls):
         tell(screen.paint(f"  {shortened(line, screen.width - 2)}", "dim"))
     spent = sum(one.usage.input + one.usage.output for one in (first, second) if one.usage is not None)
     milliseconds = (time.perf_counter() - started) * 1000
@@ -104,7 +105,7 @@ async def _visit(driver: RemoteDriver, tell: Callable[[str], None], screen: Term
 
 
 async def _ask(driver: RemoteDriver, messages: list[Message], *, streams: bool, shown: bool = False) -> QueryResult:
-    """With `shown`, the text appears as it comes."""
+    """With `shown`, prints the text as it streams."""
     if not streams:
         result = await driver.query(QUESTION, tools=_TOOLS, messages=messages, raw=True)
         sys.stdout.write(visible(result.content) if shown else "")
@@ -117,19 +118,19 @@ async def _ask(driver: RemoteDriver, messages: list[Message], *, streams: bool, 
     return await stream.result
 
 
-def _crossed(raw: RawExchange | None, calls: Sequence[ToolCall]) -> Iterator[str]:
-    """The first call and its result, as this API spells them."""
+def _wire_lines(raw: RawExchange | None, calls: Sequence[ToolCall]) -> Iterator[str]:
+    """The first call and its result, as this API writes them."""
     if raw is None or not calls:
         return
     call, body = calls[0], parse_json(raw.request_body)
     yield f"POST {urlsplit(raw.url).path}"
     for needles in ((call.name, *map(str, call.arguments.values())), (_ANSWERS[call.name],)):
         found = [text for text in map(compact_text, _objects(body)) if all(needle in text for needle in needles)]
-        yield "  " + min(_about(found, call), key=len, default="").replace(call.id, f"{call.id[:8]}..")
+        yield "  " + min(_objects_about(found, call), key=len, default="").replace(call.id, f"{call.id[:8]}..")
 
 
-def _about(found: list[str], call: ToolCall) -> list[str]:
-    """Those that say which call they belong to, by its id or its name."""
+def _objects_about(found: list[str], call: ToolCall) -> list[str]:
+    """Objects that refer to the call, by its id or its name."""
     return [text for text in found if call.id in text or call.name in text]
 
 

@@ -1,4 +1,4 @@
-"""`dragoman usage`: what was asked through the gateway, and what it cost."""
+"""`dragoman usage`: tokens and cost of requests through the gateway."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dragoman.cli.problems import CommandError
 
-SUMMARY = "tokens and cost by key, model and day"
+SUMMARY = "show tokens and cost by key, model and day"
 DESCRIPTION = "Adds up the requests that `dragoman serve` has written to its database."
 EXAMPLES = """\
 examples:
@@ -21,15 +21,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--database", metavar="ADDRESS", help="SQLite file or postgresql://… (default: that of the configuration)"
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file that names the database")
-    parser.add_argument("--days", type=float, help="how far back (default: all)")
+    parser.add_argument("--days", type=float, help="only the last DAYS days (default: all)")
     parser.add_argument(
         "--by",
         action="append",
         default=[],
         choices=("key", "model", "day"),
-        help="what to tell apart; may be given again (default: key and model)",
+        help="group by (repeatable; default: key and model)",
     )
-    parser.add_argument("--json", action="store_true", help="one line of JSON for each row")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per row")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
         from dragoman.gateway import admin_commands
         from dragoman.gateway.config import ConfigError
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
+        from dragoman.installation import install_command
+
+        raise CommandError(f"{error.name} is not installed: {install_command('gateway')}") from None
 
     try:
         lines = asyncio.run(admin_commands.usage(arguments))

@@ -7,7 +7,7 @@ answer does; never because what has come so far happens to parse.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -40,6 +40,8 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+
+T = TypeVar("T")
 
 TEXT = Text("")
 REASONING = Reasoning("")
@@ -171,7 +173,6 @@ class GrowingPart:
     """One part while its pieces come in."""
 
     prototype: AnyPart
-    candidate: int
     pieces: list[str]
     citations: list[Citation]
     data: list[str]
@@ -180,14 +181,12 @@ class GrowingPart:
     def __init__(
         self,
         prototype: AnyPart,
-        candidate: int,
-        pieces: list[str] | None = None,
+        pieces: list[str],
         data: list[str] | None = None,
         end: PartEnd | None = None,
     ) -> None:
         self.prototype = prototype
-        self.candidate = candidate
-        self.pieces = [] if pieces is None else pieces
+        self.pieces = pieces
         self.citations = []
         self.data = [] if data is None else data
         self.end = end
@@ -236,42 +235,47 @@ class Accumulator:
     texts: dict[int, list[str]]
     """Of each part, by its index: what its deltas said."""
     failed: StreamFailed | None = None
-    _parts: dict[int, GrowingPart]
+    _starts: dict[int, PartStart]
+    _ends: dict[int, PartEnd]
     _start: StreamStart = StreamStart()
     _usage: Usage | None = None
     _finished: Finished | None = None
-    _logprobs: dict[int, list[TokenLogprob]]
+    # Most answers have none of these.
+    _citations: dict[int, list[Citation]] | None = None
+    _data: dict[int, list[str]] | None = None
+    _logprobs: dict[int, list[TokenLogprob]] | None = None
 
     def __init__(self) -> None:
         self.texts = {}
-        self._parts = {}
-        self._logprobs = {}
+        self._starts = {}
+        self._ends = {}
 
     def add(self, events: Iterable[Any]) -> None:
+        """Keeps what the events say; parts are put together when the completion is asked for."""
         for event in events:
             kind = type(event)
             if kind is PartDelta:
                 if event.citation is None:
                     self.texts[event.index].append(event.text)
                 else:
-                    self._parts[event.index].citations.append(event.citation)
+                    self._citations = _with(self._citations, event.index, (event.citation,))
             elif kind is PartStart:
-                growing = self._parts[event.index] = GrowingPart(event.part, event.candidate)
-                self.texts[event.index] = growing.pieces
+                self._starts[event.index] = event
+                self.texts[event.index] = []
             elif kind is PartEnd:
-                self._parts[event.index].end = event
+                self._ends[event.index] = event
             elif kind is UsageUpdate:
                 self._usage = event.usage
-            elif kind is LogprobsDelta:
-                self._logprobs.setdefault(event.candidate, []).extend(event.tokens)
             elif kind is StreamStart:
                 self._start = event
             elif kind is Finished:
                 self._finished = event
+            elif kind is LogprobsDelta:
+                self._logprobs = _with(self._logprobs, event.candidate, event.tokens)
             elif kind is StreamFailed:
                 self.failed = event
             else:
-                self._parts[event.index].data.append(event.data)
+                self._data = _with(self._data, event.index, (event.data,))
 
     def so_far(self) -> Completion:
         """The answer as far as it is known. Until it ends, nothing says that its calls may be run: none is offered."""
@@ -283,27 +287,43 @@ class Accumulator:
     def completion(self) -> Completion:
         """What the events so far say."""
         candidates: dict[int, list[AnyPart]] = {0: []}
-        for index in sorted(self._parts):
-            growing = self._parts[index]
-            candidates.setdefault(growing.candidate, []).append(growing.finished())
+        for index in sorted(self._starts):
+            start = self._starts[index]
+            data = None if self._data is None else self._data.get(index)
+            growing = GrowingPart(start.part, self.texts[index], data=data, end=self._ends.get(index))
+            if self._citations is not None:
+                growing.citations = self._citations.get(index, [])
+            candidates.setdefault(start.candidate, []).append(growing.finished())
         messages = tuple(Message("assistant", tuple(candidates[number])) for number in sorted(candidates))
         finished = self._finished
         finish = None if finished is None else finished.finish
         if self.failed is not None:
             finish = Finish("error", self.failed.failure.raw_type)
-        start = self._start
-        others = finished.others if finished is not None else ()
+        opening = self._start
+        finishes: tuple[Finish | None, ...] = ()
+        if finished is not None and finished.others:
+            finishes = (finish, *finished.others)
+            # A stream that skips a candidate's number says nothing of how that one ended.
+            finishes += (None,) * (len(messages) - len(finishes))
         return Completion(
             messages,
             finish,
             self._usage,
-            start.id,
-            start.model,
-            start.created,
-            (finish, *others) if others else (),
-            start.metadata if finished is None else _joined(start.metadata, finished.metadata),
-            tuple(Logprobs(tuple(tokens), number) for number, tokens in sorted(self._logprobs.items())),
+            opening.id,
+            opening.model,
+            opening.created,
+            finishes,
+            opening.metadata if finished is None else _joined(opening.metadata, finished.metadata),
+            tuple(Logprobs(tuple(tokens), number) for number, tokens in sorted((self._logprobs or {}).items())),
         )
+
+
+def _with(lists: dict[int, list[T]] | None, number: int, items: Iterable[T]) -> dict[int, list[T]]:
+    """Lists by number, with more in one of them."""
+    if lists is None:
+        lists = {}
+    lists.setdefault(number, []).extend(items)
+    return lists
 
 
 def _with_open_calls(message: Message) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Protocol
 
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.search_results import SearchResult, approval_text, search_result_of
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted
 from dragoman.ir import (
     AnyPart,
@@ -17,6 +17,7 @@ from dragoman.ir import (
     Reasoning,
     Refusal,
     Request,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -39,6 +40,7 @@ PART_NAMES: dict[type[AnyPart], str] = {
     ToolResult: "tool result",
     ServerToolCall: "call run by the provider",
     ServerToolResult: "result of a call run by the provider",
+    SearchResult: "search result",
 }
 """What parts are called where they are lost."""
 
@@ -90,18 +92,18 @@ class BlockEncoder:
             return [block, self.signatures.trailing_signature(part, signature)]
         return [self.signatures.tagged_signature(part, signature), block]
 
-    def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:
+    def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:  # noqa: ARG002
         if part.origin == self.family:
             return [opaque_block_held(part)]
-        found = search_result_of(part)
-        if found is not None and role not in {"assistant", "system"}:
-            return [self.write_search_result(found)]
-        shown = approval_text(part, self._log)
-        if shown is not None:
-            return self.encode_part(Text(shown), role)
         return self._lose(part, "it belongs to the provider that made it")
 
-    def write_search_result(self, found: SearchResult) -> WireValue:
+    def encode_search_result(self, part: SearchResult, role: str) -> list[WireValue]:
+        """The block of the family; as text where only another role may hold one."""
+        if role == "assistant" and not self._native:
+            return self.encode_part(Text(search_text(part, self._log), cache=part.cache), role)
+        return [self.write_search_result(part)]
+
+    def write_search_result(self, part: SearchResult) -> WireValue:
         """The block of the family for the result of a search."""
         raise NotImplementedError
 

@@ -32,24 +32,29 @@ class Framing(Protocol):
     def close(self) -> list[bytes]: ...
 
 
-class _Bounded:
+class BoundedFraming:
     """Counts what comes in, keeps the unfinished rest in pieces, and tells a fault only after what came before it.
 
     So the payloads, and the fault behind them, are the same for every cut of the bytes.
     """
 
     _limits: Limits
+    _room: int
+    """So many bytes of a stream are within both limits, however they are cut."""
     _source: str
-    clean: bool = True
-    _total: int = 0
+    clean: bool
+    _total: int
     _pieces: list[bytes]
     _held: int = 0
     _fault: DecodeError | None = None
 
     def __init__(self, limits: Limits, source: str) -> None:
         self._limits = limits
+        self._room = min(limits.event_bytes, limits.stream_bytes)
         self._source = source
         self._pieces = []
+        self._total = 0
+        self.clean = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The payloads that end in this chunk.
@@ -130,7 +135,7 @@ def _is_name(line: bytes) -> bool:
     return True
 
 
-class ServerSentEvents(_Bounded):
+class ServerSentEvents(BoundedFraming):
     """`data:` lines until a blank line. CR, LF and CRLF end a line; comments and other fields say nothing to us.
 
     A line that begins with a brace is no field either, but Google and others answer a failed stream with a bare JSON
@@ -149,8 +154,8 @@ class ServerSentEvents(_Bounded):
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One event of one `data:` line, perhaps with its name before it, and its blank line; or several of them."""
-        limits, total = self._limits, self._total + len(chunk)
-        if not self.clean or total > limits.event_bytes or total > limits.stream_bytes:
+        total = self._total + len(chunk)
+        if not self.clean or total > self._room:
             return super().feed(chunk)
         name, _, rest = chunk.partition(b"data: ")
         payload = rest.removesuffix(b"\n\n")
@@ -232,16 +237,16 @@ class ServerSentEvents(_Bounded):
         return self._read([self._take(b""), b""])
 
 
-class Lines(_Bounded):
+class Lines(BoundedFraming):
     """One JSON document per line (NDJSON)."""
 
     _first: bool = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One line, or several, each of them whole."""
-        limits, total = self._limits, self._total + len(chunk)
+        total = self._total + len(chunk)
         lines = chunk.split(b"\n")
-        if lines.pop() or not lines or not self.clean or total > limits.event_bytes or total > limits.stream_bytes:
+        if lines.pop() or not lines or not self.clean or total > self._room:
             return super().feed(chunk)
         for line in lines:
             if line[:1] != b"{":
@@ -281,18 +286,21 @@ _OPENING, _CLOSING = b"[{", b"]}"
 _WHITESPACE = b" \t\r\n"
 
 
-class JsonArray(_Bounded):
+class JsonArray(BoundedFraming):
     """One streamed JSON array; each element is a payload. What Gemini sends without `alt=sse`.
 
     An element is complete as soon as its last bracket is there. Objects outside of any array are elements too.
     """
 
-    clean: bool = False  # a comma or a bracket belongs to what came before
     _level: int = 0  # of the elements: 1 inside the array, 0 outside of one
     _depth: int = 0
     _in_string: bool = False
     _escaped: bool = False
     _first: bool = True
+
+    def __init__(self, limits: Limits, source: str) -> None:
+        super().__init__(limits, source)
+        self.clean = False  # a comma or a bracket belongs to what came before
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         start = 0
@@ -379,16 +387,25 @@ class SniffedJson(ServerSentEvents):
 
 
 _PRELUDE = struct.Struct(">III")
-_CRC = struct.Struct(">I")
 _PRELUDE_BYTES = 12
 _CRC_BYTES = 4
 _MOST_HEADS = 64
-_LONGEST_HEAD = 512
+_LONGEST_HEAD = 255
 _heads: dict[bytes, bytes] = {}
 """Headers of a frame -> what they put before its payload. Each type of event has always the same."""
 
 
-class AwsEventStream(_Bounded):
+_HEADERS_LENGTH = 7
+"""Where the last byte of the headers' length stands. Headers of events are shorter than 256 bytes."""
+_MOST_BEGINNINGS = 1024
+_UNKNOWN = (0, b"", 0)
+_beginnings: dict[bytes, tuple[int, bytes, int]] = {}
+"""Prelude and headers of a sound frame -> its length, what they put before its payload, and their CRC.
+
+The same for all frames of a type and a length."""
+
+
+class AwsEventStream(BoundedFraming):
     """AWS event-stream frames: prelude with lengths and CRC, headers, payload, CRC.
 
     A payload comes as {type of the event: its JSON}, an exception likewise, under its own type.
@@ -398,27 +415,17 @@ class AwsEventStream(_Bounded):
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One frame with headers that are known already."""
-        size, limits = len(chunk), self._limits
+        size = len(chunk)
         total = self._total + size
-        if (
-            not self.clean
-            or size <= _PRELUDE_BYTES + _CRC_BYTES
-            or total > limits.event_bytes
-            or total > limits.stream_bytes
-        ):
+        if size <= _PRELUDE_BYTES + _CRC_BYTES or not self.clean or total > self._room:
             return super().feed(chunk)
-        length, header_bytes, crc = _PRELUDE.unpack_from(chunk)
-        start = _PRELUDE_BYTES + header_bytes
-        head = _heads.get(chunk[_PRELUDE_BYTES:start])
-        if (
-            head is None
-            or not length == size > start + _CRC_BYTES
-            or zlib.crc32(chunk[: _PRELUDE_BYTES - _CRC_BYTES]) != crc
-            or zlib.crc32(chunk[:-_CRC_BYTES]) != _CRC.unpack_from(chunk, size - _CRC_BYTES)[0]
-        ):
+        start = _PRELUDE_BYTES + chunk[_HEADERS_LENGTH]
+        length, head, checked = _beginnings.get(chunk[:start], _UNKNOWN)
+        payload = chunk[start:-_CRC_BYTES]
+        if length != size or zlib.crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
             return super().feed(chunk)
         self._total = total
-        return [head + chunk[start:-_CRC_BYTES] + b"}"]
+        return [head + payload + b"}"]
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
@@ -454,6 +461,10 @@ class AwsEventStream(_Bounded):
         start = _PRELUDE_BYTES + header_bytes
         told, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
         head = _heads.get(told)
+        if head is not None and payload and header_bytes <= _LONGEST_HEAD:
+            if len(_beginnings) >= _MOST_BEGINNINGS:
+                _beginnings.clear()
+            _beginnings[frame[:start]] = (len(frame), head, zlib.crc32(frame[:start]))
         if head is None:
             try:
                 headers = read_aws_headers(told)

@@ -120,6 +120,14 @@ WEB_IMAGES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "im
 """What OpenAI and Anthropic take."""
 
 
+_STORED_WITH_GOOGLE = "https://generativelanguage.googleapis.com/"
+
+
+def is_fetched(url: str) -> bool:
+    """Whether an API can fetch the address from the web. A file that is stored with Google needs a key of its owner."""
+    return url.startswith(("https://", "http://")) and not url.startswith(_STORED_WITH_GOOGLE)
+
+
 def type_of_address(url: str) -> str | None:
     """The media type that the ending of an address tells, if it tells one."""
     found = _ENDING.match(url)

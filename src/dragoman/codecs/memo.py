@@ -2,6 +2,9 @@
 
 Memos are bounded by bytes and evict one entry at a time, oldest first, so that a working set slightly too large does
 not empty them. Entries are found by exact bytes (reading) or by identity (writing); nothing else is remembered.
+
+What comes for the first time gets no entry: making one, and evicting another for it, costs as much as reading a tool,
+and tools that differ with every request would push out those that return. What comes again soon after is kept.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ MOST_BYTES = 1 << 20
 LONGEST_ENTRY = 1 << 18
 ENTRY_BYTES = 512
 """Counted for every entry besides its size: the key, the value's own objects, the place in the dictionary."""
+_LATELY = 512
+"""How many fingerprints of what came lately are remembered, one for each remainder."""
+_TAIL = 512
+"""How many bytes at the end of a list make its fingerprint. One that is wrong costs an entry, nothing else."""
 _MOST_TOOLS = 512
 """Longer lists are not remembered: they would only push out what is, and cost more the longer they are."""
 
@@ -34,12 +41,13 @@ _MOST_TOOLS = 512
 class BoundedMemo(Generic[K, V]):
     """A dictionary whose entries may not exceed `most_bytes` together: their sizes, and a fixed number for each."""
 
-    __slots__ = ("_bytes", "_entries", "get", "most_bytes")
+    __slots__ = ("_bytes", "_came_lately", "_entries", "get", "most_bytes")
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         # Evicting the oldest entry of a plain dict would scan over all that were evicted before it.
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
+        self._came_lately = [0] * _LATELY
         self.most_bytes = most_bytes
         self.get = self._entries.get
         """Value and size, or None."""
@@ -50,6 +58,15 @@ class BoundedMemo(Generic[K, V]):
     def clear(self) -> None:
         self._entries.clear()
         self._bytes = 0
+        self._came_lately = [0] * _LATELY
+
+    def admits(self, fingerprint: int) -> bool:
+        """Whether what has this fingerprint came lately too, so that an entry will be used."""
+        place = fingerprint % _LATELY
+        if self._came_lately[place] == fingerprint:
+            return True
+        self._came_lately[place] = fingerprint
+        return False
 
     def put(self, key: K, value: V, size: int) -> None:
         if size > LONGEST_ENTRY:
@@ -82,11 +99,29 @@ NO_TOOLS = DecodedTools(())
 _ITEMS: Any = list[Raw] | None
 
 
-class ToolReader:
-    """Reads the `tools` of a request: the whole list if it was read before, else tool by tool.
+class ToolLists(Generic[V]):
+    """Reads the `tools` of a request as a whole: what `decode` made of the same bytes before is used again.
 
     A list is found by its length and compared byte by byte, which is cheaper than hashing it.
     """
+
+    def __init__(self, decode: Callable[[Raw], V]) -> None:
+        self._decode = decode
+        self._lists: BoundedMemo[int, tuple[Raw, V]] = BoundedMemo()
+
+    def read(self, held: Raw) -> V:
+        size = len(held)
+        known = self._lists.get(size)
+        if known is not None and known[0][0] == held:
+            return known[0][1]
+        decoded = self._decode(held)
+        if self._lists.admits(hash(bytes(memoryview(held)[-_TAIL:]))):
+            self._lists.put(size, (Raw(bytes(held)), decoded), size)  # a copy: what is held lives in the whole body
+        return decoded
+
+
+class ToolReader:
+    """Reads the `tools` of a request: the whole list if it was read before, else tool by tool."""
 
     def __init__(
         self,
@@ -101,28 +136,23 @@ class ToolReader:
         self._reader: WireReader[Any] = WireReader(kind, source, wider=wider, aliases=aliases, lone_elements=False)
         self._items: WireReader[list[Raw] | None] = WireReader(_ITEMS, source, path="$.tools", lone_elements=False)
         self._decode = decode
-        self._lists: BoundedMemo[int, tuple[Raw, DecodedTools]] = BoundedMemo()
         self._tools: BoundedMemo[bytes, AnyTool] = BoundedMemo()
+        self.read = ToolLists(self._read_list).read
 
-    def read(self, held: Raw) -> DecodedTools:
-        size = len(held)
-        known = self._lists.get(size)
-        if known is not None and known[0][0] == held:
-            return known[0][1]
+    def _read_list(self, held: Raw) -> DecodedTools:
         items = self._items.read(held) or ()
         if len(items) > _MOST_TOOLS:
             read = self._reader.read
             return DecodedTools(tuple([self._decode(read(raw, f"$.tools[{i}]")) for i, raw in enumerate(items)]))
-        decoded = DecodedTools(tuple([self._read_tool(bytes(raw), index) for index, raw in enumerate(items)]))
-        self._lists.put(size, (Raw(bytes(held)), decoded), size)  # a copy: what is held lives in the whole body
-        return decoded
+        return DecodedTools(tuple([self._read_tool(bytes(raw), index) for index, raw in enumerate(items)]))
 
     def _read_tool(self, data: bytes, index: int) -> AnyTool:
         known = self._tools.get(data)
         if known is not None:
             return known[0]
         tool = self._decode(self._reader.read(data, f"$.tools[{index}]"))
-        self._tools.put(data, tool, len(data))
+        if self._tools.admits(hash(data)):
+            self._tools.put(data, tool, len(data))
         return tool
 
 
@@ -156,7 +186,8 @@ class ToolWriter:
         if known is not None and known[0][0] is tools:
             return not known[0][1]
         depends = self._depends(tools)
-        self._dependent.put(id(tools), (tools, depends), size_of_tools(tools))
+        if self._dependent.admits(fingerprint(tools)):
+            self._dependent.put(id(tools), (tools, depends), size_of_tools(tools))
         return not depends
 
     def write(self, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
@@ -173,7 +204,8 @@ class ToolWriter:
         wires = [wire for tool in tools if (wire := self.write_tool(tool, tools, own)) is not None]
         written = Raw(encode_json(wires)) if wires else None
         log.entries += own.entries
-        self._lists.put(id(tools), (tools, written, own.entries), size_of_tools(tools) + _length(written))
+        if self._lists.admits(fingerprint(tools)):
+            self._lists.put(id(tools), (tools, written, own.entries), size_of_tools(tools) + _length(written))
         return written
 
     def write_tool(self, tool: AnyTool, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
@@ -186,12 +218,20 @@ class ToolWriter:
         wire: Any = self._encode(tool, tools, own)
         written = None if wire is None else wire if type(wire) is Raw else Raw(encode_json(wire))
         log.entries += own.entries
-        self._tools.put(id(tool), (tool, written, own.entries), size_of_tools((tool,)) + _length(written))
+        if self._tools.admits(fingerprint((tool,))):
+            self._tools.put(id(tool), (tool, written, own.entries), size_of_tools((tool,)) + _length(written))
         return written
 
 
 def _length(written: Raw | None) -> int:
     return 0 if written is None else len(written)
+
+
+def fingerprint(tools: tuple[AnyTool, ...]) -> int:
+    """A number that tools of the same names and descriptions share (identities do not last: addresses are reused)."""
+    last = tools[-1]
+    description = last.description if type(last) is ToolDefinition else None
+    return hash((len(tools), tools[0].name, last.name, description))
 
 
 def size_of_tools(tools: tuple[AnyTool, ...]) -> int:

@@ -1,9 +1,13 @@
-"""Items by which the client runs a tool of OpenAI's own: shell, patches, the computer.
+"""Items by which the client runs a tool of OpenAI's own (shell, patches, the computer), or approves a call of MCP.
 
 They are ordinary calls and results in the intermediate format: any client can run them, any model can read them.
 
 A note keeps each item whole for this API. A call that another vendor's model made of the function that such a tool is
 there takes the same note from its function (ir/notes.py), and becomes such an item for the client.
+
+A request for an approval is a call of `mcp_approval_request`, which no client declares: its arguments hold the id of
+the request, so that the call and its result return as they were through clients of any format. Only a result that
+says `{"approve": true}` approves.
 """
 
 from __future__ import annotations
@@ -18,10 +22,15 @@ from dragoman.codecs.openai_responses.wire import ItemHead
 from dragoman.ir import ContentBlock, Image, Text, ToolCall, ToolResult
 from dragoman.ir.notes import CLIENT_ITEM, Extra
 from dragoman.ir.parts import arguments_held, value_held
-from dragoman.ir.values import compact_text, encode_json, parse_json
+from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json
 
 WHOLE = "~whole"
 """Note: the item as it was."""
+
+APPROVAL = "mcp_approval_request"
+_APPROVAL_ID = "approval_request_id"
+_ANSWER = "mcp_approval_response"
+_APPROVAL_ITEM = Raw(encode_json(APPROVAL))
 
 _NAMES = {
     "shell_call": "shell",
@@ -38,6 +47,8 @@ CLIENT_OUTPUTS = {f"{kind}_output": name for kind, name in _NAMES.items()}
 def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
     """The call that such an item is; None for another item."""
     kind = head.type or ""
+    if kind == APPROVAL and head.id:
+        return _decode_approval_request(raw, head.id)
     name = _NAMES.get(kind)
     call_id = head.call_id or head.id
     if name is None or not call_id:
@@ -58,9 +69,31 @@ def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
     return ToolCall(call_id, name, arguments, incomplete=is_cut, metadata={FAMILY: notes})
 
 
+def _decode_approval_request(raw: Raw, item_id: str) -> ToolCall:
+    item = parse_json(raw)
+    given = item.get("arguments")
+    held = exact_object(given) if isinstance(given, str) else None
+    arguments = {
+        _APPROVAL_ID: item_id,
+        **{key: item.get(key) for key in ("server_label", "name")},
+        "arguments": given if held is None else parse_json(held),
+    }
+    return ToolCall(item_id, APPROVAL, arguments, metadata={FAMILY: {WHOLE: raw, CLIENT_ITEM: _APPROVAL_ITEM}})
+
+
+def approval_id(call: ToolCall) -> str | None:
+    """The id of the request for an approval that a call is; None for any other call."""
+    if call.name != APPROVAL or type(arguments_held(call)) not in {Raw, dict}:
+        return None
+    found = call.arguments.get(_APPROVAL_ID)
+    return found if isinstance(found, str) and found else None
+
+
 def decode_client_result(raw: Raw, head: ItemHead, names: Mapping[str, str]) -> ToolResult | None:
     """The result that such an item is; None for another item."""
     kind = head.type or ""
+    if kind == _ANSWER:
+        return _decode_approval(raw, names)
     if kind not in CLIENT_OUTPUTS:
         return None
     item = parse_json(raw)
@@ -80,6 +113,15 @@ def decode_client_result(raw: Raw, head: ItemHead, names: Mapping[str, str]) -> 
     if output is None:
         return ToolResult(call_id, name, "text", str(item.get("status") or ""), metadata=metadata)
     return ToolResult(call_id, name, "data", output, metadata=metadata)
+
+
+def _decode_approval(raw: Raw, names: Mapping[str, str]) -> ToolResult | None:
+    item = parse_json(raw)
+    asked = item.get(_APPROVAL_ID)
+    if not isinstance(asked, str) or names.get(asked) != APPROVAL:
+        return None
+    said = {key: item[key] for key in ("approve", "reason") if item.get(key) is not None}
+    return ToolResult(asked, APPROVAL, "data", said, metadata={FAMILY: {WHOLE: raw}})
 
 
 def _screen(url: str | None, file_id: str | None) -> Image:
@@ -102,6 +144,14 @@ def item_prefix(kind: str) -> str:
 
 def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[str, Any]:
     asked: Any = call.arguments
+    if kind == APPROVAL:
+        given = asked.get("arguments")
+        return {
+            "type": APPROVAL,
+            "id": asked[_APPROVAL_ID],
+            **{key: str(asked.get(key) or "") for key in ("server_label", "name")},
+            "arguments": given if isinstance(given, str) else compact_text(given or {}),
+        }
     item: dict[str, Any] = {
         "type": kind,
         "call_id": call.id,
@@ -135,6 +185,16 @@ def write_client_result(result: ToolResult, kind: str) -> dict[str, Any] | None:
         if url is not None:
             return item | {"output": {"type": "computer_screenshot", "image_url": url}}
     return None
+
+
+def write_approval(result: ToolResult, request_id: str) -> dict[str, Any]:
+    """Approved by nothing but `{"approve": true}`; whatever else came back is the reason why not."""
+    said = _text_of(result)
+    held = None if result.is_error else exact_object(said)
+    answer = {} if held is None else parse_json(held)
+    item = {"type": _ANSWER, _APPROVAL_ID: request_id, "approve": answer.get("approve") is True}
+    reason = answer.get("reason") if "approve" in answer else said
+    return {**item, "reason": reason} if isinstance(reason, str) and reason else item
 
 
 def _text_of(result: ToolResult) -> str:

@@ -18,6 +18,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -41,6 +42,7 @@ class PartHandlers(Struct, Generic[H], frozen=True, kw_only=True):
     tool_result: H
     server_tool_call: H
     server_tool_result: H
+    search_result: H
     opaque: H
 
     def by_type(self) -> dict[type[AnyPart], H]:
@@ -59,6 +61,7 @@ PART_TYPES: dict[str, type[Any]] = {
     "tool_result": ToolResult,
     "server_tool_call": ServerToolCall,
     "server_tool_result": ServerToolResult,
+    "search_result": SearchResult,
     "opaque": Opaque,
 }
 """By the tag that each type has in the intermediate format; a test compares both with `AnyPart`."""

@@ -27,6 +27,7 @@ from dragoman.drivers.credentials import (
     needed,
 )
 from dragoman.drivers.providers import Auth, Provider, Variable, find_provider, vertex_host
+from dragoman.drivers.proxies import proxy_of_environment
 from dragoman.drivers.remote import Channel, RemoteDriver
 from dragoman.drivers.retries import RetryHook, RetryPolicy
 from dragoman.drivers.secret import Secret
@@ -177,7 +178,7 @@ def _network(base_url: str, given: Options) -> Transport:
         return started
     http = needed("dragoman.drivers.http", "http")
     proxy = given.get("proxy")
-    proxy = http.proxy_of_environment(base_url) if proxy is None else proxy
+    proxy = proxy_of_environment(base_url) if proxy is None else proxy
     transport: Transport = http.HttpTransport(proxy=proxy or None, tls=given.get("tls"))
     return transport
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from functools import cache
 from math import inf
 from typing import NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
@@ -32,15 +30,6 @@ from dragoman.errors import ProviderError
 GRACE = 0.25
 KEEP_ALIVE = 30.0
 _LARGE = 1 << 20
-
-
-def proxy_of_environment(url: str) -> str | None:
-    """What HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say about this address."""
-    parts = urlsplit(url)
-    if not parts.hostname or proxy_bypass(parts.netloc):
-        return None
-    proxies = getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 class HttpTransport:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Literal, TypeAlias
 from urllib.parse import quote
 
@@ -532,5 +533,7 @@ ALIASES: Mapping[str, str] = {
 def find_provider(name: str) -> Provider:
     row = PROVIDERS.get(ALIASES.get(name, name))
     if row is None:
-        raise NotConfigured(f"no provider is called {name!r}; there are {', '.join(PROVIDERS)}", missing="provider")
+        close = get_close_matches(name, PROVIDERS, n=1)
+        hint = f": did you mean {close[0]!r}?" if close else f"; there are {', '.join(PROVIDERS)}"
+        raise NotConfigured(f"no provider is called {name!r}{hint}", missing="provider")
     return row

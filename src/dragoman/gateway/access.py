@@ -78,13 +78,18 @@ class Caller:
         grant = self.grant
         return grant is not None and not (grant.budget is None and grant.token_budget is None)
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether it matters to this key which model answers."""
+        return self.grant is not None and (bool(self.grant.models) or self.has_budget)
+
     def allows(self, model: str) -> bool:
         grant = self.grant
         return grant is None or not grant.models or any(fnmatchcase(model, one) for one in grant.models)
 
     def may_use(self, model: str) -> None:
         """Raises `Denied`."""
-        if not self.allows(model.removeprefix("models/")):
+        if self.grant is not None and not self.allows(model.removeprefix("models/")):
             raise Denied(unknown_model(self._format, model))
 
     async def enter(self, request: str, cost: float, tokens: int) -> None:
@@ -125,6 +130,7 @@ class Access:
         self._ledger = ledger
         self._house = Grant(name="page", digest=digest_of(house), id="config:page") if house else None
         self._leaving: set[asyncio.Task[None]] = set()
+        self._anonymous: dict[str, Caller] = {}
 
     @property
     def required(self) -> bool:
@@ -138,7 +144,8 @@ class Access:
     async def caller(self, format: str, head: Head, digest: str = "") -> Caller:
         """Raises `Denied`. `digest` is that of a key that was shown earlier, for a request made for its owner."""
         if not self.required:
-            return Caller(self, None, format)
+            # Nothing changes in a caller without a key: one serves all.
+            return self._anonymous.get(format) or self._anonymous.setdefault(format, Caller(self, None, format))
         key = presented_key(head)
         if not key and not digest:
             raise Denied(missing_key(format))

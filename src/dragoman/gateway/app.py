@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from random import getrandbits
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
+from msgspec import structs
 
 from dragoman.errors import DecodeError
 from dragoman.gateway.access import Access, Caller, Denied
@@ -18,7 +19,13 @@ from dragoman.gateway.batch_runner import BatchRunner
 from dragoman.gateway.body_log import logged_bodies
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
-from dragoman.gateway.client_request import ClientRequest, peek, prepare_count, with_model_in_body
+from dragoman.gateway.client_request import (
+    ClientRequest,
+    check_model_key,
+    peek,
+    prepare_count,
+    with_model_in_body,
+)
 from dragoman.gateway.config import Config
 from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.costs import PriceList
@@ -38,12 +45,12 @@ from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, wor
 from dragoman.gateway.pass_through import pass_through
 from dragoman.gateway.realtime import realtime
 from dragoman.gateway.relay import (
-    LARGE,
     Failed,
     Relay,
     StreamedAnswer,
     WholeAnswer,
     loss_headers,
+    off_loop_if_large,
     refuse,
 )
 from dragoman.gateway.request_log import Log
@@ -64,6 +71,10 @@ if TYPE_CHECKING:
 
 KeptAnswer: TypeAlias = Keeping | Thread | KeptInteraction
 _CANCELLED = 499
+_LONGEST_MESSAGE = 2_000
+"""Characters of an error that the client is answered with, and that is logged."""
+_LONGEST_NAME = 300
+"""Characters of a model's name that are logged and counted; names that models may have are no longer."""
 _AWAY = Failure("overloaded", "The gateway cannot reach its database of keys and limits.", 503, retry_after=2.0)
 _encode = msgspec.json.encode
 
@@ -135,11 +146,12 @@ class Gateway:
         record = Record(
             id=f"req_{getrandbits(128):032x}", client=endpoint.format, operation=endpoint.operation, started=started
         )
-        if self.capture is not None and endpoint.operation in _SHOWN:
-            record.held = self.capture.begin(record, exchange.head)
-            exchange.heard = record.held.answered
-        if self.tracing is not None and endpoint.operation in _SHOWN:
-            record.trace = self.tracing.begin(record, exchange.head)
+        if endpoint.operation in _SHOWN:
+            if self.capture is not None:
+                record.held = self.capture.begin(record, exchange.head)
+                exchange.heard = record.held.answered
+            if self.tracing is not None:
+                record.trace = self.tracing.begin(record, exchange.head)
         if endpoint.adapter:
             exchange = AdaptedExchange(exchange, ADAPTERS[endpoint.adapter]())
         self.metrics.in_flight += 1
@@ -179,12 +191,14 @@ class Gateway:
         self._measure(record)
         if record.held is not None:
             record.held.ended()
-            if self.router.config.log.bodies:
+            if not self.log.silent and self.router.config.log.bodies:
                 self.log.event("bodies", id=record.id, **logged_bodies(record.held, self.config.log.max_body))
             record.held = None
         if record.trace is not None:
             record.trace.ended(record)
         if record.operation in _COUNTED:
+            if len(record.model) > _LONGEST_NAME:
+                record.model = f"{record.model[:_LONGEST_NAME]}…"
             self.metrics.add(record)
             self.access.account(record)
             if not self.log.silent:
@@ -192,7 +206,7 @@ class Gateway:
 
     def _measure(self, record: Record) -> None:
         record.seconds = time.perf_counter() - record.started
-        if record.usage is not None and record.cost is None:
+        if record.cost is None and record.usage is not None:
             record.cost = self.prices.cost(record.upstream, record.target, record.usage)
 
     async def settle(self, caller: Caller, record: Record) -> None:
@@ -201,6 +215,8 @@ class Gateway:
         await caller.settle(record)
 
     def refused(self, exchange: Exchange, record: Record, failure: Failure) -> None:
+        if len(failure.message) > _LONGEST_MESSAGE:  # it quotes what the client sent, which may be megabytes
+            failure = structs.replace(failure, message=f"{failure.message[:_LONGEST_MESSAGE]}…")
         record.failure = failure.kind
         record.error = record.error or failure.message
         if exchange.started:
@@ -278,6 +294,8 @@ class Gateway:
 
     def planned(self, caller: Caller, client_request: ClientRequest, record: Record) -> Plan:
         caller.may_use(client_request.model)
+        if caller.is_restricted:
+            check_model_key(client_request)
         plan = self.router.plan(client_request.model, client_request.protocol.format)
         record.route = plan.route
         return plan
@@ -292,17 +310,17 @@ class Gateway:
         if self.mcp_tools is not None and self.mcp_tools.asked(client_request):
             await self._run_tools(self.mcp_tools, caller, client_request, plan, exchange, record)
             return
-        keeping = await self._keeping(client_request, plan, caller.id, exchange)
+        beginning = self._keeping(client_request, plan, caller.id, exchange)
+        keeping = None if beginning is None else await beginning
         asked = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
         try:
-            await self._recall_signatures(asked, plan, caller.id)
-            if isinstance(keeping, Keeping | KeptInteraction) and keeping.in_background:
-                await self._later(caller, keeping, plan, exchange, record)
-                return
-            if isinstance(keeping, Keeping) and client_request.known.generate is False:
-                await self._warm_up(keeping, exchange, record)
-                return
+            if self.signatures.seconds and not plan.speaks_only(asked.protocol.format):
+                await self._recall_signatures(asked, caller.id)
+            if keeping is not None:
+                skips_model = client_request.known.generate is False
+                if await self._answered_early(keeping, caller, plan, exchange, record, skips_model=skips_model):
+                    return
             cache, cached = self.cache, None
             if cache is not None:
                 stateful = keeping is None and self._leaves_state(client_request)
@@ -326,6 +344,27 @@ class Gateway:
         finally:
             caller.leave()
 
+    async def _answered_early(
+        self,
+        keeping: KeptAnswer,
+        caller: Caller,
+        plan: Plan,
+        exchange: Exchange,
+        record: Record,
+        *,
+        skips_model: bool,
+    ) -> bool:
+        """Whether the client was answered without the model: it asked for work in the background, or for none."""
+        if isinstance(keeping, Thread):
+            return False
+        if keeping.in_background:
+            await self._later(caller, keeping, plan, exchange, record)
+            return True
+        if skips_model and isinstance(keeping, Keeping):
+            await self._warm_up(keeping, exchange, record)
+            return True
+        return False
+
     async def _run_tools(
         self,
         tools: McpTools,
@@ -338,11 +377,13 @@ class Gateway:
         """The answer after the calls of MCP tools that the gateway ran for the client."""
         if client_request.known.background:
             raise BadBody(Failure("invalid_request", "Tools of MCP servers are not run in the background.", 400))
-        keeping = await self._keeping(client_request, plan, caller.id, exchange)
+        beginning = self._keeping(client_request, plan, caller.id, exchange)
+        keeping = None if beginning is None else await beginning
         asked = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
         try:
-            await self._recall_signatures(asked, plan, caller.id)
+            if self.signatures.seconds and not plan.speaks_only(asked.protocol.format):
+                await self._recall_signatures(asked, caller.id)
             completion = await tools.run(self.relay, asked, plan, caller, record)
             answer = CachedAnswer(completion=completion, upstream=record.upstream, target=record.target, created=0.0)
             await self._put_again(caller, asked, answer, exchange, record, keeping)
@@ -395,39 +436,41 @@ class Gateway:
     async def _estimate(self, client_request: ClientRequest, plan: Plan, exchange: Exchange, record: Record) -> None:
         """What the request would use and cost; nothing is sent to a provider."""
         record.operation, record.status = "estimate", 200
-        given = (client_request, plan, self.prices)
-        large = len(client_request.body) > LARGE
-        expected = await asyncio.to_thread(expected_use, *given) if large else expected_use(*given)
+        size = len(client_request.body)
+        expected = await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
         exchange.send(200, {**JSON, **_marks(record)}, _encode(estimated(expected, plan)))
 
-    async def _recall_signatures(self, client_request: ClientRequest, plan: Plan, owner: str) -> None:
+    async def _recall_signatures(self, client_request: ClientRequest, owner: str) -> None:
         """What vendors signed earlier in this conversation, for clients of other formats."""
-        protocol = client_request.protocol
-        formats = {candidate.upstream.channel.provider.format for candidate in plan.candidates}
-        if not self.signatures.seconds or formats == {protocol.format}:
-            return
-        client_request.hides_signatures = not protocol.keeps_unknown_keys
-        large = len(client_request.body) > LARGE
-        request = await asyncio.to_thread(client_request.decoded) if large else client_request.decoded()
+        client_request.hides_signatures = not client_request.protocol.keeps_unknown_keys
+        request = await off_loop_if_large(len(client_request.body), client_request.decoded)
         client_request.remembered = await self.signatures.recall(request, owner)
 
-    async def _keeping(
+    def _keeping(
         self, client_request: ClientRequest, plan: Plan, owner: str, exchange: Exchange
-    ) -> KeptAnswer | None:
-        """The state that this request refers to or leaves behind, where it is kept here."""
-        if client_request.protocol.format == Responses.format:
-            return await self.responses.begin(client_request, plan, owner, exchange.local)
-        if client_request.protocol.format == Interactions.format:
-            return await self.interactions.begin_interaction(client_request, plan, owner)
-        if client_request.known.thread is not None and client_request.protocol.format == MessageThreads.format:
-            return await self.threads.begin(client_request, plan, owner)
+    ) -> Awaitable[KeptAnswer | None] | None:
+        """The state that this request refers to or leaves behind, where it is kept here; None for most formats."""
+        format = client_request.protocol.format
+        if format == Responses.format:
+            return self.responses.begin(client_request, plan, owner, exchange.local)
+        if format == Interactions.format:
+            return self.interactions.begin_interaction(client_request, plan, owner)
+        if client_request.known.thread is not None and format == MessageThreads.format:
+            return self.threads.begin(client_request, plan, owner)
         return None
 
-    async def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
+    def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> Awaitable[None]:
         """Within the limits of the gateway and of the key. Raises `Denied`."""
-        reserves = caller.has_budget and record.operation != "count"
-        expected = expected_use(client_request, plan, self.prices) if reserves else NOTHING_EXPECTED
-        await self.enter_at(caller, record, expected)
+        if caller.grant is not None and caller.has_budget and record.operation != "count":
+            return self._enter_reserving(caller, client_request, plan, record)
+        return self.enter_at(caller, record)
+
+    async def _enter_reserving(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
+        """The same for a key with a budget, which reserves what the request will probably cost."""
+        size = len(client_request.body)
+        await self.enter_at(
+            caller, record, await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
+        )
 
     async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
         """The same for a request whose cost is known, or is not known before it has ended."""
@@ -447,14 +490,14 @@ class Gateway:
         if whole.completion is not None:
             record.usage = whole.completion.usage
             if not whole.upstream_call.same:
-                if is_signed(whole.completion):
+                if is_signed(whole.completion.messages):
                     await self.signatures.remember(whole.completion, caller.id)
             elif record.client in self._stateful:
                 await self._note(whole, whole.completion.id, record, keeping)
         if caller.grant is not None:
             await self.settle(caller, record)
-        else:
-            self._measure(record)
+        elif record.usage is not None:
+            record.cost = self.prices.cost(record.upstream, record.target, record.usage)
         exchange.send(whole.status, {**JSON, **whole.headers, **_marks(record)}, content)
 
     async def _put_stream(
@@ -596,7 +639,8 @@ class Gateway:
         record.status = 200
         if candidate.upstream.channel.provider.format != format:
             headers = {**JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
-            exchange.send(200, headers, _encode(counter.told(estimate(client_request.body))))
+            tokens = await off_loop_if_large(len(client_request.body), estimate, client_request.body)
+            exchange.send(200, headers, _encode(counter.told(tokens)))
             return
         await self.forward(client_request, candidate, counter.path, exchange, record)
 

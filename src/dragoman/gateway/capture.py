@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -64,7 +63,7 @@ class Attempt(Struct, kw_only=True, gc=False):
     """Client and upstream speak the same format: bytes pass unchanged."""
     method: str
     url: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: Body
     losses: tuple[Loss, ...]
     began: float
@@ -80,25 +79,17 @@ class Attempt(Struct, kw_only=True, gc=False):
 class CapturedRequest:
     """One request, filled in while it is served. Nothing more is added once it had to make room for others."""
 
-    __slots__ = (
-        "answer",
-        "attempts",
-        "body",
-        "headers",
-        "is_gone",
-        "may_have_keys",
-        "method",
-        "moment",
-        "path",
-        "phase",
-        "pieces",
-        "record",
-        "room",
-        "size",
-        "store",
-        "unheld",
-        "unheld_bytes",
-    )
+    # Defaults of the class: a request that is served without incident changes few of them.
+    phase: Phase = "begun"
+    body: Body | None = None
+    """Of the client, unpacked. None: it was refused before its body was looked at."""
+    answer: Body | None = None
+    """For the client, where it did not stream."""
+    unheld = 0
+    unheld_bytes = 0
+    size = 0
+    may_have_keys = True
+    is_gone = False
 
     def __init__(self, store: Capture, record: Record, head: Head) -> None:
         self.store = store
@@ -107,20 +98,10 @@ class CapturedRequest:
         self.method = head.method
         self.path = f"{head.path}?{hidden_query(head.query)}" if head.query else head.path
         self.headers = hidden_headers(head.headers)
-        self.phase: Phase = "begun"
-        self.body: Body | None = None
-        """Of the client, unpacked. None: it was refused before its body was looked at."""
         self.attempts: list[Attempt] = []
         self.pieces: list[Piece] = []
-        self.answer: Body | None = None
-        """For the client, where it did not stream."""
-        self.unheld = 0
-        self.unheld_bytes = 0
-        self.size = 0
-        self.room = 2 * store.limits.body
+        self.room = 2 * store.most_of_body
         """For the stream, which has two sides."""
-        self.may_have_keys = True
-        self.is_gone = False
 
     # ── what is told while it is served ──
 
@@ -193,8 +174,8 @@ class CapturedRequest:
         self.room -= size
         self.size += size
         store = self.store
-        store.total += size
-        if store.total > store.limits.total:
+        store.room -= size
+        if store.room < 0:
             store.make_room()
 
     def began_to_answer(self) -> None:
@@ -220,20 +201,20 @@ class CapturedRequest:
         return perf_counter() - self.record.started
 
     def _held(self, content: bytes, *, keyed: bool = False) -> Body:
-        size = len(content)
+        store = self.store
+        size = count = len(content)
+        if keyed or size > store.most_of_body:
+            content = content[: store.most_of_body]
+            if keyed:
+                content = without_keys(content)
+            count = len(content)
         if self.is_gone:
             return Body(b"", size)
-        store = self.store
-        most = store.limits.body
-        kept = content if size <= most else content[:most]
-        if keyed:
-            kept = without_keys(kept)
-        held = len(kept)
-        self.size += held
-        store.total += held
-        if store.total > store.limits.total:
+        self.size += count
+        store.room -= count
+        if store.room < 0:
             store.make_room()
-        return Body(kept, size)
+        return Body(content, size)
 
     def release(self) -> None:
         """What it held is let go of."""
@@ -299,7 +280,9 @@ class Capture:
 
     def __init__(self, limits: CaptureLimits | None = None) -> None:
         self.limits = limits or CaptureLimits()
-        self.total = 0
+        self.most_of_body = self.limits.body
+        self.room = self.limits.total
+        """Bytes that may be held at least: what was released since `make_room` is not added."""
         self.feeds: set[Feed] = set()
         self._requests: dict[str, CapturedRequest] = {}
 
@@ -315,8 +298,9 @@ class Capture:
 
     def begin(self, record: Record, head: Head) -> CapturedRequest:
         held = CapturedRequest(self, record, head)
-        self._requests[record.id] = held
-        if len(self._requests) > self.limits.requests:
+        requests = self._requests
+        requests[record.id] = held
+        if len(requests) > self.limits.requests:
             self._release_oldest()
         if self.feeds:
             self.changed(held)
@@ -326,17 +310,26 @@ class Capture:
         for feed in self.feeds:
             feed.note(held)
 
-    def make_room(self) -> None:
-        """More is held than may be."""
-        while self.total > self.limits.total and self._requests:
-            self._release_oldest()
+    @property
+    def total(self) -> int:
+        """Bytes of everything that is held."""
+        return sum(held.size for held in self._requests.values())
 
-    def _release_oldest(self) -> None:
+    def make_room(self) -> None:
+        """Releases the oldest requests while more is held than may be."""
+        self.room = self.limits.total - self.total
+        while self.room < 0 and self._requests:
+            self.room += self._release_oldest()
+
+    def _release_oldest(self) -> int:
+        """The bytes that it held."""
         held = self._requests.pop(next(iter(self._requests)))
-        self.total -= held.size
+        size = held.size
         held.release()
-        for feed in self.feeds:
-            feed.forget(held)
+        if self.feeds:
+            for feed in self.feeds:
+                feed.forget(held)
+        return size
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -349,19 +342,26 @@ def _is_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
-@lru_cache(maxsize=256)
+_names_known: dict[tuple[str, ...], tuple[str, ...]] = {}
+"""Names of headers that came together -> those of them that are secret: a client sends the same names each time."""
+_MOST_KNOWN = 256
+
+
 def _secret_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(filter(_is_secret, names))
+    secret = tuple(filter(_is_secret, names))
+    # Names may be many, and long: what is remembered of them is bounded.
+    if len(names) <= _FEW and len("".join(names)) <= _SHORT and len(_names_known) < _MOST_KNOWN:
+        _names_known[names] = secret
+    return secret
 
 
-def hidden_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    hidden = dict(headers)
-    names = tuple(hidden)
-    # A client sends the same names each time. What is remembered of them is bounded: names may be long.
-    short = len(names) <= _FEW and len("".join(names)) <= _SHORT
-    for name in _secret_names(names) if short else filter(_is_secret, names):
-        hidden[name] = HIDDEN
-    return hidden
+def hidden_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers without their secrets: the very same object if there are none."""
+    names = tuple(headers)
+    secret = _names_known.get(names)
+    if secret is None:
+        secret = _secret_names(names)
+    return {**headers, **dict.fromkeys(secret, HIDDEN)} if secret else headers
 
 
 def hidden_query(query: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct, structs
 
-import dragoman
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import codec
 from dragoman.codecs.shared_tools import FORGED
@@ -41,7 +40,6 @@ from dragoman.streams import StreamTranslator
 from dragoman.translate import encode_request_for, encode_response
 
 Translator = TypeVar("Translator", bound=StreamTranslator)
-_AGENT = f"dragoman/{dragoman.__version__}"
 
 
 class Peek(Struct, frozen=True):
@@ -81,6 +79,19 @@ def peek(body: bytes, format: str) -> Peek:
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(path="$", expected="JSON", got=str(error), source=format) from None
+
+
+def check_model_key(client_request: ClientRequest) -> None:
+    """Raises `DecodeError` if the body names a second model, for servers that read keys in any case (Go's do).
+
+    Bytes that pass unchanged would be answered by that one, whatever the key of the client may use.
+    """
+    if client_request.protocol.model_in_path:
+        return
+    for key in _object(client_request.body):
+        if key != "model" and key.lower() == "model":
+            path, source = f"$.{key}", client_request.protocol.format
+            raise DecodeError(path=path, expected="one model, under `model`", got=f"the key {key!r}", source=source)
 
 
 class ClientRequest(Struct, kw_only=True):
@@ -171,7 +182,7 @@ def prepare_call(client_request: ClientRequest, candidate: Candidate, settings: 
         encoded = _translated(client_request, candidate.model, settings, channel)
     call = Call(
         request=_NOTHING,
-        http=_http(client_request, candidate.model, channel, encoded),
+        http=_http(client_request, candidate, encoded),
         encoded=encoded,
         timeouts=channel.timeouts,
         keeps_raw=False,
@@ -316,16 +327,17 @@ def _with_stream_keys(request: Request, channel: Channel) -> Request:
     return structs.replace(request, metadata={**metadata, family: {**raw, **metadata.get(family, {})}})
 
 
-def _http(client_request: ClientRequest, model: str, channel: Channel, encoded: Encoded) -> HttpRequest:
+def _http(client_request: ClientRequest, candidate: Candidate, encoded: Encoded) -> HttpRequest:
+    upstream, protocol = candidate.upstream, client_request.protocol
+    channel, headers = upstream.channel, upstream.headers
     provider = channel.provider
-    headers = {"content-type": "application/json", "user-agent": _AGENT, **provider.headers, **encoded.headers}
-    if client_request.protocol.format == provider.format:
-        for name in client_request.protocol.passed:
-            if name in client_request.headers:
-                headers[name] = client_request.headers[name]
-    headers["accept-encoding"] = "identity"
-    headers |= channel.headers
-    target = Target(encoded.path, model, client_request.stream, channel.place)
+    own = encoded.headers
+    if protocol.format == provider.format:
+        given = client_request.headers
+        own = {**own, **{name: given[name] for name in protocol.passed if name in given}}
+    if own:
+        headers = {**headers, **own, **channel.headers}
+    target = Target(encoded.path, candidate.model, client_request.stream, channel.place)
     return HttpRequest(
         url=channel.base_url + provider.path(target), headers=headers, body=provider.body(encoded.content)
     )
@@ -336,7 +348,7 @@ def prepare_count(client_request: ClientRequest, candidate: Candidate, path: Cal
     channel = candidate.upstream.channel
     encoded = _unchanged(client_request, candidate.model, channel)
     encoded = structs.replace(encoded, path=path(encoded.path))
-    http = _http(client_request, candidate.model, channel, encoded)
+    http = _http(client_request, candidate, encoded)
     started = time.monotonic()
     call = Call(
         request=_NOTHING, http=http, encoded=encoded, timeouts=channel.timeouts, keeps_raw=False, started=started

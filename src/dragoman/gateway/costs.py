@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 
 from msgspec import Struct
@@ -38,12 +37,12 @@ class Rates(Struct, frozen=True, kw_only=True):
         """The price of all tokens; None if some are of a kind whose price is not known. No token is counted twice."""
         if self.longer is not None and usage.input > self.longer.above:
             return self.longer.cost(usage)
-        cached, written, details = usage.cached or 0, usage.cache_written or 0, usage.details
-        if self.input is not None and self.output is not None and not (cached or written or details):
-            return usage.input * self.input + usage.output * self.output
-        return self._detailed_cost(usage, cached, written, details or {})
+        if usage.cached or usage.cache_written or usage.details or self.input is None or self.output is None:
+            return self._detailed_cost(usage)
+        return usage.input * self.input + usage.output * self.output
 
-    def _detailed_cost(self, usage: Usage, cached: int, written: int, details: Mapping[str, int]) -> float | None:
+    def _detailed_cost(self, usage: Usage) -> float | None:
+        cached, written, details = usage.cached or 0, usage.cache_written or 0, usage.details or {}
         for_an_hour = min(details.get("cache_written_1h", 0), written)
         heard, spoken = details.get("audio_input", 0), details.get("audio_output", 0)
         charged = (
@@ -82,7 +81,7 @@ class PriceList:
         return found
 
     def cost(self, upstream: str, model: str, usage: Usage) -> float | None:
-        found = self.rates(upstream, model)
+        found = self._rates.get((upstream, model)) or self.rates(upstream, model)
         return None if found is None else found.cost(usage)
 
     def _find(self, place: str, model: str) -> Rates | None:

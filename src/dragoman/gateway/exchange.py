@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -77,13 +78,13 @@ class BodyReader:
         self.received += len(data)
         if self._decoder is not None:
             data = self._unpack(self._decoder, data)
-        self._size += len(data)
-        if max(self._size, self.received) > self._limit:
-            self._size -= len(data)
+        count, budget = len(data), self._budget
+        if self.received > self._limit or self._size + count > self._limit:
             raise too_large(self._limit)
-        if not self._budget.take(len(data)):
-            self._size -= len(data)
+        if budget.used + count > budget.limit:
             raise BadRequest("the gateway holds as many bytes of requests as it may; try again", 503)
+        budget.used += count
+        self._size += count
         if not self._data:
             self._data = data
         elif isinstance(self._data, bytearray):
@@ -152,23 +153,23 @@ class Exchange:
     The body is not read until `receive` is called: handlers check first who asks.
     """
 
-    __slots__ = ("also", "body", "digest", "head", "heard", "local", "started", "whole")
+    # Defaults of the class: most requests change few of them, and each would cost every request an assignment.
+    body = b""
+    """Unpacked; empty until `receive`."""
+    also: Mapping[str, str] = MappingProxyType({})
+    """Headers of every answer."""
+    heard: Callable[[int, bytes], None] | None = None
+    """Called with an answer that is sent whole."""
+    local: LocalResponses | None = None
+    """What the connection of this request remembers, where it is a WebSocket."""
+    digest = ""
+    """Of the key of a request that the gateway makes itself for a client, such as one of a batch."""
+    started = False
+    whole = False
+    """Whether the answer has been sent to its end."""
 
     def __init__(self, head: Head) -> None:
         self.head = head
-        self.body = b""
-        """Unpacked; empty until `receive`."""
-        self.also: Mapping[str, str] = {}
-        """Headers of every answer."""
-        self.heard: Callable[[int, bytes], None] | None = None
-        """Called with an answer that is sent whole."""
-        self.local: LocalResponses | None = None
-        """What the connection of this request remembers, where it is a WebSocket."""
-        self.digest = ""
-        """Of the key of a request that the gateway makes itself for a client, such as one of a batch."""
-        self.started = False
-        self.whole = False
-        """Whether the answer has been sent to its end."""
 
     def close_after(self) -> None:
         """Ends the connection after this answer, if the connection serves one request at a time (HTTP/1.1)."""
@@ -202,8 +203,6 @@ class Exchange:
 
 class Unattended(Exchange):
     """The answer of a request that no client waits for: what is written goes to those who listen elsewhere."""
-
-    __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__(Head("POST", "/", "", {}))

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from dragoman.gateway.exchange import BodyReader, Budget, Exchange, Gone, Tunnel, too_large
-from dragoman.gateway.http_request import MAX_HEAD, BadRequest, Head, collect_headers, is_websocket, split_target
+from dragoman.gateway.http_request import (
+    MAX_HEAD,
+    BadRequest,
+    Head,
+    RepeatedHeaders,
+    is_websocket,
+    join_header,
+    split_target,
+)
 from dragoman.gateway.read_buffer import BufferedReader
 
 if TYPE_CHECKING:
@@ -30,7 +38,6 @@ _LINGER = 2.0
 """Seconds in which a client that still sends may read the answer before the connection is cut."""
 _MAX_PIPELINED = 64
 _FRAMING = ("content-length", "transfer-encoding")
-_VERSIONS = frozenset({"1.0", "1.1"})
 
 
 _TUNNEL_BUFFER = 1 << 20
@@ -83,19 +90,18 @@ class Http1Tunnel(Tunnel):
 
 
 class Http1Exchange(Exchange):
-    __slots__ = ("_chunked", "_connection", "_early", "_failure", "_reader", "_waiter", "complete", "keep", "quiet")
+    complete = False
+    """Whether the whole request is here."""
+    _reader: BodyReader | None = None
+    _waiter: asyncio.Future[None] | None = None
+    _early = b""
+    """What of the body came with the head: at most one read."""
+    _failure: BadRequest | None = None
 
     def __init__(self, connection: Http1Connection, head: Head, *, keep: bool, chunked: bool, quiet: bool) -> None:
-        super().__init__(head)
+        self.head = head
         self._connection = connection
         self._chunked = chunked
-        self._reader: BodyReader | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self._early = b""
-        """What of the body came with the head: at most one read."""
-        self._failure: BadRequest | None = None
-        self.complete = False
-        """Whether the whole request is here."""
         self.keep = keep
         self.quiet = quiet
         """A HEAD request: the answer has no body."""
@@ -111,12 +117,12 @@ class Http1Exchange(Exchange):
         server, headers = self._connection.server, self.head.headers
         limit = server.limits.body if limit is None else limit
         self._reader = BodyReader(headers.get("content-encoding", ""), limit, server.budget)
-        if int(headers.get("content-length", "0")) > limit:
-            raise too_large(limit)
         early, self._early = self._early, b""
         if self.complete and self._failure is None:
             self.body = self._reader.whole(early)
             return self.body
+        if int(headers.get("content-length", "0")) > limit:
+            raise too_large(limit)
         if early:
             self._reader.feed(early)
         if self._failure is None and not self.complete:
@@ -215,15 +221,18 @@ class Http1Exchange(Exchange):
 
     def _opening(self, status: int, headers: Mapping[str, str], framing: bytes) -> bytes:
         server = self._connection.server
-        lines = [f"{name}: {value}" for name, value in ({**headers, **self.also} if self.also else headers).items()]
+        if self.also:
+            headers = {**headers, **self.also}
         if not self.keep or not self.complete or server.closing:
             self.keep = False
-            lines.append("connection: close")
-        text = "\r\n".join(lines)
-        if text.count("\n") >= len(lines) or text.count("\r") >= len(lines):  # a value with a line break
+            headers = {**headers, "connection": "close"}
+        text = "\r\n".join(map(join_header, headers.items()))
+        if text.count("\n") >= len(headers) or text.count("\r") >= len(headers):  # a value with a line break
+            lines = map(join_header, headers.items())
             text = "\r\n".join(line.replace("\r", " ").replace("\n", " ") for line in lines)
         first = _FIRST_LINES.get(status) or b"HTTP/1.1 %d -\r\n" % status
-        return b"%b%b%b%b\r\n\r\n" % (first, server.date, framing, text.encode("latin-1", "replace"))
+        ending = b"\r\n\r\n" if headers else b"\r\n"
+        return b"%b%b%b%b%b" % (first, server.date, framing, text.encode("latin-1", "replace"), ending)
 
 
 class Http1Connection(BufferedReader):
@@ -248,6 +257,7 @@ class Http1Connection(BufferedReader):
         self._parser = HttpRequestParser(self)
         self._url: list[bytes] = []
         self._pairs: list[tuple[bytes, bytes]] = []
+        self._headers = RepeatedHeaders()
         self._in_head = False
         self._bodiless = 0
         """Bytes that came since the last byte of a body or the end of a head."""
@@ -366,23 +376,19 @@ class Http1Connection(BufferedReader):
             incoming.end()
 
     def _request(self) -> Http1Exchange:
-        parser, headers = self._parser, collect_headers(self._pairs)
+        parser, headers = self._parser, self._headers.collect(self._pairs)
         version = parser.get_http_version()
-        if version not in _VERSIONS:
-            raise BadRequest(f"HTTP/{version} is not spoken here", 505)
         newer = version == "1.1"
+        if not newer and version != "1.0":
+            raise BadRequest(f"HTTP/{version} is not spoken here", 505)
         if newer and "host" not in headers:
             raise BadRequest("a request names its host")
-        coding = headers.get("transfer-encoding")
-        if coding is not None and (not newer or coding.lower() != "chunked"):
+        if "transfer-encoding" in headers and (not newer or headers["transfer-encoding"].lower() != "chunked"):
             raise BadRequest("transfer-encoding is not chunked", 501)
-        url = b"".join(self._url)
-        if len(url) > MAX_HEAD:
-            raise BadRequest(f"a request target of more than {MAX_HEAD} bytes", 414)
         method = parser.get_method().decode("ascii")
         if method == "CONNECT":
             raise BadRequest("CONNECT is not for this server", 405)
-        path, query = split_target(url.decode("latin-1"))
+        path, query = split_target(b"".join(self._url))
         quiet = method == "HEAD"
         head = Head("GET" if quiet else method, path, query, headers, self._secure)
         return Http1Exchange(self, head, keep=parser.should_keep_alive(), chunked=newer, quiet=quiet)
@@ -524,7 +530,8 @@ class Http1Connection(BufferedReader):
             self._transport.close()
         else:
             self.due = self.server.loop.time() + self.server.limits.idle_seconds
-            self._advance()
+            if self._waiting or self._bad is not None or not self._reading:
+                self._advance()
 
     def _refuse(self, bad: BadRequest) -> None:
         """Answers what is not HTTP, in plain text: nothing tells which format the client speaks."""

@@ -21,7 +21,7 @@ from dragoman.drivers.base import failure_in
 from dragoman.drivers.remote import Call, Channel, error_of, failure_within, send_once
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import HttpResponse, read_whole
-from dragoman.errors import DecodeError, EncodeError, ProviderError, provider_error
+from dragoman.errors import DecodeError, EncodeError, LimitExceeded, ProviderError, provider_error
 from dragoman.gateway.capture import CapturedRequest, CapturingTranslator
 from dragoman.gateway.client_request import ClientRequest, UpstreamCall, prepare_call, translate_answer
 from dragoman.gateway.exchange import Exchange
@@ -46,6 +46,9 @@ _OF_HTTP = frozenset({405, 408, 415, 431, 501, 502})
 # SDKs repeat a 501 by themselves, unless this says that it is no use.
 _OF_STATUS = {401: {"www-authenticate": "Bearer"}, 501: {"x-should-retry": "false"}}
 _SHOWN_LOSSES = 5
+_MOST_REMEMBERED, _SHORT_WORDS = 256, 500
+_loss_words: dict[tuple[Loss, ...], str] = {}
+"""Answers of one provider to clients of one format mostly lose the same: how that reads in a header."""
 _LONGEST_HEADER = 2_000
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\xff]+")
 # Of an upstream's answer in the client's own format.
@@ -132,9 +135,9 @@ class Relay:
 
     # ── asking ──
 
-    async def ask(self, client_request: ClientRequest, plan: Plan, record: Record) -> WholeAnswer | StreamedAnswer:
+    def ask(self, client_request: ClientRequest, plan: Plan, record: Record) -> Awaitable[WholeAnswer | StreamedAnswer]:
         """The first answer that begins. Raises `Failed`, and `DecodeError` for what the client sent."""
-        return await self.first_answer(plan, record, partial(self._attempt, client_request, plan, record))
+        return self.first_answer(plan, record, partial(self._attempt, client_request, plan, record))
 
     async def first_answer(self, plan: Plan, record: Record, attempt: Callable[[Candidate], Awaitable[T]]) -> T:
         """Tries each candidate in turn. Raises `Failed`.
@@ -167,7 +170,12 @@ class Relay:
                 break
             await asyncio.sleep(delay)
             waiting, again = again, []
-        raise problem
+        try:
+            raise problem
+        finally:
+            # An error that its own traceback refers to would keep all that these frames hold, such as the body of an
+            # answer, until the garbage collector comes by.
+            del problem
 
     async def _attempt(
         self, client_request: ClientRequest, plan: Plan, record: Record, candidate: Candidate
@@ -201,7 +209,8 @@ class Relay:
                 held.refused(upstream_call, error)
             if trace is not None:
                 trace.refused(error.kind, error.status)
-            raise _with_body(error, upstream_call.call, upstream_call.channel, same=upstream_call.same) from error
+            _attach_refusal(error, upstream_call.call, upstream_call.channel, same=upstream_call.same)
+            raise
         except BaseException:
             breaker.released()
             upstream.in_flight -= 1
@@ -297,7 +306,8 @@ class Relay:
         except ProviderError as error:
             breaker.failed(error)
             upstream.in_flight -= 1
-            raise _with_body(error, call, upstream.channel, same=same) from error
+            _attach_refusal(error, call, upstream.channel, same=same)
+            raise
         except BaseException:
             breaker.released()
             upstream.in_flight -= 1
@@ -311,8 +321,8 @@ class Relay:
             response = await send_once(upstream_call.channel, upstream_call.call)
             body = await read_whole(response, self._answer_limit)
         except ProviderError as error:
-            call, channel = upstream_call.call, upstream_call.channel
-            raise failed_as(_with_body(error, call, channel, same=upstream_call.same), upstream) from error
+            _attach_refusal(error, upstream_call.call, upstream_call.channel, same=upstream_call.same)
+            raise failed_as(error, upstream) from error
         return Refusal(response.status, kept_headers(response.headers), body)
 
 
@@ -324,7 +334,10 @@ async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
         ended = not data
         first = translator.close() if ended else translator.feed(data)
         if translator.failure is not None and not _said(translator):
-            raise provider_error(translator.failure)
+            failure = translator.failure
+            if failure.raw_type == LimitExceeded.__name__:  # what is too large is the answer, not the request
+                failure = structs.replace(failure, kind="server", status=_BAD_GATEWAY)
+            raise provider_error(failure)
     return first
 
 
@@ -387,17 +400,16 @@ def own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
     return Failure("authentication", f"{whose}: {failure.message}", 401, request_id=failure.request_id)
 
 
-def _with_body(error: ProviderError, call: Call, channel: Channel, *, same: bool) -> ProviderError:
+def _attach_refusal(error: ProviderError, call: Call, channel: Channel, *, same: bool) -> None:
     """The bytes of a refusal in the client's own format go with it, unless a key of ours is quoted in them."""
     if not same or call.status is None or not call.received or error.status is None:
-        return error
+        return
     body = call.received[0]
     if body.lstrip()[:1] not in {b"{", b"["}:  # a page of some proxy in between is in no client's format
-        return error
+        return
     secrets = [secret.reveal().encode() for secret in channel.credential.secrets]
     if not any(secret and secret in body for secret in secrets):
         error.raw_refusal = Refusal(call.status, kept_headers(call.headers), body)  # type: ignore[attr-defined]
-    return error
 
 
 def _broken(
@@ -456,11 +468,15 @@ def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:
     """How many things did not cross, and the first of them."""
     if not losses:
         return {}
-    shown = "; ".join([" ".join(str(loss).split()) for loss in losses[:_SHOWN_LOSSES]])
+    shown = tuple(losses[:_SHOWN_LOSSES])
+    words = _loss_words.get(shown)
+    if words is None:
+        text = "; ".join([" ".join(str(loss).split()) for loss in shown])
+        words = text if text.isascii() and text.isprintable() else _UNPRINTABLE.sub(" ", text)
+        if len(_loss_words) < _MOST_REMEMBERED and len(words) <= _SHORT_WORDS:
+            _loss_words[shown] = words
     more = f"; and {len(losses) - _SHOWN_LOSSES} more" if len(losses) > _SHOWN_LOSSES else ""
-    told = shown + more
-    clean = told if told.isascii() and told.isprintable() else _UNPRINTABLE.sub(" ", told)
-    return {"x-dragoman-losses": str(len(losses)), "x-dragoman-lost": clean[:_LONGEST_HEADER]}
+    return {"x-dragoman-losses": str(len(losses)), "x-dragoman-lost": (words + more)[:_LONGEST_HEADER]}
 
 
 def refuse(exchange: Exchange, failure: Failure, format: str, headers: Mapping[str, str]) -> int:

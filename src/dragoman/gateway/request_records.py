@@ -76,58 +76,82 @@ class _Histogram:
         self.counts = [0] * (len(_BOUNDS) + 1)
         self.sum = 0.0
 
-    def add(self, seconds: float) -> None:
-        self.counts[bisect_left(_BOUNDS, seconds)] += 1
-        self.sum += seconds
+
+class _Counts:
+    """Of the requests of one client format to one upstream."""
+
+    __slots__ = ("cost", "details", "durations", "failures", "first_bytes", "input", "output", "retries", "statuses")
+
+    def __init__(self) -> None:
+        self.statuses: defaultdict[int, int] = defaultdict(int)
+        self.durations = _Histogram()
+        self.first_bytes = _Histogram()
+        self.retries = 0
+        self.failures: defaultdict[str, int] = defaultdict(int)
+        self.input = 0
+        self.output = 0
+        self.details: defaultdict[str, int] = defaultdict(int)
+        """Tokens of other kinds."""
+        self.cost: float | None = None
 
 
 class Metrics:
-    """Counters by client format, upstream and status; models are not labels, as clients could invent any number."""
+    """Counters by client format, upstream and status; models are not labels, as clients could invent any number.
+
+    What every request adds to is in the slots of one object per pair; labels are put together when they are read.
+    """
 
     def __init__(self) -> None:
-        self.requests: defaultdict[Labels, int] = defaultdict(int)
-        self.tokens: defaultdict[Labels, int] = defaultdict(int)
-        self.losses: defaultdict[Labels, int] = defaultdict(int)
-        self.failures: defaultdict[Labels, int] = defaultdict(int)
-        self.retries: defaultdict[Labels, int] = defaultdict(int)
-        self.cost: defaultdict[Labels, float] = defaultdict(float)
-        self.cache: defaultdict[Labels, int] = defaultdict(int)
-        self.first_bytes: defaultdict[Labels, _Histogram] = defaultdict(_Histogram)
-        self.durations: defaultdict[Labels, _Histogram] = defaultdict(_Histogram)
+        self._pairs: dict[tuple[str, str], _Counts] = {}
+        self._losses: defaultdict[Labels, int] = defaultdict(int)
+        self._cache: defaultdict[Labels, int] = defaultdict(int)
         self.in_flight = 0
         self.started = time.time()
 
     def add(self, record: Record) -> None:
         pair = (record.client, record.upstream)
-        self.requests[*pair, str(record.status)] += 1
-        self.durations[pair].add(record.seconds)
-        if record.first_byte is not None:
-            self.first_bytes[pair].add(record.first_byte)
-        if record.attempts > 1:
-            self.retries[pair] += record.attempts - 1
-        if record.failure:
-            self.failures[*pair, record.failure] += 1
-        for loss in record.losses:
-            self.losses[record.client, record.format, loss.severity] += 1
-        if record.usage is not None:
-            self._count(record.upstream, record.usage)
-        if record.cache:
-            self.cache[record.client, record.cache] += 1
+        counts = self._pairs.get(pair)
+        if counts is None:
+            counts = self._pairs[pair] = _Counts()
+        counts.statuses[record.status] += 1
+        seconds, first, usage = record.seconds, record.first_byte, record.usage
+        durations = counts.durations
+        durations.counts[bisect_left(_BOUNDS, seconds)] += 1
+        durations.sum += seconds
+        if first is not None:
+            durations = counts.first_bytes
+            durations.counts[bisect_left(_BOUNDS, first)] += 1
+            durations.sum += first
+        if usage is not None:
+            counts.input += usage.input
+            counts.output += usage.output
+            if usage.cached or usage.cache_written or usage.reasoning:
+                _add_details(counts, usage)
         if record.cost is not None:
-            self.cost[(record.upstream,)] += record.cost
+            counts.cost = record.cost if counts.cost is None else counts.cost + record.cost
+        for loss in record.losses:
+            self._losses[record.client, record.format, loss.severity] += 1
+        if record.attempts > 1:
+            counts.retries += record.attempts - 1
+        if record.failure:
+            counts.failures[record.failure] += 1
+        if record.cache:
+            self._cache[record.client, record.cache] += 1
 
-    def _count(self, upstream: str, usage: Usage) -> None:
-        tokens = self.tokens
-        if usage.input:
-            tokens[upstream, "input"] += usage.input
-        if usage.output:
-            tokens[upstream, "output"] += usage.output
-        if usage.cached:
-            tokens[upstream, "cached"] += usage.cached
-        if usage.cache_written:
-            tokens[upstream, "cache_written"] += usage.cache_written
-        if usage.reasoning:
-            tokens[upstream, "reasoning"] += usage.reasoning
+    def _tokens(self) -> dict[Labels, int]:
+        tokens: defaultdict[Labels, int] = defaultdict(int)
+        for (_, upstream), counts in self._pairs.items():
+            for kind, count in (("input", counts.input), ("output", counts.output), *counts.details.items()):
+                if count:
+                    tokens[upstream, kind] += count
+        return tokens
+
+    def _costs(self) -> dict[Labels, float]:
+        costs: defaultdict[Labels, float] = defaultdict(float)
+        for (_, upstream), counts in self._pairs.items():
+            if counts.cost is not None:
+                costs[(upstream,)] += counts.cost
+        return costs
 
     def text(
         self,
@@ -136,19 +160,26 @@ class Metrics:
         unrecorded: Mapping[str, int] | None = None,
     ) -> str:
         """`breakers` are those of upstreams, `resting` those of models that are not closed."""
-        pair = ("client", "upstream")
+        pair, pairs = ("client", "upstream"), self._pairs.items()
+        requests: dict[Labels, int] = {
+            (*key, str(status)): n for key, counts in pairs for status, n in counts.statuses.items()
+        }
+        failures: dict[Labels, int] = {(*key, kind): n for key, counts in pairs for kind, n in counts.failures.items()}
+        retries: dict[Labels, int] = {key: counts.retries for key, counts in pairs if counts.retries}
+        first_bytes = {key: counts.first_bytes for key, counts in pairs if any(counts.first_bytes.counts)}
+        durations = {key: counts.durations for key, counts in pairs}
         lines: list[str] = []
         tell = lines.extend
-        tell(_counter("requests_total", "Requests served.", (*pair, "status"), self.requests))
-        tell(_counter("tokens_total", "Tokens, as upstreams counted them.", ("upstream", "kind"), self.tokens))
-        tell(_counter("losses_total", "What did not cross.", ("source", "target", "severity"), self.losses))
-        tell(_counter("failures_total", "Requests that failed.", (*pair, "kind"), self.failures))
-        tell(_counter("retries_total", "Attempts beyond the first.", pair, self.retries))
-        tell(_counter("cost_total", "Cost in USD, or in the currency of your prices.", ("upstream",), self.cost))
-        if self.cache:
-            tell(_counter("cache_total", "Requests by what the cache had.", ("client", "result"), self.cache))
-        tell(_histogram("first_byte_seconds", "Until the first byte for the client.", pair, self.first_bytes))
-        tell(_histogram("request_seconds", "Until the last byte.", pair, self.durations))
+        tell(_counter("requests_total", "Requests served.", (*pair, "status"), requests))
+        tell(_counter("tokens_total", "Tokens, as upstreams counted them.", ("upstream", "kind"), self._tokens()))
+        tell(_counter("losses_total", "What did not cross.", ("source", "target", "severity"), self._losses))
+        tell(_counter("failures_total", "Requests that failed.", (*pair, "kind"), failures))
+        tell(_counter("retries_total", "Attempts beyond the first.", pair, retries))
+        tell(_counter("cost_total", "Cost in USD, or in the currency of your prices.", ("upstream",), self._costs()))
+        if self._cache:
+            tell(_counter("cache_total", "Requests by what the cache had.", ("client", "result"), self._cache))
+        tell(_histogram("first_byte_seconds", "Until the first byte for the client.", pair, first_bytes))
+        tell(_histogram("request_seconds", "Until the last byte.", pair, durations))
         lines += [*_head("in_flight", "Requests under way.", "gauge"), f"dragoman_in_flight {self.in_flight}"]
         for name, count in (unrecorded or {}).items():
             lines += [*_head(name, _UNRECORDED[name], "gauge"), f"dragoman_{name} {count}"]
@@ -161,6 +192,13 @@ class Metrics:
         for labels, state in resting.items():
             lines.append(f"dragoman_model_breaker_open{_labels(('upstream', 'model'), labels)} {int(state == 'open')}")
         return "\n".join(lines) + "\n"
+
+
+def _add_details(counts: _Counts, usage: Usage) -> None:
+    kinds = (("cached", usage.cached), ("cache_written", usage.cache_written), ("reasoning", usage.reasoning))
+    for kind, count in kinds:
+        if count:
+            counts.details[kind] += count
 
 
 def _head(name: str, words: str, kind: str) -> list[str]:
@@ -181,7 +219,7 @@ def _counter(name: str, words: str, labels: Labels, counts: Mapping[Labels, floa
     return [*_head(name, words, "counter"), *told]
 
 
-def _histogram(name: str, words: str, labels: Labels, histograms: Mapping[Labels, _Histogram]) -> list[str]:
+def _histogram(name: str, words: str, labels: Labels, histograms: Mapping[tuple[str, str], _Histogram]) -> list[str]:
     lines = _head(name, words, "histogram")
     for key, histogram in histograms.items():
         total = 0

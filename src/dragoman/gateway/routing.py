@@ -78,6 +78,13 @@ class Plan(Struct, frozen=True):
     candidates: tuple[Candidate, ...]
     settings: RouteSettings
 
+    def speaks_only(self, format: str) -> bool:
+        """Whether every candidate speaks this format."""
+        for candidate in self.candidates:  # noqa: SIM110 - a generator costs more than the comparison
+            if candidate.upstream.channel.provider.format != format:
+                return False
+        return True
+
 
 class NoSuchModel(Exception):
     """`hint` tells people what is missing."""

@@ -2,7 +2,8 @@
 
 An agent answers on a loopback address of its own as Anthropic's API would; the gateway routes its name there, so that
 every client format reaches it. `/agents/NAME/ag-ui`, `/agents/NAME/ui-messages` and `/agents/NAME/json-lines` of the
-gateway stream its events to front ends, under the same keys as everything else.
+gateway stream its events to front ends, under the same keys as everything else. Runs that pause are kept in the
+gateway's store, so that they go on in another worker or after a restart.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from __future__ import annotations
 import importlib
 import secrets
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 
 from dragoman.agent.agent import Agent
-from dragoman.agent.as_model import answer_as_model, opening_of
-from dragoman.agent.front_ends import ProtocolName, read_input, stream_bytes
+from dragoman.agent.as_model import answer_as_model
+from dragoman.agent.front_end_input import ProtocolName
+from dragoman.agent.front_ends import respond
+from dragoman.agent.paused_runs import MemoryRuns, PausedRun, PausedRuns, pack, unpack
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.registry import codec
 from dragoman.errors import DecodeError, DragomanError, ProviderError
@@ -29,6 +32,7 @@ from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTab
 from dragoman.gateway.exchange import Application, Exchange, ServerLimits
 from dragoman.gateway.http_server import Server
 from dragoman.gateway.serving import Among, Setting, listening_socket
+from dragoman.gateway.state.base import Store, Unavailable
 from dragoman.ir import Failure, StreamFailed
 from dragoman.losses import LossLog
 from dragoman.streams import StreamEncoder
@@ -37,6 +41,8 @@ _FORMAT = "anthropic-messages"
 _PROVIDER = "agents"
 _PREFIX = "/agents/"
 _PATIENCE = 1.0
+_KEPT_SECONDS = 30 * 86_400.0
+"""How long a paused run may be gone on with."""
 _STREAM = {"content-type": "text/event-stream", "cache-control": "no-store"}
 _JSON = {"content-type": "application/json"}
 
@@ -51,6 +57,8 @@ def load_agent(place: str) -> tuple[str, Agent[Any]]:
         found = getattr(importlib.import_module(module), name or "agent")
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"--agent {place}: {error}; expected MODULE:NAME, such as app:agent") from None
+    except Exception as error:
+        raise ConfigError(f"--agent {place}: {module} cannot be imported: {type(error).__name__}: {error}") from error
     try:
         made = found() if callable(found) and not isinstance(found, Agent) else found
     except Exception as error:
@@ -89,6 +97,7 @@ class ServedAgents:
         self._agents = agents
         self._key = secrets.token_urlsafe(32)
         self._url = ""
+        self._runs: PausedRuns = MemoryRuns()
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -136,7 +145,7 @@ class ServedAgents:
     async def _whole(self, exchange: Exchange, agent: Agent[Any], request: Any) -> None:
         wire, account = codec(_FORMAT), Accumulator()
         try:
-            async with aclosing(answer_as_model(agent, request)) as answer:
+            async with aclosing(answer_as_model(agent, request, self._runs)) as answer:
                 async for events in answer:
                     account.add(events)
         except DragomanError as error:
@@ -150,7 +159,7 @@ class ServedAgents:
         encoder = StreamEncoder(_FORMAT)
         exchange.start(200, _STREAM)
         try:
-            async with aclosing(answer_as_model(agent, request)) as answer:
+            async with aclosing(answer_as_model(agent, request, self._runs)) as answer:
                 async for events in answer:
                     if exchange.write(encoder.encode(events)):
                         await exchange.drain()
@@ -162,6 +171,7 @@ class ServedAgents:
 
     def before(self, gateway: Gateway, application: Application) -> Application:
         """The application, with the addresses for front ends before it."""
+        self._runs = StoredRuns(gateway.responses.store)
 
         async def serve(exchange: Exchange) -> None:
             if exchange.head.path.startswith(_PREFIX):
@@ -179,24 +189,54 @@ class ServedAgents:
             exchange.send(404, _JSON, msgspec.json.encode({"error": f"there is {known}"}))
             return
         try:
-            (await gateway.access.caller("openai-chat", exchange.head)).may_use(name)
-            messages, front_end = read_input(protocol, await exchange.receive())  # type: ignore[arg-type]
+            caller = await gateway.access.caller("openai-chat", exchange.head)
+            caller.may_use(name)
+            body = await exchange.receive()
+            headers, answer = await respond(agent, protocol, body, self._runs, caller.id)  # type: ignore[arg-type]
         except Denied as error:
             exchange.send(error.failure.status or 401, _JSON, msgspec.json.encode({"error": error.failure.message}))
             return
         except (ValueError, DragomanError) as error:
             exchange.send(400, _JSON, msgspec.json.encode({"error": f"not a {protocol} request: {error}"}))
             return
-        history, opening = opening_of([one for one in messages if one.role != "system"])
-        system = "\n\n".join(one.text for one in messages if one.role == "system")
-        worker = agent.fork(history, instructions=system)
-        exchange.start(200, front_end.headers)
+        exchange.start(200, headers)
         # A client that goes away ends its run at once, not when the generator is collected.
-        async with aclosing(stream_bytes(worker, opening, front_end)) as pieces:
+        async with aclosing(answer) as pieces:
             async for data in pieces:
                 if exchange.write(data):
                     await exchange.drain()
         exchange.finish()
+
+
+class StoredRuns:
+    """Paused runs in the gateway's store. One that cannot be reached keeps nothing, and finds nothing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def keep(self, keys: Sequence[str], run: PausedRun) -> None:
+        packed = pack(run)
+        if packed is not None:
+            await self._write(dict.fromkeys(keys, packed))
+
+    async def find(self, keys: Sequence[str]) -> PausedRun | None:
+        found: Mapping[str, bytes] = {}
+        with suppress(Unavailable):
+            found = await self._store.recalled(_OWNER, list(keys), _KEPT_SECONDS) if keys else {}
+        packed = next((found[key] for key in keys if found.get(key)), None)
+        return None if packed is None else unpack(packed)
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        await self._write(dict.fromkeys(keys, b""))
+
+    async def _write(self, values: Mapping[str, bytes]) -> None:
+        with suppress(Unavailable):
+            for key, value in values.items():
+                await self._store.remember(_OWNER, key, value)
+
+
+_OWNER = "agents"
+"""Owner of paused runs in the store; whose run it is, is part of its key."""
 
 
 def _refused(failure: Failure) -> ProviderError:

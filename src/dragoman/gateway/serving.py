@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import os
 import signal
@@ -52,6 +53,8 @@ _SIMULATED: Mapping[str, str] = {
     "cohere": "/cohere",
     "gemini-interactions": "/gemini",
 }
+_YOUNG_OBJECTS = 5_000
+"""Objects that are made before the garbage collector looks at them: those of some twenty requests under way."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -310,8 +313,19 @@ async def run(
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, over.set)
         loop.add_signal_handler(signal.SIGHUP, reload)
+        _spare_collector()
         ready(running)
         await over.wait()
+
+
+def _spare_collector() -> None:
+    """What was loaded at the start stays for ever: the garbage collector need not look at it again.
+
+    A full collection took 25 ms, in which no request was served, and all of them 3 % of the time of small requests.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, 20, 20)
 
 
 def environment() -> Environment:

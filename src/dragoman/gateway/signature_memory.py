@@ -64,9 +64,11 @@ class SignatureMemory:
 
     async def remember(self, completion: Completion, owner: str) -> None:
         """Keeps the signed message of an answer; answers without signatures leave nothing."""
-        if not self.seconds or completion.finish is None or not is_signed(completion):
+        if not self.seconds or completion.finish is None or not is_signed(completion.messages[:1]):
             return
         message = completion.messages[0]
+        if not any(_signature(part) for part in message.parts):
+            return
         key = key_of(message)
         skeleton = [_bare(part) for part in message.parts if isinstance(part, _SIGNED)]
         held = encode_json(skeleton)
@@ -94,11 +96,11 @@ def _signature(part: AnyPart) -> Signature | None:
     return signature if signature is not None and signature.data else None
 
 
-def is_signed(completion: Completion) -> bool:
-    """Whether a vendor signed anything in its first message."""
-    for message in completion.messages[:1]:
+def is_signed(messages: Iterable[Message]) -> bool:
+    """Whether a vendor signed any part."""
+    for message in messages:
         for part in message.parts:
-            if _signature(part) is not None:
+            if getattr(part, "signature", None) is not None:
                 return True
     return False
 
@@ -190,7 +192,7 @@ def _replaces(part: AnyPart, thoughts: set[str], family: str, *, same_words: boo
 
 def unsigned(completion: Completion, family: str) -> Completion:
     """The answer without what other families signed: the gateway remembers it."""
-    if not any(_is_foreign(part, family) for message in completion.messages for part in message.parts):
+    if not is_signed(completion.messages):
         return completion
     messages = tuple(
         structs.replace(message, parts=tuple(_unsigned(part, family) for part in message.parts if _shows(part, family)))

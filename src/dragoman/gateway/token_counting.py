@@ -8,6 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from dragoman.errors import DecodeError
+from dragoman.ir.values import parse_json
+
 _CHARACTERS_PER_TOKEN = 4
 _PICTURE = 1_000
 _BINARY = 2_000
@@ -40,9 +43,13 @@ COUNTERS: Mapping[str, Counter] = {
 
 
 def estimate(body: bytes) -> int:
-    """Within about 20 % for English prose; too coarse for billing."""
+    """Within about 20 % for English prose; too coarse for billing. Raises `DecodeError`."""
+    try:
+        parsed = parse_json(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(path="$", expected="JSON", got=str(error), source="request") from None
     characters, others = 0, 0
-    for text in _texts(msgspec.json.decode(body)):
+    for text in _texts(parsed):
         if len(text) > _BINARY and " " not in text:
             others += _PICTURE
         else:

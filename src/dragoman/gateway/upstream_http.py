@@ -30,7 +30,7 @@ from dragoman.drivers.transport import (
 )
 from dragoman.errors import ProviderError
 from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
-from dragoman.gateway.http_request import MAX_HEAD, MAX_HEADERS, header_name, known_names
+from dragoman.gateway.http_request import MAX_HEAD, MAX_HEADERS, header_name, join_header, known_names
 from dragoman.gateway.read_buffer import BufferedReader, shared_buffer
 from dragoman.gateway.write_batching import WriteBatcher
 
@@ -46,6 +46,8 @@ _JUST_USED = 0.005
 """Seconds of idleness below which a connection is not checked for a server that has closed it."""
 _FINAL = 200
 _BODILESS = frozenset({204, 304})
+_FIXED_LINES = 4
+"""Of the head of a request: its first line, the host, the length, and the empty one."""
 
 Sink: TypeAlias = Callable[[bytes], bool]
 """Takes a piece of a body; True if its reader has enough for now."""
@@ -81,8 +83,7 @@ class UpstreamConnection(BufferedReader):
         self._body: list[bytes] = []
         self.on_body = self._body.append  # read by the parser once, when it is made
         self._parser = HttpResponseParser(self)
-        self._headers: dict[str, str] = {}
-        self._header_count = 0
+        self._pairs: list[tuple[bytes, bytes]] = []
         self._head_size = 0
         self._in_head = False
         self._decoder: Decoder | None = None
@@ -155,36 +156,29 @@ class UpstreamConnection(BufferedReader):
     # ── from the parser ──
 
     def on_message_begin(self) -> None:
-        self._headers, self._header_count, self._in_head = {}, 0, True
+        self._pairs, self._in_head = [], True
         if self.done:
             raise BadAnswer("a second answer")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:
-            return  # a trailer
-        self._header_count += 1
-        if self._header_count > MAX_HEADERS:
-            raise BadAnswer("the answer has too many headers")
-        key, text = known_names.get(name) or header_name(name), value.decode("latin-1").strip(" \t")
-        headers = self._headers
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        if self._in_head:  # not a trailer
+            self._pairs.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._in_head, self._head_size = False, 0
         status = self._parser.get_status_code()
         if status < _FINAL:
             return
-        headers = self._headers
+        if len(self._pairs) > MAX_HEADERS:
+            raise BadAnswer("the answer has too many headers")
+        headers: dict[str, str] = {}
+        for name, value in self._pairs:
+            key, text = known_names.get(name) or header_name(name), value.decode("latin-1").strip(" \t")
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
         self.status, self.headers = status, headers
-        self._until_closed = (
-            "content-length" not in headers and "transfer-encoding" not in headers and status not in _BODILESS
-        )
-        coding = headers.get("content-encoding", "")
-        if coding:
-            try:
-                self._decoder = decoder_for(coding)
-            except UnknownCoding as error:
-                raise BadAnswer(f"content-encoding {error}") from None
+        if "content-encoding" in headers:
+            self._decoder = _decoder_of(headers["content-encoding"])
+        self._until_closed = not ("content-length" in headers or "transfer-encoding" in headers or status in _BODILESS)
         if self._until_closed or not self._parser.should_keep_alive():
             self.reusable = False
 
@@ -213,26 +207,27 @@ class UpstreamConnection(BufferedReader):
         body.clear()
         self._head_size = 0
         if self._decoder is not None:
-            self._unpacks = True
-            try:
-                data = self._decoder.feed(data, UNPACKED_AT_ONCE)
-            except TooLarge:
-                raise BadAnswer("the body unpacks to more than it may") from None
-            except CodingError as error:
-                raise BadAnswer(f"the body is not packed as it states: {error}") from None
-        if data:
+            data = self._unpack(self._decoder, data)
+            if not data:
+                return
+        if self._sink is not None:
             self.heard = self._loop.time()
-            if self._sink is None:
-                self._hold(data)
-            else:
-                self._pour(data, self._sink)
-
-    def _hold(self, data: bytes) -> None:
+            self._pour(data, self._sink)
+            return
         self.pieces.append(data)
         self.held += len(data)
         if self.held > HELD and self._transport is not None and not self._paused:
             self._paused = True
             self._transport.pause_reading()
+
+    def _unpack(self, decoder: Decoder, data: bytes) -> bytes:
+        self._unpacks = True
+        try:
+            return decoder.feed(data, UNPACKED_AT_ONCE)
+        except TooLarge:
+            raise BadAnswer("the body unpacks to more than it may") from None
+        except CodingError as error:
+            raise BadAnswer(f"the body is not packed as it states: {error}") from None
 
     def _pour(self, data: bytes, sink: Sink) -> None:
         try:
@@ -351,13 +346,13 @@ class UpstreamHttp:
 
     def _written(self, request: HttpRequest) -> tuple[Address, bytes]:
         address, opening = _opening(request.method, request.url, self._unix)
-        lines = [opening]
-        lines += [f"{name}: {value}" for name, value in request.headers.items()]
-        lines.append(f"content-length: {len(request.body)}\r\n\r\n")
-        head = "\r\n".join(lines)
-        if head.count("\n") != len(lines) + 2 or head.count("\r") != len(lines) + 2:
+        headers, body = request.headers, request.body
+        lines = "\r\n".join([*map(join_header, headers.items()), f"content-length: {len(body)}"])
+        head = f"{opening}{lines}\r\n\r\n"
+        breaks = len(headers) + _FIXED_LINES
+        if head.count("\n") != breaks or head.count("\r") != breaks:
             raise failed("invalid_request", "a header or an address holds a line break")
-        return address, head.encode("latin-1") + request.body
+        return address, head.encode("latin-1") + body
 
     def _tick(self) -> None:
         """One timer for all time limits: a timer per read would be set and cancelled for every chunk."""
@@ -515,8 +510,9 @@ class UpstreamResponse:
             self.close()
             raise
         if connection.broken is not None:
+            broken, connection.broken = connection.broken, None
             self.close()
-            raise connection.broken
+            raise broken
         return connection.crowded
 
     async def drain(self) -> None:
@@ -553,8 +549,15 @@ def _opening(method: str, url: str, unix: str) -> tuple[Address, str]:
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-    opening = f"{method} {path} HTTP/1.1\r\nhost: {parts.netloc.rpartition('@')[2]}"
+    opening = f"{method} {path} HTTP/1.1\r\nhost: {parts.netloc.rpartition('@')[2]}\r\n"
     return Address(parts.hostname or "", port, secure, unix), opening
+
+
+def _decoder_of(coding: str) -> Decoder | None:
+    try:
+        return decoder_for(coding) if coding else None
+    except UnknownCoding as error:
+        raise BadAnswer(f"content-encoding {error}") from None
 
 
 def _reason(error: Exception | None) -> str:

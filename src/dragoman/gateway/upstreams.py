@@ -8,9 +8,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
+import dragoman
 from dragoman.drivers.connect import Options, open_channel
-from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.providers import Provider
+from dragoman.drivers.proxies import proxy_of_environment
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.errors import ConnectionFailed, NoAnswer, ProviderError
@@ -31,6 +32,11 @@ _SHORTEST_REST = 1.0
 _LONGEST_REST = 60.0
 _MOST_BREAKERS = 1_000
 BreakerState: TypeAlias = Literal["closed", "half-open", "open"]
+_USUAL_HEADERS = {
+    "content-type": "application/json",
+    "user-agent": f"dragoman/{dragoman.__version__}",
+    "accept-encoding": "identity",
+}
 BREAKER_STATES: tuple[BreakerState, ...] = ("closed", "half-open", "open")
 
 
@@ -156,7 +162,7 @@ class ModelBreakers:
 class Upstream:
     """One provider with one key."""
 
-    __slots__ = ("breakers", "channel", "in_flight", "name", "place")
+    __slots__ = ("breakers", "channel", "headers", "in_flight", "name", "place")
 
     def __init__(self, place: str, name: str, channel: Channel, breakers: ModelBreakers) -> None:
         self.place = place
@@ -166,17 +172,23 @@ class Upstream:
         self.channel = channel
         self.breakers = breakers
         self.in_flight = 0
+        self.headers: dict[str, str] = {**_USUAL_HEADERS, **channel.provider.headers, **channel.headers}
+        """Of every request, before it is signed."""
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r})"
 
 
-def _direct(channel: Channel, options: Options) -> Channel:
-    """Without a proxy in between, the gateway speaks to the upstream itself."""
-    transport = channel.transport
-    if not isinstance(transport, HttpTransport) or transport.proxied:
-        return channel
-    return structs.replace(channel, transport=UpstreamHttp(options.get("tls")))
+def _open_channel(provider: Provider, options: Options) -> Channel:
+    """The gateway speaks to upstreams itself, unless a proxy stands in between or the model runs in this process.
+
+    Then it takes the drivers' transports, whose packages are loaded only where they are needed.
+    """
+    channel = open_channel(provider, {**options, "transport": UpstreamHttp(options.get("tls"))})
+    proxy = options.get("proxy")
+    if proxy is None:
+        proxy = proxy_of_environment(channel.base_url)
+    return open_channel(provider, options) if proxy or channel.base_url.startswith("local://") else channel
 
 
 def open_upstreams(
@@ -185,7 +197,7 @@ def open_upstreams(
     """One for each key; without any, one with the key that the environment has. Raises `NotConfigured`."""
     once: Options = {**options, "retry": ONCE}
     given: list[Options] = [{**once, "api_key": key} for key in keys] or [once]
-    channels = [_direct(open_channel(provider, one), one) for one in given]
+    channels = [_open_channel(provider, one) for one in given]
     single = len(channels) == 1
     return tuple(
         Upstream(name, name if single else f"{name}#{number}", channel, ModelBreakers(breaker))

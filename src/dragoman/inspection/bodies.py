@@ -31,6 +31,7 @@ from dragoman.ir import (
     ReasoningSettings,
     Refusal,
     Request,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -331,6 +332,11 @@ def _server_result(part: ServerToolResult) -> Node:
     return Node(f"server result {part.name}", _json(part.block), remark, style="green")
 
 
+def _search_result(part: SearchResult) -> Node:
+    remark = _joined(part.source, "to be cited" if part.cite else "")
+    return Node(f"search result {part.title}", "\n".join(part.texts), remark)
+
+
 def _opaque(part: Opaque) -> Node:
     remark = _joined(f"only {part.origin} understands it", _signed(part.signature))
     return Node(f"block {part.kind}", _json(part.block), remark, style="yellow")
@@ -345,6 +351,7 @@ _DESCRIBED: dict[type, Callable[[Any], Node]] = {
     Audio: _media,
     ServerToolCall: _server_call,
     ServerToolResult: _server_result,
+    SearchResult: _search_result,
     Opaque: _opaque,
 }
 

@@ -34,6 +34,7 @@ NAMES: Final = (
     "ReasoningSettings",
     "Refusal",
     "Request",
+    "SearchResult",
     "ServerToolCall",
     "ServerToolResult",
     "Signature",

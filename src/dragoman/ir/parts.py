@@ -344,6 +344,19 @@ class ServerToolResult(Part, tag="server_tool_result", frozen=True):
     """Why it failed: the vendor's own word."""
 
 
+class SearchResult(Part, tag="search_result", frozen=True):
+    """What the application found, for the model to read and to cite: where it stands, a title, and excerpts."""
+
+    source: str
+    """An address, or the name of the place in the application."""
+    title: str
+    texts: Nodes[str] = ()  # type: ignore[assignment]
+    cite: bool | None = None
+    """Whether the model is asked to cite it."""
+    cache: Cache | None = None
+    metadata: Metadata | None = None
+
+
 @holds_json("block")
 class Opaque(Part, tag="opaque", frozen=True):
     """A block of one family that we do not model, verbatim. It returns to that family and is a loss elsewhere."""
@@ -354,7 +367,7 @@ class Opaque(Part, tag="opaque", frozen=True):
     signature: Signature | None = None
 
 
-ContentBlock: TypeAlias = Text | Image | Document | Audio | Opaque
+ContentBlock: TypeAlias = Text | Image | Document | Audio | SearchResult | Opaque
 """What a multimodal result is made of. `Opaque`, a block of one vendor kept verbatim, comes from decoders."""
 
 AnyPart: TypeAlias = (
@@ -368,6 +381,7 @@ AnyPart: TypeAlias = (
     | ToolResult
     | ServerToolCall
     | ServerToolResult
+    | SearchResult
     | Opaque
 )
 

@@ -27,7 +27,8 @@ PRIVATE_SETTING = 1 << 2
 PRIVATE_CONTENT = 1 << 3
 """The same for metadata of a message, a part, a citation or a piece of a result."""
 UNPAIRED = 1 << 4
-"""Some result does not stand right behind its call, in call order; or an id is used twice, or a call has no result."""
+"""Some result does not stand right behind its call, in call order; or an id is used twice, or a call has no result
+although the conversation goes on."""
 BLANK_TEXT = 1 << 5
 """Text that is empty or only white space."""
 EMPTY_MESSAGE = 1 << 6
@@ -49,6 +50,8 @@ ODD_SETTING = 1 << 16
 
 VENDOR_TOOL = 1 << 17
 """A tool that a provider runs or defines, that waits to be looked up, or that was given in the middle."""
+UNANSWERED_END = 1 << 18
+"""The last message calls tools, and the conversation ends there, as many stored ones do."""
 
 
 Traits: TypeAlias = tuple[int, Mapping[str, str], AbstractSet[str]]
@@ -148,11 +151,13 @@ class TraitNotes:
 
     def noted_on(self, request: Request, tool_names: AbstractSet[str], tool_bits: int) -> Request:
         """The request that was read, which now holds its traits. Its tools were looked at apart (`tool_traits`)."""
-        if self._answered or self._waiting:
+        if self._answered:
             self.end_results()
         bits, previous = self.bits | tool_bits, self._previous
         if not previous:
             bits |= ONLY_SYSTEM if request.messages else NO_MESSAGES
+        elif self._waiting:
+            bits |= UNANSWERED_END
         elif previous == "assistant":
             bits |= LAST_ASSISTANT
         metadata, choice, reasoning, output = request.metadata, request.tool_choice, request.reasoning, request.output

@@ -34,13 +34,14 @@ from dragoman.ir.traits import (
     PRIVATE_CONTENT,
     PRIVATE_SETTING,
     SAME_TOOL_NAMES,
+    UNANSWERED_END,
     UNPAIRED,
     VENDOR_TOOL,
 )
 from dragoman.losses import LossLog
 from dragoman.passes.misplaced import check_places
 from dragoman.passes.names import alias_names
-from dragoman.passes.pairing import pair_results
+from dragoman.passes.pairing import answer_last_calls, pair_results
 from dragoman.passes.private import report_private_content, report_private_settings
 from dragoman.passes.provider_tools import cross_provider_tools
 from dragoman.passes.survey import survey
@@ -92,6 +93,7 @@ STEPS: tuple[Step, ...] = (
     Step(cross_provider_tools, _always(VENDOR_TOOL)),
     Step(distinct_tools, _always(SAME_TOOL_NAMES)),
     Step(pair_results, _always(UNPAIRED | ODD_ID), moves=True),
+    Step(answer_last_calls, _always(UNANSWERED_END)),
     Step(alias_names, _always(ODD_NAME)),
     Step(declare_called_tools, lambda profile: CALLS_WITHOUT_TOOLS if profile.tools_with_calls else 0),
     Step(legal_settings, _always(ODD_SETTING)),

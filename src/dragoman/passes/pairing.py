@@ -44,6 +44,15 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
     return structs.replace(request, messages=tuple(paired))
 
 
+def answer_last_calls(request: Request, profile: Profile, log: LossLog) -> Request:  # noqa: ARG001
+    """Answers the calls of the last message. Pairing has done so already where it ran."""
+    calls = request.messages[-1].tool_calls
+    if not calls:
+        return request
+    results = tuple([_answer(call, None, call.id, log) for call in calls])
+    return structs.replace(request, messages=(*request.messages, Message("tool", results)))
+
+
 def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Message]:
     """A step whose calls are spread over adjacent assistant messages is one turn for every API."""
     merged: list[Message] = []

@@ -99,19 +99,23 @@ def merge_model_turns(request: Request, profile: Profile, log: LossLog) -> Reque
 
 def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
     """At least one turn beside the system text; a first and a last turn the API accepts."""
-    messages = list(request.messages)
-    if not messages:
+    given = request.messages
+    if not given:
         raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
+    messages = list(given)
     if messages[-1].role == "system" and all(message.role == "system" for message in messages):
         messages = _system_as_user(messages, profile, log)
     if profile.first_turn_user:
-        first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
-        if first is not None and messages[first].role == "assistant":
+        first = 0
+        while first < len(messages) and messages[first].role == "system":
+            first += 1
+        if first < len(messages) and messages[first].role == "assistant":
             messages.insert(first, Message("user", "" if profile.blank_text else CONTINUE))
             log.invent(messages[first + 1], "", "a user turn before it", "this API wants a user turn first")
     if messages[-1].role == "assistant":
         messages = _legal_ending(messages, request, profile, log)
-    return structs.replace(request, messages=tuple(messages))
+    changed = tuple(messages)
+    return request if changed == given else structs.replace(request, messages=changed)
 
 
 def _system_as_user(messages: list[Message], profile: Profile, log: LossLog) -> list[Message]:

@@ -62,7 +62,7 @@ class Subject:
         log = LossLog()
         encoder = self.stream.EventEncoder(log)
         report = PrivateEvents(self.codec.profile, log).report  # as `StreamEncoder` does for every codec
-        content = encoder.encode([report(event) for event in events]) + (encoder.close() if ended else b"")
+        content = encoder.encode(report(list(events))) + (encoder.close() if ended else b"")
         return content, log.resolve(Completion(()), intermediate_paths)
 
     def read_stream(self, content: bytes, size: int | None = None) -> list[AnyEvent]:

@@ -1,1 +1,1 @@
-"""The page: what a gateway does, the chat, and a playground, served by the gateway's own HTTP server."""
+"""The web page: live requests, the chat and a playground, served by the gateway's own HTTP server."""

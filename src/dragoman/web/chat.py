@@ -1,4 +1,4 @@
-"""What the chat's part of the page asks: thin handlers over `Rooms`, and a stream of events per tab."""
+"""HTTP handlers of the chat page: thin, over `ConversationHub`, with one event stream per tab."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dragoman.chat.stores import Changed as ChangedElsewhere
 from dragoman.chat.tokens import DoesNotFit
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
-from dragoman.web.conversation_hub import Room, Rooms
-from dragoman.web.message_translation import translated
+from dragoman.web.conversation_hub import ConversationHub, OpenConversation
+from dragoman.web.message_translation import translate_turn
 from dragoman.web.models import FOREIGN_FORMATS
-from dragoman.web.site import API, Handler, Place, Problems, Route, json_body, send_json
+from dragoman.web.site import API, Handler, PageSection, Problems, Route, json_body, send_json
 from dragoman.web.streams import Streams
 
 _PROBLEMS: Problems = (
@@ -35,23 +35,23 @@ _PROBLEMS: Problems = (
 )
 
 
-class Asked(Struct, frozen=True):
-    """One question of the page."""
+class ChatRequest(Struct, frozen=True):
+    """One request of the page."""
 
     exchange: Exchange
     names: Mapping[str, str]
-    """Of the path."""
-    rooms: Rooms
-    """The user's own."""
+    """Named parts of the path."""
+    hub: ConversationHub
+    """Conversations of this user."""
     streams: Streams
 
     @property
-    def room(self) -> Room:
-        return self.rooms.room(self.names["id"])
+    def opened(self) -> OpenConversation:
+        return self.hub.opened(self.names["id"])
 
     @property
     def service(self) -> ChatService:
-        return self.room.service
+        return self.opened.service
 
     @property
     def body(self) -> dict[str, Any]:
@@ -65,115 +65,115 @@ class Asked(Struct, frozen=True):
         send_json(self.exchange, body, status)
 
 
-Answer: TypeAlias = Callable[[Asked], Awaitable[None]]
+Answer: TypeAlias = Callable[[ChatRequest], Awaitable[None]]
 
 
-def chat(rooms_of: Callable[[Head], Awaitable[Rooms]], streams: Streams) -> Place:
-    """Whose rooms a request is about, its head tells."""
+def chat(hub_of: Callable[[Head], Awaitable[ConversationHub]], streams: Streams) -> PageSection:
+    """The chat section; `hub_of` finds the user's conversations by the request's head."""
 
     def handler(answer: Answer) -> Handler:
         async def handle(exchange: Exchange, names: Mapping[str, str]) -> None:
-            await answer(Asked(exchange, names, await rooms_of(exchange.head), streams))
+            await answer(ChatRequest(exchange, names, await hub_of(exchange.head), streams))
 
         return handle
 
     routes = tuple(Route(method, f"{API}/chat{path}", handler(answer)) for method, path, answer in _ROUTES)
-    return Place("chat", routes, _PROBLEMS)
+    return PageSection("chat", routes, _PROBLEMS)
 
 
 # ── everything ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def state(asked: Asked) -> None:
-    rooms = asked.rooms
+async def state(asked: ChatRequest) -> None:
+    hub = asked.hub
     models = [
         {"name": one.name, "model": one.model, "window": one.window, "simulated": one.is_simulated}
-        for one in rooms.participants.values()
+        for one in hub.participants.values()
     ]
     tools = [
         {"name": tool.name, "description": tool.definition.description or "", "read_only": tool.read_only}
-        for tool in rooms.furnishing.tools
+        for tool in hub.settings.tools
     ]
-    told = {"share": rooms.options.share, "default": rooms.options.default, "formats": kinds()}
-    foreign = FOREIGN_FORMATS if rooms.furnishing.in_format is not None else ()
-    warning = rooms.furnishing.warning
+    told = {"share": hub.options.share, "default": hub.options.default, "formats": kinds()}
+    foreign = FOREIGN_FORMATS if hub.settings.in_format is not None else ()
+    warning = hub.settings.warning
     asked.tell({"models": models, "tools": tools, "warning": warning, "foreign": foreign, **told})
 
 
-async def models(asked: Asked) -> None:
-    """Names to choose from; any other that a provider knows will do."""
-    catalogue = asked.rooms.furnishing.catalogue
-    known = [one.model for one in asked.rooms.participants.values()]
+async def models(asked: ChatRequest) -> None:
+    """Model names to suggest; any other name of a provider works too."""
+    catalogue = asked.hub.settings.catalogue
+    known = [one.model for one in asked.hub.participants.values()]
     asked.tell(sorted({*known, *(await catalogue() if catalogue else ())}))
 
 
-async def set_model(asked: Asked) -> None:
-    asked.rooms.set_model(asked.names["name"], str(asked.body["model"]))
+async def set_model(asked: ChatRequest) -> None:
+    asked.hub.set_model(asked.names["name"], str(asked.body["model"]))
     await state(asked)
 
 
-async def set_options(asked: Asked) -> None:
+async def set_options(asked: ChatRequest) -> None:
     given = asked.body
     known: dict[str, Any] = {}
     if "share" in given:
         known["share"] = bool(given["share"])
     if "default" in given:
         known["default"] = tuple(str(name) for name in given["default"])
-    asked.rooms.configure(**known)
+    asked.hub.configure(**known)
     await state(asked)
 
 
 # ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def conversations(asked: Asked) -> None:
-    asked.tell(asked.rooms.listed(asked.query.get("q", "")))
+async def conversations(asked: ChatRequest) -> None:
+    asked.tell(asked.hub.list_rows(asked.query.get("q", "")))
 
 
-async def create(asked: Asked) -> None:
+async def create(asked: ChatRequest) -> None:
     """A new one, a branch of another, or one from a file."""
-    rooms, given = asked.rooms, asked.body
+    hub, given = asked.hub, asked.body
     if "document" in given:
-        room = rooms.imported(given["document"], str(given.get("name", "")))
+        opened = hub.imported(given["document"], str(given.get("name", "")))
     elif "branch" in given:
-        room = rooms.branched(str(given["branch"]), str(given["entry"]), before=bool(given.get("before")))
+        opened = hub.branch(str(given["branch"]), str(given["entry"]), before=bool(given.get("before")))
     else:
-        room = rooms.new()
-    asked.tell({"id": room.id}, 201)
+        opened = hub.new()
+    asked.tell({"id": opened.id}, 201)
 
 
-async def snapshot(asked: Asked) -> None:
-    asked.tell(asked.room.snapshot())
+async def snapshot(asked: ChatRequest) -> None:
+    asked.tell(asked.opened.snapshot())
 
 
-async def change(asked: Asked) -> None:
-    room, given = asked.room, asked.body
+async def change(asked: ChatRequest) -> None:
+    opened, given = asked.opened, asked.body
     if "name" in given:
-        asked.rooms.rename(asked.names["id"], str(given["name"]))
+        asked.hub.rename(asked.names["id"], str(given["name"]))
     if "system_prompt" in given:
-        room.service.change(system_prompt=str(given["system_prompt"]))
-    asked.tell({"id": room.id})
+        opened.service.change(system_prompt=str(given["system_prompt"]))
+    asked.tell({"id": opened.id})
 
 
-async def delete(asked: Asked) -> None:
-    await asked.rooms.delete(asked.names["id"])
+async def delete(asked: ChatRequest) -> None:
+    await asked.hub.delete(asked.names["id"])
     asked.tell({})
 
 
-async def exported(asked: Asked) -> None:
-    room = asked.room
-    found = export(room.service.conversation, asked.query.get("format", "markdown"), asked.query.get("model"))
+async def export_conversation(asked: ChatRequest) -> None:
+    opened = asked.opened
+    found = export(opened.service.conversation, asked.query.get("format", "markdown"), asked.query.get("model"))
     headers = {
         "content-type": f"{found.media_type}; charset=utf-8",
-        # The name of a file is ours: what users call a conversation may hold anything.
-        "content-disposition": f'attachment; filename="conversation-{room.id}{found.suffix}"',
+        # The file name is ours: names of conversations may contain any character.
+        "content-disposition": f'attachment; filename="conversation-{opened.id}{found.suffix}"',
         "cache-control": "no-store",
     }
     asked.exchange.send(200, headers, found.content.encode())
 
 
-async def shown(asked: Asked) -> None:
-    """One message, or one answer with its tools, in a wire format, and what that cannot say."""
+async def show_in_format(asked: ChatRequest) -> None:
+    """One message, or one answer with its tools, in a wire format, with its losses."""
     wanted = asked.query.get("part", "")
     entries = [one for one in asked.service.conversation.entries if wanted and wanted in {one.id, one.answer}]
     if not entries:
@@ -186,7 +186,7 @@ async def shown(asked: Asked) -> None:
 # ── talking ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def send(asked: Asked) -> None:
+async def send(asked: ChatRequest) -> None:
     given = asked.body
     attachments = [_attachment(one) for one in given.get("attachments", ())]
     text, format = str(given.get("text", "")), str(given.get("format") or "")
@@ -196,15 +196,15 @@ async def send(asked: Asked) -> None:
         instead = _in_format(asked, text, format)
     turn = service.start(text, attachments, memo=bool(given.get("memo")), instead=instead)
     if instead:
-        translations = [translated(service, one, turn) for one in instead.values()]
+        translations = [translate_turn(service, one, turn) for one in instead.values()]
     asked.tell({"turn": turn, "translations": translations}, 202)
 
 
-def _in_format(asked: Asked, text: str, format: str) -> dict[str, Participant]:
-    """Those that the message goes to, asked as a client of another API would ask them."""
-    make = asked.rooms.furnishing.in_format
+def _in_format(asked: ChatRequest, text: str, format: str) -> dict[str, Participant]:
+    """Participants of the message, addressed in the format of another API's client."""
+    make = asked.hub.settings.in_format
     if make is None:
-        raise ValueError("only a gateway translates: start it with `dragoman serve`")
+        raise ValueError("this page cannot translate: start it with `dragoman serve`")
     service = asked.service
     return {name: make(service.participants[name], format) for name in service.addressed(text)}
 
@@ -213,45 +213,45 @@ def _attachment(given: Mapping[str, Any]) -> Part:
     try:
         data = base64.b64decode(str(given["data"]), validate=True)
     except (KeyError, ValueError):
-        raise ValueError("an attachment needs data in base64") from None
+        raise ValueError("attachments need base64 data") from None
     return attachment(str(given.get("name", "")), str(given.get("media_type", "")), data)
 
 
-async def stop(asked: Asked) -> None:
+async def stop(asked: ChatRequest) -> None:
     answer = asked.body.get("answer")
     asked.service.stop(*([str(answer)] if answer else []))
     asked.tell({})
 
 
-async def retry(asked: Asked) -> None:
+async def retry(asked: ChatRequest) -> None:
     asked.tell({"turn": asked.service.retry(str(asked.body.get("answer")))}, 202)
 
 
-async def permit(asked: Asked) -> None:
+async def permit(asked: ChatRequest) -> None:
     given = asked.body
     question, allow, always = asked.names["question"], bool(given.get("allow")), bool(given.get("always"))
     asked.tell({"known": asked.service.permit(question, allow=allow, always=always)})
 
 
-async def gauges(asked: Asked) -> None:
+async def gauges(asked: ChatRequest) -> None:
     asked.tell(asked.service.gauges(str(asked.body.get("text", ""))))
 
 
-async def events(asked: Asked) -> None:
-    """First where things stand, then what happens. A page that comes back begins with a new snapshot."""
-    room = asked.room
+async def events(asked: ChatRequest) -> None:
+    """Streams a snapshot, then events. A page that reconnects gets a new snapshot."""
+    opened = asked.opened
     stream = asked.streams.stream()
 
     def tell(event: AnyChatEvent) -> None:
         if isinstance(event, Changed):
-            stream.put("snapshot", room.snapshot())
+            stream.put("snapshot", opened.snapshot())
             return
         stream.put(str(event.__struct_config__.tag), event)
         if isinstance(event, TurnEnded):
-            stream.put("gauges", {"gauges": room.service.gauges(), "title": room.service.conversation.title})
+            stream.put("gauges", {"gauges": opened.service.gauges(), "title": opened.service.conversation.title})
 
-    with room.service.watched(tell):
-        stream.put("snapshot", room.snapshot())
+    with opened.service.watched(tell):
+        stream.put("snapshot", opened.snapshot())
         await stream.run(asked.exchange)
 
 
@@ -272,6 +272,6 @@ _ROUTES: tuple[tuple[str, str, Answer], ...] = (
     ("POST", f"{_ONE}/retry", retry),
     ("POST", f"{_ONE}/permissions/{{question}}", permit),
     ("POST", f"{_ONE}/gauges", gauges),
-    ("GET", f"{_ONE}/export", exported),
-    ("GET", f"{_ONE}/show", shown),
+    ("GET", f"{_ONE}/export", export_conversation),
+    ("GET", f"{_ONE}/show", show_in_format),
 )

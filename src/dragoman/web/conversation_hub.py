@@ -1,4 +1,4 @@
-"""Conversations that a page has open. All tabs look at the same one, so none can destroy another's work."""
+"""Conversations open in the page. All tabs share them, so no tab can overwrite another's work."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from dragoman.chat.stores import Changed as ChangedElsewhere
 _LONGEST_NAME = 60
 
 
-class Furnishing(Struct, frozen=True, kw_only=True):
-    """What all rooms have in common."""
+class HubSettings(Struct, frozen=True, kw_only=True):
+    """Settings of all conversations of a hub."""
 
     tools: Sequence[Tool] = ()
     permissions: Hook | None = None
     catalogue: Callable[[], Awaitable[Sequence[str]]] | None = None
-    """Models that could be chosen, as far as they are known."""
+    """Known models to choose from."""
     in_format: Callable[[Participant, str], Participant] | None = None
-    """The same model asked in another wire format; None where no gateway translates."""
+    """The same model, addressed in another wire format; None without a gateway to translate."""
     warning: str = ""
-    """Notes for every user who opens the page."""
+    """Warning shown to every user of the page."""
 
 
-class Room:
-    """One conversation, saved after every turn, with a draft for what comes in between."""
+class OpenConversation:
+    """One conversation, saved after every turn, with a draft in between."""
 
     def __init__(self, service: ChatService, store: ConversationStore, folder: Path) -> None:
         self.service = service
@@ -54,7 +54,7 @@ class Room:
 
     def _on_event(self, event: AnyChatEvent) -> None:
         if isinstance(event, Said | TurnEnded | Changed) and not self._saving:
-            # What was just said is about to be answered, and the answer's journal belongs to the draft.
+            # Keep the draft while an answer is in progress: its journal belongs to the draft.
             self.save(answered=not isinstance(event, Said))
 
     def save(self, *, answered: bool = True) -> None:
@@ -63,7 +63,7 @@ class Room:
             return
         self._saving = True
         try:
-            self._keep(self._saved(here))
+            self._take_over(self._save_under_free_name(here))
             if answered and not self.service.running:
                 self._draft.discard()
         except OSError as error:
@@ -71,27 +71,27 @@ class Room:
         finally:
             self._saving = False
 
-    def _saved(self, here: Conversation) -> Conversation:
+    def _save_under_free_name(self, here: Conversation) -> Conversation:
         try:
             return self._store.save(structs.replace(here, name=here.name or free_name(self._store, here.title)))
         except AlreadyThere:
             return self._store.save(structs.replace(here, name=free_name(self._store, here.name)))
         except ChangedElsewhere:
-            # Another program has gone on with it: both are kept, under two names.
-            self.service.notice("this conversation was changed elsewhere; yours goes on as a copy", warning=True)
+            # Another program changed it: keep both, under two names.
+            self.service.notice("this conversation was changed elsewhere; yours continues as a copy", warning=True)
             name = free_name(self._store, f"{here.name} (copy)")
             return self._store.save(structs.replace(here, name=name, revision=0, id=new_id()))
 
-    def _keep(self, saved: Conversation) -> None:
-        """What the store decides; what has been said since stays."""
+    def _take_over(self, saved: Conversation) -> None:
+        """Takes over what the store assigned; newer entries stay."""
         here = self.service.conversation
         decided = {name: getattr(saved, name) for name in ("id", "name", "revision", "created")}
         self.service.conversation = structs.replace(here, **decided)
         if saved.id != here.id:
-            self.service.change()  # pages have to know
+            self.service.change()  # tell the pages
 
     def snapshot(self) -> dict[str, Any]:
-        """All that a page needs to begin, or to begin again in the middle of an answer."""
+        """All that a page needs to start, or to resume in the middle of an answer."""
         service = self.service
         here = service.conversation
         return {
@@ -121,8 +121,8 @@ class Room:
         self._watching.__exit__(None, None, None)
 
 
-class Rooms:
-    """Rooms by the id of their conversation; models and options are the same in all of them."""
+class ConversationHub:
+    """The open conversations of one user, with shared models and options."""
 
     def __init__(
         self,
@@ -130,24 +130,24 @@ class Rooms:
         store: ConversationStore,
         folder: Path,
         *,
-        furnishing: Furnishing = Furnishing(),  # noqa: B008 - a frozen value
+        settings: HubSettings = HubSettings(),  # noqa: B008 - a frozen value
         options: Options = Options(),  # noqa: B008 - a frozen value
         make: Callable[[str, str], Participant] = participant,
     ) -> None:
         self.participants = {one.name: one for one in participants}
         self.store = store
-        self.furnishing = furnishing
+        self.settings = settings
         self.options = options
         self._folder = folder
         self._make = make
-        self._rooms: list[Room] = []
+        self._open_conversations: list[OpenConversation] = []
 
-    def furnish(self, tools: Sequence[Tool]) -> None:
-        """Tools for the rooms that are opened from now on."""
-        self.furnishing = structs.replace(self.furnishing, tools=tuple(tools))
+    def set_tools(self, tools: Sequence[Tool]) -> None:
+        """Sets the tools of conversations opened from now on."""
+        self.settings = structs.replace(self.settings, tools=tuple(tools))
 
     def recover(self) -> int:
-        """What programs that died left behind becomes part of the list again."""
+        """Saves drafts of programs that died as conversations; returns how many."""
         drafts = left_drafts(self._folder)
         for left in drafts:
             names = {row.id: row.name for row in self.store.list()}
@@ -156,94 +156,94 @@ class Rooms:
             discard(left)
         return len(drafts)
 
-    def listed(self, words: str = "") -> list[dict[str, Any]]:
+    def list_rows(self, words: str = "") -> list[dict[str, Any]]:
         rows = self.store.search(words) if words else self.store.list()
-        running = {room.id for room in self._rooms if room.service.running}
+        running = {opened.id for opened in self._open_conversations if opened.service.running}
         return [{**msgspec.to_builtins(row), "running": row.id in running} for row in rows]
 
-    def room(self, conversation: str) -> Room:
-        known = next((room for room in self._rooms if room.id == conversation), None)
+    def opened(self, conversation: str) -> OpenConversation:
+        known = next((opened for opened in self._open_conversations if opened.id == conversation), None)
         if known is not None:
             return known
         name = next((row.name for row in self.store.list() if row.id == conversation), None)
         if name is None:
             raise UnknownConversation("there is no such conversation")
-        return self._opened(self.store.load(name))
+        return self._open(self.store.load(name))
 
-    def new(self, system_prompt: str = "") -> Room:
-        return self._opened(Conversation(created=now(), system_prompt=system_prompt))
+    def new(self, system_prompt: str = "") -> OpenConversation:
+        return self._open(Conversation(created=now(), system_prompt=system_prompt))
 
-    def imported(self, document: Any, name: str = "") -> Room:
+    def imported(self, document: Any, name: str = "") -> OpenConversation:
         found = imported(document, name=name)
         kept = structs.replace(found, id=new_id(), revision=0, name=free_name(self.store, found.title))
-        room = self._opened(kept)
-        room.save()
-        return room
+        opened = self._open(kept)
+        opened.save()
+        return opened
 
-    def branched(self, conversation: str, entry: str, *, before: bool = False) -> Room:
-        """A copy up to an entry, or to just before it."""
-        here = self.room(conversation).service.conversation
+    def branch(self, conversation: str, entry: str, *, before: bool = False) -> OpenConversation:
+        """Copies a conversation up to an entry, or to just before it."""
+        here = self.opened(conversation).service.conversation
         place = next((i for i, one in enumerate(here.entries) if one.id == entry), None)
         if place is None:
             raise UnknownConversation("there is no such entry")
         turn = here.entries[place].turn
         last = place if before else max(i for i, one in enumerate(here.entries) if one.turn == turn) + 1
         name = free_name(self.store, f"{here.title} (branch)")
-        room = self._opened(
+        opened = self._open(
             structs.replace(here, id=new_id(), revision=0, name=name, entries=here.entries[:last], created=now())
         )
-        room.save()
-        return room
+        opened.save()
+        return opened
 
     async def delete(self, conversation: str) -> None:
-        room = self.room(conversation)
-        if room.service.running:
-            raise Busy("answers are under way; stop them first")
-        name = room.service.conversation.name
-        await room.close()
-        self._rooms.remove(room)
+        opened = self.opened(conversation)
+        if opened.service.running:
+            raise Busy("answers are in progress; stop them first")
+        name = opened.service.conversation.name
+        await opened.close()
+        self._open_conversations.remove(opened)
         if name:
             self.store.delete(name)
 
     def rename(self, conversation: str, name: str) -> None:
-        room = self.room(conversation)
-        here = room.service.conversation
+        opened = self.opened(conversation)
+        here = opened.service.conversation
         if here.name and here.name != name:
             saved = self.store.rename(here.name, name)
-            room.service.conversation = structs.replace(here, revision=saved.revision)
-        room.service.change(name=name)
+            opened.service.conversation = structs.replace(here, revision=saved.revision)
+        opened.service.change(name=name)
 
     def set_model(self, name: str, model: str) -> None:
-        """Another model under a name, or one more. Case tells no names apart."""
+        """Replaces the model of this name, or adds one. Names are case-insensitive."""
         name = next((one for one in self.participants if one.casefold() == name.casefold()), name)
         chosen = self._make(name, model)
         self.participants[name] = chosen
-        self._everywhere(lambda service: service.set_participant(chosen))
+        self._for_each_service(lambda service: service.set_participant(chosen))
 
     def configure(self, **options: Any) -> None:
         self.options = structs.replace(self.options, **options)
-        self._everywhere(lambda service: service.configure(**options))
+        self._for_each_service(lambda service: service.configure(**options))
 
     async def close(self) -> None:
-        for room in self._rooms:
-            await room.close()
-        self._rooms.clear()
+        for opened in self._open_conversations:
+            await opened.close()
+        self._open_conversations.clear()
 
-    def _everywhere(self, change: Callable[[ChatService], None]) -> None:
-        for room in self._rooms:
-            change(room.service)
+    def _for_each_service(self, change: Callable[[ChatService], None]) -> None:
+        for opened in self._open_conversations:
+            change(opened.service)
 
-    def _opened(self, conversation: Conversation) -> Room:
+    def _open(self, conversation: Conversation) -> OpenConversation:
         service = ChatService(
             self.participants.values(),
             conversation=conversation,
-            tools=self.furnishing.tools,
-            permissions=self.furnishing.permissions,
+            tools=self.settings.tools,
+            permissions=self.settings.permissions,
             options=self.options,
         )
-        room = Room(service, self.store, self._folder)
-        self._rooms.append(room)
-        return room
+        opened = OpenConversation(service, self.store, self._folder)
+        self._open_conversations.append(opened)
+        return opened
 
 
 def free_name(store: ConversationStore, wish: str) -> str:

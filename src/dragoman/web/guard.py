@@ -1,10 +1,11 @@
-"""Who may use the page. Loopback needs no login, but strangers' pages must not speak for the user.
+"""Access control of the page. Loopback needs no login, but other sites must not act for the user.
 
-- Whatever changes something has to carry a header that no form and no foreign script can send, and an `Origin` of ours.
-- Where no login is asked for, the `Host` of a request has to be one that we serve: a name that was made to point here
-  (DNS rebinding) is refused. With a login it would come without the cookie, and sees the form.
-- Beyond loopback, and where a gateway has keys, a password or a key is asked for, and a cookie remembers it.
-- The page may load nothing but itself, and no script that stands in its text.
+- Requests that change something must have a header that no form and no script of another site can send, and our
+  `Origin`.
+- Without login, the `Host` of a request must be one that we serve: other names (DNS rebinding) are refused. With
+  login, such a request has no cookie and gets the form.
+- Beyond loopback, and if a gateway has keys, a password or a key is required; a cookie keeps the login.
+- The page may load only its own files, and no inline scripts.
 """
 
 from __future__ import annotations
@@ -29,55 +30,55 @@ HEADER = "x-dragoman-page"
 COOKIE = "dragoman_page"
 LOGIN = "/_/login"
 _SAFE = frozenset({"GET", "HEAD"})
-# The next password after a wrong one is looked at no sooner than this; the delay doubles with each, up to the longest.
+# Seconds before the next password is checked after a wrong one; doubles each time, up to the longest.
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 4.0
 _FORGIVEN = 60.0
-"""Seconds without a wrong password after which the count starts again."""
+"""Seconds without a wrong password after which the count is reset."""
 _MOST_WAITING = 8
-"""Attempts that may wait for their turn; more are refused unread."""
+"""Attempts that may wait in line; more are refused unread."""
 _SESSIONS = 1_000
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # with less, a browser does not say whose form it is that logs in
+    "referrer-policy": "same-origin",  # with a stricter policy, browsers omit the Origin of the login form
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
 
 
-class Person(Struct, frozen=True):
+class PageUser(Struct, frozen=True):
     """A user of the page."""
 
     name: str = ""
-    """Of the key that was shown."""
+    """Name of the key used to log in."""
     id: str = ""
-    """Of that key: what belongs to it is found by this."""
+    """Id of that key, which owns the user's data."""
     sees_all: bool = True
-    """Whether requests of others are shown, too."""
+    """Whether this user sees requests of others."""
     key: str = ""
-    """The key itself: requests made through the page use it. It is never shown."""
+    """The key itself, used for requests made through the page. Never shown."""
 
 
 KeyCheck: TypeAlias = Callable[[str], Awaitable[tuple[str, str] | None]]
-"""Name and id of a key that is active."""
+"""Name and id of an active key."""
 
 
 class Keys(Struct, frozen=True):
-    """The keys of a gateway: whether there are any (some may be made while it runs), and whose one is."""
+    """The keys of a gateway: whether any exist (they may be created while it runs), and lookup of one."""
 
     required: Callable[[], bool]
     check: KeyCheck
 
 
-async def _nobody(_key: str) -> None:
-    """There are no keys."""
+async def _no_keys(_key: str) -> None:
+    """Lookup without keys: finds none."""
 
 
-NO_KEYS = Keys(required=lambda: False, check=_nobody)
-_ANYBODY = Person()
+NO_KEYS = Keys(required=lambda: False, check=_no_keys)
+_ANYBODY = PageUser()
 
 
 class TooManyAttempts(Exception):
@@ -87,9 +88,9 @@ class TooManyAttempts(Exception):
 
 
 class _Attempts:
-    """Login attempts, one at a time. After a wrong one the next waits before its password is looked at.
+    """Checks login attempts one at a time; after a wrong password, the next check is delayed.
 
-    The wait is the same for a right and a wrong password, so guessing in parallel is no faster.
+    The delay is the same for right and wrong passwords, so guessing in parallel is not faster.
     """
 
     def __init__(self) -> None:
@@ -98,7 +99,7 @@ class _Attempts:
         self._wrong = 0
         self._last = 0.0
 
-    async def check(self, recognise: Callable[[], Awaitable[Person | None]]) -> Person | None:
+    async def check(self, recognise: Callable[[], Awaitable[PageUser | None]]) -> PageUser | None:
         """Raises `TooManyAttempts`."""
         if self._waiting >= _MOST_WAITING:
             raise TooManyAttempts(round(_LONGEST_DELAY))
@@ -126,18 +127,18 @@ class Guard:
         self._is_local = is_loopback(host)
         self._password = password
         self._keys = keys
-        self._sessions: dict[bytes, Person] = {}
+        self._sessions: dict[bytes, PageUser] = {}
         self._attempts = _Attempts()
 
     @property
-    def asks(self) -> bool:
-        """Whether one has to log in."""
+    def needs_login(self) -> bool:
+        """Whether users must log in."""
         return self._password is not None or self._keys.required()
 
     def refusal(self, head: Head) -> str | None:
-        """Why a request is not ours to answer."""
+        """Why a request is refused; None if it is accepted."""
         host = head.headers.get("host", "")
-        if self._is_local and not self.asks and not is_loopback(_address(f"//{host}").hostname or ""):
+        if self._is_local and not self.needs_login and not is_loopback(_address(f"//{host}").hostname or ""):
             return f"this page is served to this machine only, not to {host!r}"
         if head.method in _SAFE:
             return None
@@ -148,12 +149,12 @@ class Guard:
             return f"the header {HEADER} is missing"
         return None
 
-    async def person(self, head: Head) -> Person | None:
+    async def person(self, head: Head) -> PageUser | None:
         """The user of this request; None if there is no login."""
-        if not self.asks:
+        if not self.needs_login:
             return _ANYBODY
-        person = self._sessions.get(_sum(_cookie(head)))
-        # Asked about again each time: a key may have been revoked.
+        person = self._sessions.get(_digest(_cookie(head)))
+        # Checked on every request: the key may have been revoked.
         if person is None or (person.key and await self._keys.check(person.key) is None):
             return None
         return person
@@ -161,7 +162,7 @@ class Guard:
     async def log_in(self, exchange: Exchange) -> None:
         given = parse_qs(exchange.body.decode("utf-8", "replace")).get("password", [""])[0]
         try:
-            person = await self._attempts.check(lambda: self._recognised(given))
+            person = await self._attempts.check(lambda: self._recognise(given))
         except TooManyAttempts as error:
             headers = {"content-type": "text/plain; charset=utf-8", "retry-after": str(error.retry_after)}
             exchange.send(429, headers, b"Too many login attempts. Try again in a few seconds.\n")
@@ -172,33 +173,33 @@ class Guard:
         token = secrets.token_urlsafe(32)
         if len(self._sessions) >= _SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
-        self._sessions[_sum(token)] = person
+        self._sessions[_digest(token)] = person
         head = exchange.head
         safe = "; Secure" if head.secure or head.headers.get("x-forwarded-proto") == "https" else ""
         cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{safe}"
         exchange.send(303, {"location": "/", "set-cookie": cookie})
 
-    async def _recognised(self, given: str) -> Person | None:
+    async def _recognise(self, given: str) -> PageUser | None:
         if self._password is not None:
-            return _ANYBODY if hmac.compare_digest(_sum(given), _sum(self._password)) else None
+            return _ANYBODY if hmac.compare_digest(_digest(given), _digest(self._password)) else None
         known = await self._keys.check(given) if given else None
-        return None if known is None else Person(known[0], known[1], sees_all=False, key=given)
+        return None if known is None else PageUser(known[0], known[1], sees_all=False, key=given)
 
     def log_out(self, head: Head) -> None:
-        self._sessions.pop(_sum(_cookie(head)), None)
+        self._sessions.pop(_digest(_cookie(head)), None)
 
     @property
     def has_password(self) -> bool:
         return self._password is not None
 
     @property
-    def wanted(self) -> str:
-        """What one logs in with."""
+    def login_label(self) -> str:
+        """Label of the login field."""
         return "Password" if self._password is not None else "Key of this gateway"
 
 
 def _address(url: str) -> SplitResult:
-    """Empty for what is not an address, such as `http://[`."""
+    """Parsed URL; empty for invalid ones such as `http://[`."""
     try:
         return urlsplit(url)
     except ValueError:
@@ -213,5 +214,5 @@ def _cookie(head: Head) -> str:
     return "" if found is None else found.value
 
 
-def _sum(text: str) -> bytes:
+def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()

@@ -1,4 +1,4 @@
-"""Keys of a gateway for its administrator: made, replaced and revoked on the page. A key is shown once."""
+"""Key management for the gateway's administrator: create, rotate and revoke keys. A key is shown once."""
 
 from __future__ import annotations
 
@@ -16,26 +16,24 @@ from dragoman.gateway.app import Gateway
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.state.base import Grant, NameTaken, Unavailable
 from dragoman.web.guard import Guard
-from dragoman.web.site import API, Handler, Place, Problems, Route, send_json
+from dragoman.web.site import API, Handler, PageSection, Problems, Route, send_json
 
 _DAY = 86_400.0
 _LONGEST_NAME = 64
 _MOST_MODELS = 100
 _NO_DATABASE = (
-    "This gateway keeps nothing: start it with a database to give out keys, "
+    "This gateway has no database: to give out keys, start it with one, "
     'such as database = "gateway.db" under [server] in dragoman.toml.'
 )
-_NOT_YOURS = (
-    "Keys are managed by the administrator, who logs in with the password of the page (DRAGOMAN_PAGE_PASSWORD)."
-)
+_NOT_YOURS = "Only the administrator manages keys: log in with the password of the page (DRAGOMAN_PAGE_PASSWORD)."
 
 
 class Forbidden(Exception):
     """Only the administrator may do this."""
 
 
-class Wanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new key. What is left out is not limited."""
+class KeyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new key. Omitted limits mean unlimited."""
 
     name: str
     models: tuple[str, ...] = ()
@@ -74,16 +72,16 @@ class Wanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 _PROBLEMS: Problems = ((Forbidden, 403), (NameTaken, 409), (Unavailable, 503))
 
 
-def key_admin(gateway: Gateway, guard: Guard) -> Place:
+def key_admin(gateway: Gateway, guard: Guard) -> PageSection:
     admin = _KeyAdmin(gateway, guard)
     one = f"{API}/keys/{{name}}"
     routes = (
-        Route("GET", f"{API}/keys", admin.listed),
-        Route("POST", f"{API}/keys", admin.only(admin.create)),
-        Route("POST", f"{one}/rotate", admin.only(admin.rotate)),
-        Route("POST", f"{one}/revoke", admin.only(admin.revoke)),
+        Route("GET", f"{API}/keys", admin.list_keys),
+        Route("POST", f"{API}/keys", admin.for_administrator(admin.create)),
+        Route("POST", f"{one}/rotate", admin.for_administrator(admin.rotate)),
+        Route("POST", f"{one}/revoke", admin.for_administrator(admin.revoke)),
     )
-    return Place("keys", routes, _PROBLEMS)
+    return PageSection("keys", routes, _PROBLEMS)
 
 
 class _KeyAdmin:
@@ -92,13 +90,13 @@ class _KeyAdmin:
         self._guard = guard
 
     async def _refusal(self, exchange: Exchange) -> str:
-        """Why keys cannot be managed here; empty if they can."""
+        """Why keys cannot be managed; empty if they can."""
         person = await self._guard.person(exchange.head)
         if person is None or not person.sees_all:
             return _NOT_YOURS
         return "" if self._gateway.responses.store.shared else _NO_DATABASE
 
-    def only(self, work: Callable[[Exchange, Mapping[str, str]], Awaitable[None]]) -> Handler:
+    def for_administrator(self, work: Callable[[Exchange, Mapping[str, str]], Awaitable[None]]) -> Handler:
         async def handle(exchange: Exchange, names: Mapping[str, str]) -> None:
             if refusal := await self._refusal(exchange):
                 raise Forbidden(refusal)
@@ -106,16 +104,16 @@ class _KeyAdmin:
 
         return handle
 
-    async def listed(self, exchange: Exchange, _: Mapping[str, str]) -> None:
+    async def list_keys(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         refusal = await self._refusal(exchange)
         rows = [] if refusal else await self._gateway.responses.store.listed()
         shown: list[dict[str, Any]] = [{**structs.asdict(row), "state": row.state} for row in rows]
-        # With the first key the page itself asks for one, and a key does not make an administrator.
+        # With the first key, the page requires login, and a key does not make an administrator.
         locks = not refusal and not self._gateway.access.required and not self._guard.has_password
         send_json(exchange, {"refusal": refusal, "locks": locks, "keys": shown})
 
     async def create(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        wanted = msgspec.json.decode(exchange.body, type=Wanted)
+        wanted = msgspec.json.decode(exchange.body, type=KeyRequest)
         wanted.check()
         key = new_key()
         try:

@@ -1,4 +1,4 @@
-"""What a gateway does, as it happens."""
+"""Live view of a gateway's requests."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from dragoman.gateway.app import Gateway
 from dragoman.gateway.capture import Capture, CapturedRequest, Feed
 from dragoman.gateway.costs import CURRENCY
 from dragoman.gateway.exchange import Exchange
-from dragoman.web.event_stream import connected
-from dragoman.web.guard import Guard, Person
-from dragoman.web.request_detail import Summary, opened, summary, usage_of
-from dragoman.web.site import API, Place, Route, send_json
+from dragoman.web.connections import describe_connections
+from dragoman.web.guard import Guard, PageUser
+from dragoman.web.request_detail import Summary, request_detail, summary, usage_of
+from dragoman.web.site import API, PageSection, Route, send_json
 from dragoman.web.streams import Stream, Streams
 
 _DAY = 86_400.0
 _TOGETHER = 0.1
-"""Seconds for which changes are gathered: people see no difference, and a busy gateway has less to tell."""
-# What one worker shows to another, for the user named in the query.
+"""Seconds for which changes are batched: not noticeable, and less work for a busy gateway."""
+# Paths for other workers; the user is named in the query.
 _SNAPSHOT, _FEED, _REQUEST = "/_/own/snapshot", "/_/own/feed", "/_/own/request"
 
 Allowed: TypeAlias = Callable[[], Awaitable[bool]]
 """Whether the viewer may still see it."""
 
 
-def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environment) -> Place:
+def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environment) -> PageSection:
     shown = _Live(gateway, guard, streams, environment)
     gateway.private |= {_SNAPSHOT: shown.own_snapshot, _FEED: shown.own_feed, _REQUEST: shown.own_request}
     routes = (
-        Route("GET", f"{API}/live/connected", shown.connected),
+        Route("GET", f"{API}/live/connected", shown.describe_connections),
         Route("GET", f"{API}/live/feed", shown.feed),
         Route("GET", f"{API}/live/usage", shown.usage),
         Route("GET", f"{API}/live/requests/{{id}}", shown.request),
     )
-    return Place("live", routes)
+    return PageSection("live", routes)
 
 
-def _may_see(person: Person, held: CapturedRequest) -> bool:
+def _may_see(person: PageUser, held: CapturedRequest) -> bool:
     return person.sees_all or (bool(person.id) and held.record.key_id == person.id)
 
 
@@ -59,19 +59,19 @@ class _Live:
     @property
     def _capture(self) -> Capture:
         if self._gateway.capture is None:
-            raise LookupError("no requests are held: the page is off")
+            raise LookupError("no requests are kept: the page is off")
         return self._gateway.capture
 
-    async def _person(self, exchange: Exchange) -> Person:
+    async def _person(self, exchange: Exchange) -> PageUser:
         person = await self._guard.person(exchange.head)
-        if person is None:  # the key was revoked in this very moment
+        if person is None:  # the key was just revoked
             raise LookupError("log in first")
         return person
 
-    async def connected(self, exchange: Exchange, _: Mapping[str, str]) -> None:
+    async def describe_connections(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         headers = exchange.head.headers
         url = f"{headers.get('x-forwarded-proto', 'http')}://{headers.get('host', 'localhost')}"
-        send_json(exchange, connected(self._gateway, self._environment, await self._person(exchange), url))
+        send_json(exchange, describe_connections(self._gateway, self._environment, await self._person(exchange), url))
 
     async def usage(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         """Requests, tokens and cost, added up: `?by=key,model,day&days=30`. An ordinary key sees its own."""
@@ -83,7 +83,7 @@ class _Live:
         store = self._gateway.responses.store
         if store.shared:
             rows = await store.usage(since, groups, None if person.sees_all else person.id)
-        else:  # nothing is written: what is held for the page is all there is
+        else:  # no database: only the requests held for the page
             rows = usage_of([one for one in self._capture if _may_see(person, one)], groups, since)
         send_json(exchange, {"currency": CURRENCY, "kept": store.shared, "rows": rows})
 
@@ -93,24 +93,24 @@ class _Live:
             return
         others = await self._ask(_REQUEST, person, id=names["id"])
         if not others:
-            raise LookupError("this request is no longer held: only the last ones are")
+            raise LookupError("this request is no longer available: only the latest ones are kept")
         send_json(exchange, Raw(others[0]))
 
-    async def _show(self, exchange: Exchange, id: str, person: Person) -> bool:
+    async def _show(self, exchange: Exchange, id: str, person: PageUser) -> bool:
         held = self._capture.find(id)
         if held is None or not _may_see(person, held):
             return False
-        # Decoding what may be megabytes is no reason for others to wait.
-        send_json(exchange, await asyncio.to_thread(opened, held))
+        # Decoding may take long for megabytes: off the event loop.
+        send_json(exchange, await asyncio.to_thread(request_detail, held))
         return True
 
     async def feed(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         person = await self._person(exchange)
         others = [one for told in await self._ask(_SNAPSHOT, person) for one in decode(told, type=list[Summary])]
-        # Our own after those we had to wait for: between them and the first change nothing may be missed.
+        # Our own snapshot comes last, so that no change is missed between it and the feed.
         told = sorted([*self._snapshot(person), *others], key=lambda one: one.at, reverse=True)
 
-        async def allowed() -> bool:  # a key may have been revoked since
+        async def allowed() -> bool:  # the key may have been revoked
             return await self._guard.person(exchange.head) is not None
 
         stream = self._streams.stream()
@@ -120,23 +120,23 @@ class _Live:
         finally:
             following.cancel()
 
-    def _snapshot(self, person: Person) -> list[Summary]:
+    def _snapshot(self, person: PageUser) -> list[Summary]:
         return [summary(held) for held in self._capture if _may_see(person, held)]
 
     async def _feed(
-        self, exchange: Exchange, person: Person, stream: Stream, told: list[Summary], allowed: Allowed
+        self, exchange: Exchange, person: PageUser, stream: Stream, told: list[Summary], allowed: Allowed
     ) -> None:
         feed = Feed(lambda held: _may_see(person, held))
         stream.put("snapshot", told)
         self._capture.feeds.add(feed)
-        telling = asyncio.ensure_future(self._tell(feed, stream, allowed))
+        telling = asyncio.ensure_future(self._send_changes(feed, stream, allowed))
         try:
             await stream.run(exchange)
         finally:
             telling.cancel()
             self._capture.feeds.discard(feed)
 
-    async def _tell(self, feed: Feed, stream: Stream, allowed: Allowed) -> None:
+    async def _send_changes(self, feed: Feed, stream: Stream, allowed: Allowed) -> None:
         while changed := await feed.changes():
             if not await allowed():
                 break
@@ -146,29 +146,29 @@ class _Live:
 
     # ── several workers ──
 
-    async def _ask(self, path: str, person: Person, **more: str) -> list[bytes]:
+    async def _ask(self, path: str, person: PageUser, **more: str) -> list[bytes]:
         siblings = self._gateway.siblings
-        return [] if siblings is None else await siblings.ask(_for(path, person, **more))
+        return [] if siblings is None else await siblings.ask(_path_for(path, person, **more))
 
-    async def _follow(self, person: Person, stream: Stream, allowed: Allowed) -> None:
-        """What others hold was in the snapshot already, or is new: either way it is a change."""
+    async def _follow(self, person: PageUser, stream: Stream, allowed: Allowed) -> None:
+        """Forwards other workers' requests as changes, whether or not they were in the snapshot."""
         if self._gateway.siblings is None:
             return
-        async for told in self._gateway.siblings.follow(_for(_FEED, person)):
+        async for told in self._gateway.siblings.follow(_path_for(_FEED, person)):
             if not await allowed():
                 break
             stream.put("changes", Raw(told))
         stream.end()
 
     async def own_snapshot(self, exchange: Exchange) -> None:
-        send_json(exchange, self._snapshot(_named(exchange)))
+        send_json(exchange, self._snapshot(_user_in_query(exchange)))
 
     async def own_request(self, exchange: Exchange) -> None:
-        if not await self._show(exchange, exchange.head.parameters["id"], _named(exchange)):
+        if not await self._show(exchange, exchange.head.parameters["id"], _user_in_query(exchange)):
             send_json(exchange, {}, 404)
 
     async def own_feed(self, exchange: Exchange) -> None:
-        person = _named(exchange)
+        person = _user_in_query(exchange)
         await self._feed(exchange, person, self._streams.stream(), self._snapshot(person), _always)
 
 
@@ -176,10 +176,10 @@ async def _always() -> bool:
     return True
 
 
-def _for(path: str, person: Person, **more: str) -> str:
+def _path_for(path: str, person: PageUser, **more: str) -> str:
     return f"{path}?{urlencode({'key': person.id, 'all': '1' if person.sees_all else '', **more})}"
 
 
-def _named(exchange: Exchange) -> Person:
+def _user_in_query(exchange: Exchange) -> PageUser:
     asked = exchange.head.parameters
-    return Person(id=asked["key"], sees_all=bool(asked["all"]))
+    return PageUser(id=asked["key"], sees_all=bool(asked["all"]))

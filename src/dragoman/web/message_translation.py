@@ -1,4 +1,4 @@
-"""A message of the chat as another API would ask for it, and what is lost on its way to the model."""
+"""A chat turn in another API's format, with the losses on its way to the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.drivers.base import Defaults
 from dragoman.drivers.providers import ALIASES, PROVIDERS
 from dragoman.drivers.query import build_request
 from dragoman.errors import DragomanError
-from dragoman.web.live_view import Told, text_of, told
+from dragoman.web.body_views import LossRow, loss_rows, text_of
 
 
 class Translation(Struct, frozen=True, kw_only=True):
@@ -23,12 +23,12 @@ class Translation(Struct, frozen=True, kw_only=True):
     target: str
     sent: str = ""
     received: str = ""
-    losses: list[Told] = []
+    losses: list[LossRow] = []
     problem: str = ""
 
 
-def translated(service: ChatService, participant: Participant, turn: str) -> Translation:
-    """What the gateway makes of the conversation up to this turn."""
+def translate_turn(service: ChatService, participant: Participant, turn: str) -> Translation:
+    """Translates the conversation up to this turn as the gateway does."""
     head = participant.model.partition("/")[0]
     provider = PROVIDERS.get(ALIASES.get(head, head))
     source, target = participant.format, participant.format if provider is None else provider.format
@@ -50,5 +50,5 @@ def translated(service: ChatService, participant: Participant, turn: str) -> Tra
         target=target,
         sent=text_of(sent.content),
         received=text_of(received.content),
-        losses=told((*sent.losses, *received.losses)),
+        losses=loss_rows((*sent.losses, *received.losses)),
     )

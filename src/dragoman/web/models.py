@@ -1,6 +1,6 @@
-"""Models for the chat of a gateway: all that it can reach, asked through it like by any other client.
+"""Models for the gateway's chat: all that it can reach, used through the gateway like any client does.
 
-So limits, budgets, routes and fallbacks hold for the chat too, and what it asks is seen among the live requests.
+So limits, budgets, routes and fallbacks apply to the chat too, and its requests appear in the live view.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman.gateway.routing import Router
 
 _ANY_FORMAT = "openai-chat"
 _UNSPOKEN = frozenset({"vertex", "bedrock-converse"})
-"""Formats whose own drivers want credentials that a gateway does not."""
+"""Formats whose drivers require credentials that a gateway does not."""
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - a server that listens there is reachable on loopback
 _PATTERN = frozenset("*?[")
 FOREIGN_FORMATS = tuple(
@@ -27,8 +27,8 @@ FOREIGN_FORMATS = tuple(
 """Formats in which a client can name the model of any provider."""
 
 
-class Asking:
-    """How to ask a gateway, with the key of the user who chats."""
+class GatewayModels:
+    """Connects to models through a gateway, with the user's own key."""
 
     def __init__(self, url: str, key: str, is_simulated: Callable[[str], bool] = lambda _: False) -> None:
         self._is_simulated = is_simulated
@@ -38,14 +38,14 @@ class Asking:
         self._key = key
 
     def participant(self, name: str, model: str) -> Participant:
-        """In the format of the provider itself, so that nothing is lost between it and the page."""
+        """A participant that uses the provider's own format, so that nothing is lost."""
         head = model.partition("/")[0]
         provider = PROVIDERS.get(ALIASES.get(head, head))
         format = _ANY_FORMAT if provider is None or provider.format in _UNSPOKEN else provider.format
         return self._participant(name, model, format)
 
     def in_format(self, known: Participant, format: str) -> Participant:
-        """The same model, asked in another client's format: the gateway translates. Raises `ValueError`."""
+        """The same model, addressed in another format, which the gateway translates. Raises `ValueError`."""
         if format not in FOREIGN_FORMATS:
             raise ValueError(f"messages cannot be sent as {format}: choose one of {', '.join(FOREIGN_FORMATS)}")
         return structs.replace(self._participant(known.name, known.model, format), format=format)
@@ -53,10 +53,10 @@ class Asking:
     def _participant(self, name: str, model: str, format: str) -> Participant:
         wire = CLIENT_PROTOCOLS[format]
         home = wire.home
-        # In a path a name with a slash is another kind of resource; alone it goes to this format's own provider.
+        # In a path, a slash would separate resources; the bare model name goes to this format's own provider.
         asked_for = model.partition("/")[2] if wire.model_in_path else model
         base = self._url + urlsplit(PROVIDERS[home].base_url).path
-        # Whom to ask again, and how often, the gateway decides.
+        # No retries here: the gateway retries.
         options = {"base_url": base, "api_key": self._key, "proxy": "", "environment": {}}
         asked = participant(name, f"{home}/{asked_for}", options={**options, "retry": RetryPolicy(attempts=1)})
         known = participant(name, model)
@@ -69,11 +69,11 @@ class Asking:
         )
 
 
-def reachable(router: Router, environment: Mapping[str, str]) -> dict[str, str]:
-    """Name -> model, for every provider and every route that could be asked; the usual ones where there are none."""
+def reachable_models(router: Router, environment: Mapping[str, str]) -> dict[str, str]:
+    """Name -> model for every usable provider and route; the default models if there are none."""
     usual = configured((), environment)
     named = {ALIASES.get(head, head): name for name, model in usual.items() if (head := model.partition("/")[0])}
-    found = dict(_of_providers(router, usual, named))
+    found = dict(_provider_models(router, usual, named))
     ordered = {name: found[name] for name in usual if name in found} | found
     for route in router.config.routes:
         if not set(route) & _PATTERN and is_a_name(route):
@@ -81,7 +81,7 @@ def reachable(router: Router, environment: Mapping[str, str]) -> dict[str, str]:
     return ordered or usual
 
 
-def _of_providers(router: Router, usual: Mapping[str, str], named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _provider_models(router: Router, usual: Mapping[str, str], named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for place in router.available():
         name = named.get(place.name, place.name)
         wanted = usual.get(name, "")

@@ -1,4 +1,4 @@
-"""One request, opened: what the client said, what it means, what the upstream was told, and the way back."""
+"""One request in detail: the client's body, its meaning, the upstream calls, and the answer."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from msgspec import Struct
 from dragoman.codecs.framing import begins_with_frame
 from dragoman.gateway.capture import Attempt, CapturedRequest, Phase, Piece
 from dragoman.gateway.state.base import Group, UsageRow, day_of
-from dragoman.web.live_view import (
+from dragoman.web.body_views import (
+    BodyView,
     Frames,
-    Meant,
-    Shown,
-    Told,
-    meant_by_answer,
-    meant_by_request,
-    meant_by_stream,
-    shown,
+    Interpretation,
+    LossRow,
+    interpret_answer,
+    interpret_request,
+    interpret_stream,
+    loss_rows,
     text_of,
-    told,
+    view_body,
 )
 
 _MILLI = 1000
@@ -40,9 +40,9 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     phase: Phase
     operation: str
     client: str
-    """The format that the client speaks."""
+    """Format of the client."""
     format: str = ""
-    """And the upstream."""
+    """Format of the upstream."""
     model: str = ""
     route: str = ""
     upstream: str = ""
@@ -56,9 +56,9 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: Tokens | None = None
     cost: float | None = None
     cache: str = ""
-    """What the response cache had: hit, miss or bypass; empty where there is none."""
+    """Result of the response cache: hit, miss or bypass; empty without a cache."""
     losses: int = 0
-    """Without what is mere bookkeeping."""
+    """Number of losses, without notes."""
     failure: str = ""
     error: str = ""
 
@@ -93,7 +93,7 @@ def summary(held: CapturedRequest) -> Summary:
 
 
 def usage_of(requests: Iterable[CapturedRequest], groups: Sequence[Group], since: float) -> list[UsageRow]:
-    """Requests that have ended, added up as the database does it."""
+    """Sums up ended requests, as the database does."""
     sums: dict[tuple[str, str, str, str], UsageRow] = {}
     for held in requests:
         record, usage = held.record, held.record.usage
@@ -120,7 +120,7 @@ class ClientSide(Struct, frozen=True, kw_only=True):
     method: str
     path: str
     headers: dict[str, str]
-    body: Shown | None
+    body: BodyView | None
 
 
 class UpstreamSide(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -133,25 +133,25 @@ class UpstreamSide(Struct, frozen=True, kw_only=True, omit_defaults=True):
     method: str
     url: str
     headers: dict[str, str]
-    body: Shown | None
+    body: BodyView | None
     began: float
     ended: float | None = None
     status: int | None = None
     failure: str = ""
     error: str = ""
-    answer: Shown | None = None
+    answer: BodyView | None = None
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The way back."""
+    """The answer, from the upstream to the client."""
 
-    received: Shown | None = None
-    meant: Meant | None = None
-    sent: Shown | None = None
+    received: BodyView | None = None
+    meant: Interpretation | None = None
+    sent: BodyView | None = None
 
 
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came at one moment of a stream, and what left because of it."""
+    """One read from the upstream's stream, and what was sent to the client for it."""
 
     at: float
     received: str = ""
@@ -160,35 +160,37 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sent_size: int = 0
 
 
-class Opened(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RequestDetail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary: Summary
     client: ClientSide
-    meant: Meant | None
+    meant: Interpretation | None
     attempts: list[UpstreamSide]
-    losses: list[Told]
-    """On the way there. Paths lead to places in the client's body."""
-    losses_back: list[Told]
-    """Paths lead to places in the intermediate format."""
+    losses: list[LossRow]
+    """Losses of the request; paths refer to the client's body."""
+    losses_back: list[LossRow]
+    """Losses of the answer; paths refer to the intermediate format."""
     answer: Answer
     timeline: list[Step]
     unheld: int = 0
-    """Pieces of the stream that were too many to be held."""
+    """Number of stream pieces that were not kept."""
     unheld_size: int = 0
 
 
-def opened(held: CapturedRequest) -> Opened:
-    # As it is now: it may grow, or have to make room, while it is looked at.
+def request_detail(held: CapturedRequest) -> RequestDetail:
+    # Copy: the request may grow or be evicted meanwhile.
     record, attempts, pieces = held.record, list(held.attempts), list(held.pieces)
     last = attempts[-1] if attempts else None
     there = () if last is None else last.losses
-    return Opened(
+    return RequestDetail(
         summary=summary(held),
-        client=ClientSide(method=held.method, path=held.path, headers=held.headers, body=shown(held.body)),
-        meant=None if held.body is None or _counts(held) else meant_by_request(held.body, record.client),
+        client=ClientSide(method=held.method, path=held.path, headers=dict(held.headers), body=view_body(held.body)),
+        meant=None if held.body is None or _is_token_count(held) else interpret_request(held.body, record.client),
         attempts=[_attempt(one) for one in attempts],
-        losses=told(there),
-        losses_back=told(record.losses[len(there) :]),
-        answer=_streamed(pieces, last, is_cut=bool(held.unheld)) if pieces and last else _whole(held, last),
+        losses=loss_rows(there),
+        losses_back=loss_rows(record.losses[len(there) :]),
+        answer=_streamed_answer(pieces, last, is_cut=bool(held.unheld))
+        if pieces and last
+        else _whole_answer(held, last),
         timeline=_timeline(pieces),
         unheld=held.unheld,
         unheld_size=held.unheld_bytes,
@@ -203,49 +205,49 @@ def _attempt(attempt: Attempt) -> UpstreamSide:
         is_same=attempt.is_same,
         method=attempt.method,
         url=attempt.url,
-        headers=attempt.headers,
-        body=shown(attempt.body),
+        headers=dict(attempt.headers),
+        body=view_body(attempt.body),
         began=_milliseconds(attempt.began),
         ended=None if attempt.ended is None else _milliseconds(attempt.ended),
         status=attempt.status,
         failure=attempt.failure,
         error=attempt.error,
-        answer=shown(attempt.answer),
+        answer=view_body(attempt.answer),
     )
 
 
-def _counts(held: CapturedRequest) -> bool:
-    """It asked for a number, which no format has other words for."""
+def _is_token_count(held: CapturedRequest) -> bool:
+    """Whether this was a token count request, which has no body in the intermediate format."""
     return held.record.operation == "count"
 
 
-def _whole(held: CapturedRequest, last: Attempt | None) -> Answer:
+def _whole_answer(held: CapturedRequest, last: Attempt | None) -> Answer:
     received = None if last is None else last.answer
-    if _counts(held):
-        return Answer(received=shown(received), sent=shown(held.answer))
-    if received is None:  # no upstream was asked, or none answered: the text is ours
-        meant = None if held.answer is None else meant_by_answer(held.answer, held.record.client, held.record.status)
-        return Answer(meant=meant, sent=shown(held.answer))
-    assert last is not None  # noqa: S101 - whose answer this is
+    if _is_token_count(held):
+        return Answer(received=view_body(received), sent=view_body(held.answer))
+    if received is None:  # no upstream answered: the body is the gateway's own
+        meant = None if held.answer is None else interpret_answer(held.answer, held.record.client, held.record.status)
+        return Answer(meant=meant, sent=view_body(held.answer))
+    assert last is not None  # noqa: S101 - an upstream answered
     return Answer(
-        received=shown(received),
-        meant=meant_by_answer(received, last.format, last.status or 200),
-        sent=shown(held.answer),
+        received=view_body(received),
+        meant=interpret_answer(received, last.format, last.status or 200),
+        sent=view_body(held.answer),
     )
 
 
-def _streamed(pieces: Sequence[Piece], last: Attempt, *, is_cut: bool) -> Answer:
+def _streamed_answer(pieces: Sequence[Piece], last: Attempt, *, is_cut: bool) -> Answer:
     received = [came for _, came, _ in pieces]
     return Answer(
-        received=_joined(received, is_cut=is_cut),
-        meant=meant_by_stream(received, last.format),
-        sent=_joined([left for _, _, left in pieces], is_cut=is_cut),
+        received=_join_pieces(received, is_cut=is_cut),
+        meant=interpret_stream(received, last.format),
+        sent=_join_pieces([left for _, _, left in pieces], is_cut=is_cut),
     )
 
 
-def _joined(pieces: Sequence[bytes], *, is_cut: bool) -> Shown:
+def _join_pieces(pieces: Sequence[bytes], *, is_cut: bool) -> BodyView:
     whole = b"".join(pieces)
-    return Shown(text=text_of(whole), size=len(whole), is_cut=is_cut)
+    return BodyView(text=text_of(whole), size=len(whole), is_cut=is_cut)
 
 
 def _timeline(pieces: Sequence[Piece]) -> list[Step]:
@@ -263,7 +265,7 @@ def _timeline(pieces: Sequence[Piece]) -> list[Step]:
 
 
 class _Side:
-    """One direction of a stream: whether it is binary its first bytes tell."""
+    """One direction of a stream; detects binary frames by the first bytes."""
 
     def __init__(self) -> None:
         self._frames: Frames | None = None

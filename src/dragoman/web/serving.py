@@ -1,4 +1,4 @@
-"""The page before a gateway, and the chat's page alone."""
+"""Serves the page in front of a gateway, or the chat page alone."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from dragoman.gateway.http_server import Server
 from dragoman.gateway.serving import Setting, is_loopback, listening_socket
 from dragoman.gateway.state.base import Unavailable
 from dragoman.web.chat import chat
-from dragoman.web.conversation_hub import Furnishing, Rooms
-from dragoman.web.guard import Guard, Keys, Person
+from dragoman.web.conversation_hub import ConversationHub, HubSettings
+from dragoman.web.guard import Guard, Keys, PageUser
 from dragoman.web.key_admin import key_admin
 from dragoman.web.live import live
-from dragoman.web.models import Asking, reachable
+from dragoman.web.models import GatewayModels, reachable_models
 from dragoman.web.playground import Trials, playground
-from dragoman.web.site import Place, Site
+from dragoman.web.site import PageSection, Site
 from dragoman.web.streams import Streams
 
 _PASSWORD = "DRAGOMAN_PAGE_PASSWORD"  # noqa: S105 - the name of a variable
 _MAX_BODY = 40 << 20
 _PATIENCE = 1.0
 
-# ── before a gateway ──────────────────────────────────────────────────────────────────────────────────────────
+# ── in front of a gateway ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @asynccontextmanager
@@ -42,47 +42,47 @@ async def page_before(gateway: Gateway, setting: Setting, url: str) -> AsyncIter
     """For `dragoman serve`: the page at `/`, the gateway everywhere else."""
     streams = Streams()
     guard = Guard(setting.config.server.host, setting.environment.get(_PASSWORD) or None, _keys_of(gateway))
-    houses = _Houses(gateway, setting, url)
+    hubs = _HubPerUser(gateway, setting, url)
 
-    async def rooms_of(head: Head) -> Rooms:
-        return houses.of(await guard.person(head) or Person())
+    async def hub_of(head: Head) -> ConversationHub:
+        return hubs.of(await guard.person(head) or PageUser())
 
-    async def asking_of(head: Head) -> Asking:
-        return houses.asking(await guard.person(head) or Person())
+    async def models_of(head: Head) -> GatewayModels:
+        return hubs.models_for(await guard.person(head) or PageUser())
 
-    trials = Trials(asking_of, houses.catalogue, houses.is_simulated)
+    trials = Trials(models_of, hubs.catalogue, hubs.is_simulated)
     places = [
         live(gateway, guard, streams, setting.environment),
-        chat(rooms_of, streams),
+        chat(hub_of, streams),
         playground(trials),
-        Place("usage"),  # asks what the live place answers
+        PageSection("usage"),  # uses the live section's endpoints
         key_admin(gateway, guard),
     ]
     try:
         yield Site(guard, places, next=gateway)
     finally:
         streams.close()
-        await houses.close()
+        await hubs.close()
 
 
-class _Houses:
-    """Everybody's conversations. Each key has its own, and pays for its own questions."""
+class _HubPerUser:
+    """A hub of conversations per key; each key pays for its own requests."""
 
     def __init__(self, gateway: Gateway, setting: Setting, url: str) -> None:
         self._gateway = gateway
         self._setting = setting
         self._url = url
-        self._rooms: dict[Person, Rooms] = {}
+        self._hubs: dict[PageUser, ConversationHub] = {}
         self._passing: TemporaryDirectory[str] | None = None
 
-    def of(self, person: Person) -> Rooms:
-        if person not in self._rooms:
-            self._rooms[person] = self._furnished(person)
-        return self._rooms[person]
+    def of(self, person: PageUser) -> ConversationHub:
+        if person not in self._hubs:
+            self._hubs[person] = self._make_hub(person)
+        return self._hubs[person]
 
-    def asking(self, person: Person) -> Asking:
-        """With the key of the person who asks and pays for it."""
-        return Asking(self._url, person.key or self._setting.page_key or "none", self.is_simulated)
+    def models_for(self, person: PageUser) -> GatewayModels:
+        """Models used with the key of this user, who pays for them."""
+        return GatewayModels(self._url, person.key or self._setting.page_key or "none", self.is_simulated)
 
     def is_simulated(self, model: str) -> bool:
         """Whether a simulator on this machine answers for the model."""
@@ -96,53 +96,55 @@ class _Houses:
         head = model.partition("/")[0]
         return router.is_simulated(ALIASES.get(head, head))
 
-    def _furnished(self, person: Person) -> Rooms:
+    def _make_hub(self, person: PageUser) -> ConversationHub:
         setting = self._setting
-        # A key may have any name, also that of a user of this machine: it does not get his conversations.
+        # Keys can have any name: the prefix keeps them apart from users of this machine.
         user = f"gateway key {person.id}" if person.id else user_from(setting.environment)
-        if setting.simulated:  # what simulators say is not mixed with real conversations
+        if setting.simulated:  # conversations with simulators are kept apart from real ones
             user = demo_user(user)
         store, warning = self._store(user)
-        asking = self.asking(person)
-        models = reachable(self._gateway.router, setting.environment)
-        rooms = Rooms(
-            [asking.participant(name, model) for name, model in models.items()],
+        gateway_models = self.models_for(person)
+        models = reachable_models(self._gateway.router, setting.environment)
+        hub = ConversationHub(
+            [gateway_models.participant(name, model) for name, model in models.items()],
             store,
             store.folder,
-            furnishing=Furnishing(
+            settings=HubSettings(
                 tools=TOOLS if setting.simulated else (),
                 catalogue=self.catalogue,
                 warning=warning,
-                in_format=asking.in_format,
+                in_format=gateway_models.in_format,
             ),
             options=Options(default=tuple(models)[:1]),
-            make=asking.participant,
+            make=gateway_models.participant,
         )
-        rooms.recover()
-        return rooms
+        hub.recover()
+        return hub
 
     def _store(self, user: str) -> tuple[FileStore, str]:
-        """A gateway may run where nothing can be written: its chat works, and says what that means."""
+        """Falls back to a temporary folder, with a warning, if the data folder is not writable."""
         folder = default_folder(self._setting.environment)
         try:
             return FileStore(folder, user), ""
         except OSError as error:
             self._passing = self._passing or TemporaryDirectory(prefix="dragoman-chat-")
-            words = f"conversations cannot be kept in {folder} ({error.strerror}): they end with the gateway"
+            words = (
+                f"conversations cannot be saved in {folder} ({error.strerror}): they are lost when the gateway stops"
+            )
             return FileStore(self._passing.name, user), words
 
     async def catalogue(self) -> list[str]:
         return [one.id for one in await self._gateway.catalogue.models()]
 
     async def close(self) -> None:
-        for rooms in self._rooms.values():
-            await rooms.close()
+        for hub in self._hubs.values():
+            await hub.close()
         if self._passing is not None:
             self._passing.cleanup()
 
 
 def _keys_of(gateway: Gateway) -> Keys:
-    """Those of the moment: a new configuration may bring others."""
+    """Looks up current keys: a reloaded configuration may change them."""
 
     async def check(key: str) -> tuple[str, str] | None:
         shown = Head("GET", "/", "", {"x-api-key": key})
@@ -160,17 +162,17 @@ def _keys_of(gateway: Gateway) -> Keys:
 
 @asynccontextmanager
 async def serving_page(
-    rooms: Rooms, *, host: str = "127.0.0.1", port: int = 0, password: str | None = None
+    hub: ConversationHub, *, host: str = "127.0.0.1", port: int = 0, password: str | None = None
 ) -> AsyncIterator[str]:
-    """The page at the address it gives."""
+    """Serves the page; yields its URL."""
     if not is_loopback(host) and not password:
         raise ValueError("beyond this machine the page needs a password: --password-file, or DRAGOMAN_CHAT_PASSWORD")
     streams = Streams()
 
-    async def rooms_of(_: Head) -> Rooms:
-        return rooms
+    async def hub_of(_: Head) -> ConversationHub:
+        return hub
 
-    site = Site(Guard(host, password), [chat(rooms_of, streams), playground()])
+    site = Site(Guard(host, password), [chat(hub_of, streams), playground()])
     server = Server(site, ServerLimits(body=_MAX_BODY))
     with listening_socket(host, port) as listening:
         try:
@@ -179,25 +181,25 @@ async def serving_page(
             yield f"http://{shown}:{listening.getsockname()[1]}"
         finally:
             streams.close()
-            await rooms.close()
+            await hub.close()
             await server.close(_PATIENCE)
 
 
 async def serve_forever(
-    rooms: Rooms,
+    hub: ConversationHub,
     *,
     tools: Sequence[Tool],
     servers: Mapping[str, ServerAddress],
     address: tuple[str, int],
     password: str | None,
 ) -> int:
-    """Serves until it is stopped. Tools of MCP servers join the conversation's own."""
+    """Serves until it is stopped. Tools of MCP servers are added to the given ones."""
     async with McpServers(servers) as connected:
-        rooms.furnish((*tools, *connected.tools(taken=[one.name for one in tools])))
-        recovered = rooms.recover()
-        async with serving_page(rooms, host=address[0], port=address[1], password=password) as url:
-            print(f"{url}  the chat, until Ctrl-C", flush=True)  # noqa: T201 - the address is what one waits for
+        hub.set_tools((*tools, *connected.tools(taken=[one.name for one in tools])))
+        recovered = hub.recover()
+        async with serving_page(hub, host=address[0], port=address[1], password=password) as url:
+            print(f"{url}  the chat, until Ctrl-C", flush=True)  # noqa: T201 - the user needs the address
             if recovered:
-                print(f"  {recovered} conversations that were left behind are in the list again", flush=True)  # noqa: T201
+                print(f"  {recovered} unsaved conversations were recovered", flush=True)  # noqa: T201
             await asyncio.Event().wait()
     return 0

@@ -1,4 +1,4 @@
-"""The page's own paths on a gateway's server: `/` for browsers, and all under `/_/`. Everything else goes on."""
+"""Routes of the page on a gateway's server: `/` for browsers and all of `/_/`. Other paths go to the gateway."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ API = "/_/api"
 _OURS = "/_/"
 _OPEN = frozenset({LOGIN, "/_/static/style.css", "/_/static/icon.svg"})
 _OPEN_BODY = 64 << 10
-"""Bytes that are read from people who have not logged in."""
+"""Most bytes that are read before login."""
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _FRESH = {"cache-control": "no-store"}
 _JSON = {"content-type": "application/json", **_FRESH}
@@ -32,7 +32,7 @@ _NAME = re.compile(r"\{(\w+)\}")
 
 Handler: TypeAlias = Callable[[Exchange, Mapping[str, str]], Awaitable[None]]
 Problems: TypeAlias = tuple[tuple[type[Exception], int], ...]
-"""Which error is which status; the first that fits."""
+"""Status of each error type; the first match counts."""
 _PROBLEMS: Problems = (
     (LookupError, 404),
     (msgspec.DecodeError, 400),
@@ -45,12 +45,12 @@ _PROBLEMS: Problems = (
 class Route(Struct, frozen=True):
     method: str
     pattern: str
-    """A path; `{name}` is one step of it, and given to the handler under that name."""
+    """Path pattern; `{name}` matches one segment, which the handler gets under that name."""
     handler: Handler
 
 
-class Place(Struct, frozen=True):
-    """One part of the page, and what it asks the server."""
+class PageSection(Struct, frozen=True):
+    """One section of the page, with its endpoints."""
 
     name: str
     routes: Sequence[Route] = ()
@@ -62,7 +62,7 @@ def send_json(exchange: Exchange, body: object, status: int = 200) -> None:
 
 
 def json_body(exchange: Exchange) -> dict[str, Any]:
-    """The object that was sent; none at all is an empty one."""
+    """The JSON object of the request; an empty body means an empty object."""
     given = msgspec.json.decode(exchange.body) if exchange.body else {}
     if not isinstance(given, dict):
         raise ValueError("expected an object")  # noqa: TRY004 - the content is wrong, not the call
@@ -70,20 +70,20 @@ def json_body(exchange: Exchange) -> dict[str, Any]:
 
 
 class Site:
-    """An application for the gateway's server. `next` answers what is not ours."""
+    """An application for the gateway's server. Paths that are not ours go to `next`."""
 
-    def __init__(self, guard: Guard, places: Sequence[Place], *, next: Application | None = None) -> None:  # noqa: A002
+    def __init__(self, guard: Guard, places: Sequence[PageSection], *, next: Application | None = None) -> None:  # noqa: A002
         self._guard = guard
         self._places = places
         self._is_alone = next is None
-        self._next = next or _nothing
-        self._static = _static()
+        self._next = next or _no_gateway
+        self._static = _static_files()
         self._page = self._static["index.html"]
         self._etag = f'"{self._static["digest.txt"].decode().strip()}"'
-        own = Place(
+        own = PageSection(
             "",
             (
-                Route("GET", LOGIN, self._ask),
+                Route("GET", LOGIN, self._login_form),
                 Route("POST", LOGIN, self._log_in),
                 Route("POST", f"{API}/logout", self._log_out),
                 Route("GET", f"{API}/site", self._about),
@@ -91,7 +91,7 @@ class Site:
             ),
         )
         self._routes = [
-            (route.method, _compiled(route.pattern), route.handler, place.problems + _PROBLEMS)
+            (route.method, _compile_path(route.pattern), route.handler, place.problems + _PROBLEMS)
             for place in (own, *places)
             for route in place.routes
         ]
@@ -111,7 +111,7 @@ class Site:
         if refusal is not None:
             send_json(exchange, {"error": refusal}, 403)
         elif head.path not in _OPEN and await self._guard.person(head) is None:
-            self._show_the_door(exchange)
+            self._ask_for_login(exchange)
         elif head.path == "/":
             exchange.send(200, _HTML, self._page)
         else:
@@ -120,15 +120,15 @@ class Site:
             except BadRequest as bad:
                 send_json(exchange, {"error": str(bad)}, bad.status)
             else:
-                await self._find(exchange)
+                await self._dispatch(exchange)
 
-    def _show_the_door(self, exchange: Exchange) -> None:
+    def _ask_for_login(self, exchange: Exchange) -> None:
         if exchange.head.path.startswith(API):
             send_json(exchange, {"error": "log in first"}, 401)
         else:
             exchange.send(303, {"location": LOGIN})
 
-    async def _find(self, exchange: Exchange) -> None:
+    async def _dispatch(self, exchange: Exchange) -> None:
         head = exchange.head
         other = False
         for method, pattern, handler, problems in self._routes:
@@ -141,23 +141,23 @@ class Site:
                 return
             other = True
         send_json(
-            exchange, {"error": "not with this method" if other else "there is no such page"}, 405 if other else 404
+            exchange, {"error": "method not allowed" if other else "there is no such page"}, 405 if other else 404
         )
 
     async def _handle(self, handler: Handler, exchange: Exchange, names: Mapping[str, str], problems: Problems) -> None:
-        """What goes wrong is said in words, with a status that a page can decide by."""
+        """Runs a handler and turns errors into a message with a status."""
         try:
             await handler(exchange, names)
         except (Gone, asyncio.CancelledError):
             raise
-        except Exception as error:  # noqa: BLE001 - a mistake of ours harms this request alone
+        except Exception as error:  # noqa: BLE001 - a bug must fail only this request
             status = next((number for kind, number in problems if isinstance(error, kind)), None)
             if status is None:
                 context = {"message": f"the handler of {exchange.head.path} failed", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(context)
                 exchange.close_after()
             if not exchange.started:
-                words = str(error) if status else "something broke here; the server's own output tells more"
+                words = str(error) if status else "internal error; see the server's log"
                 send_json(exchange, {"error": words}, status or 500)
 
     # ── what every page has ──
@@ -167,7 +167,7 @@ class Site:
         told = {
             "version": __version__,
             "places": [place.name for place in self._places],
-            "login": self._guard.asks,
+            "login": self._guard.needs_login,
             "person": person and person.name,
         }
         send_json(exchange, told)
@@ -184,9 +184,9 @@ class Site:
         kind = _TYPES.get(suffix, "text/plain")
         exchange.send(200, {**headers, "content-type": f"{kind}; charset=utf-8"}, body)
 
-    async def _ask(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        words = "<p class='problem' role='alert'>That is not it.</p>" if exchange.head.query == "wrong" else ""
-        text = _LOGIN.format(label=escape(self._guard.wanted), words=words)
+    async def _login_form(self, exchange: Exchange, _: Mapping[str, str]) -> None:
+        words = "<p class='problem' role='alert'>Wrong password or key.</p>" if exchange.head.query == "wrong" else ""
+        text = _LOGIN.format(label=escape(self._guard.login_label), words=words)
         exchange.send(200, _HTML, text.encode())
 
     async def _log_in(self, exchange: Exchange, _: Mapping[str, str]) -> None:
@@ -201,17 +201,17 @@ def _is_browser(head: Head) -> bool:
     return "text/html" in head.headers.get("accept", "")
 
 
-async def _nothing(exchange: Exchange) -> None:
-    send_json(exchange, {"error": "there is only the page here, at /"}, 404)
+async def _no_gateway(exchange: Exchange) -> None:
+    send_json(exchange, {"error": "there is no gateway here, only the page at /"}, 404)
 
 
-def _static() -> dict[str, bytes]:
-    """Read once: what is not among these files cannot be asked for, whatever a path says."""
+def _static_files() -> dict[str, bytes]:
+    """Files of the page, read once: no path can reach any other file."""
     folder = files("dragoman.web") / "static"
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file()}
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_path(pattern: str) -> re.Pattern[str]:
     return re.compile(_NAME.sub(r"(?P<\1>[^/]+)", pattern))
 
 

@@ -1,4 +1,4 @@
-"""Events to a page, as they happen: one stream for each tab that looks."""
+"""Server-sent events to the page: one stream per tab."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import msgspec
 
 from dragoman.gateway.exchange import Exchange
 
-_BEAT = 15.0  # seconds of silence after which a comment keeps the connection
-_BEHIND = 10_000  # events a reader may be behind before it has to begin again
+_BEAT = 15.0  # seconds without an event after which a comment keeps the connection open
+_BEHIND = 10_000  # events a reader may lag behind before it must reconnect
 _HEADERS = {"content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no"}
 _ALIVE = b": still here\n\n"
 
 
 class Streams:
-    """All that are open. They end before their server does, which would wait for them."""
+    """All open streams. Closed before the server stops, because it would wait for them."""
 
     def __init__(self) -> None:
         self._open: set[Stream] = set()
@@ -56,7 +56,7 @@ class Stream:
         self._queue.put_nowait(None)
 
     async def run(self, exchange: Exchange) -> None:
-        """Until the page goes, or has fallen too far behind."""
+        """Sends events until the page disconnects or lags too far behind."""
         exchange.start(200, _HEADERS)
         self._streams.enter(self)
         try:

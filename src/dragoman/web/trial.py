@@ -1,4 +1,4 @@
-"""A request of the playground, sent to a model through the gateway."""
+"""Sends a request of the playground to a model through the gateway."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from dragoman.drivers.remote import RemoteDriver, send
 from dragoman.drivers.transport import read_whole
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.ir import Completion
-from dragoman.web.crossing import LONGEST, Unclear
-from dragoman.web.live_view import Problem, Told, problem_of, text_of, told
-from dragoman.web.models import Asking
+from dragoman.web.all_formats import LONGEST, UnreadableInput
+from dragoman.web.body_views import LossRow, Problem, loss_rows, problem_of, text_of
+from dragoman.web.models import GatewayModels
 
 _TIMEOUT = 300.0
 
 
-class Trial(Struct, frozen=True):
-    """What to send, and to which model."""
+class TrialRequest(Struct, frozen=True):
+    """The body to send, and the model."""
 
     text: str
     model: str
     format: str = "auto"
 
 
-class Tried(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of it."""
+class TrialResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The result: requests, answers, losses and times."""
 
     model: str
     source: str
-    """The format of what was sent."""
+    """Format of the body that was given."""
     format: str
-    """The format that the model's provider speaks."""
+    """Format of the model's provider."""
     milliseconds: float
     text: str = ""
     reasoning: str = ""
@@ -45,7 +45,7 @@ class Tried(Struct, frozen=True, kw_only=True, omit_defaults=True):
     input: int | None = None
     output: int | None = None
     cost: float | None = None
-    losses: list[Told] = []
+    losses: list[LossRow] = []
     body: str = ""
     """The answer as the provider wrote it."""
     request: str = ""
@@ -54,36 +54,36 @@ class Tried(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
-async def try_out(trial: Trial, asking: Asking, *, is_simulated: bool) -> Tried:
-    """Raises `Unclear` for what is no request."""
+async def try_out(trial: TrialRequest, gateway_models: GatewayModels, *, is_simulated: bool) -> TrialResult:
+    """Raises `UnreadableInput` if the body is not a request."""
     content = trial.text.encode("utf-8", "surrogatepass")
     if len(content) > LONGEST:
-        raise Unclear(Problem(type="LimitExceeded", message=f"expected at most {LONGEST} bytes"), status=413)
+        raise UnreadableInput(Problem(type="LimitExceeded", message=f"expected at most {LONGEST} bytes"), status=413)
     source = _source(content, trial.format)
     try:
         request = structs.replace(translate.decode_request(content, source), model=None)
-        driver = asking.participant("trial", trial.model).connect()
+        driver = gateway_models.participant("trial", trial.model).connect()
     except DragomanError as error:
-        raise Unclear(problem_of(error)) from error
-    assert isinstance(driver, RemoteDriver)  # noqa: S101 - what asks a gateway
+        raise UnreadableInput(problem_of(error)) from error
+    assert isinstance(driver, RemoteDriver)  # noqa: S101 - a gateway participant
     async with driver:
         target = driver.channel.codec.name
         call = driver.prepare(request, {"timeout": _TIMEOUT}, stream=False)
         started = time.monotonic()
         known: dict[str, Any] = {"model": trial.model, "source": source, "format": target, "is_simulated": is_simulated}
-        # With paths in the body that was given, and not in the intermediate format.
-        losses = told(translate.translate_request(content, source=source, target=target).losses)
+        # Translate again for losses with paths in the given body.
+        losses = loss_rows(translate.translate_request(content, source=source, target=target).losses)
         try:
             response = await send(driver.channel, call)
             body = await read_whole(response, driver.channel.limits.response)
             completion = driver.channel.codec.decode_response(body)
         except ProviderError as error:
             spent = _milliseconds(started)
-            return Tried(**known, milliseconds=spent, losses=losses, error=error.failure.message)
+            return TrialResult(**known, milliseconds=spent, losses=losses, error=error.failure.message)
         headers = response.headers
-        return Tried(
+        return TrialResult(
             **known,
-            **_shown(completion),
+            **_completion_fields(completion),
             milliseconds=_milliseconds(started),
             losses=losses,
             body=text_of(body),
@@ -95,12 +95,14 @@ async def try_out(trial: Trial, asking: Asking, *, is_simulated: bool) -> Tried:
 def _source(content: bytes, given: str) -> str:
     if given != "auto":
         if given not in formats(None):
-            raise Unclear(Problem(type="UnknownFormat", message=f"no format is called {given!r}"))
+            raise UnreadableInput(Problem(type="UnknownFormat", message=f"there is no format named {given!r}"))
         return given
     found = detect(content)
     if found is None or found.kind != "request":
         kind = "not detected" if found is None else f"taken for a {found.kind}"
-        raise Unclear(Problem(type="NotARequest", message=f"only a request can be sent to a model; this is {kind}"))
+        raise UnreadableInput(
+            Problem(type="NotARequest", message=f"only a request can be sent to a model; this is {kind}")
+        )
     return found.format
 
 
@@ -108,7 +110,7 @@ def _milliseconds(started: float) -> float:
     return round((time.monotonic() - started) * 1000, 1)
 
 
-def _shown(completion: Completion) -> dict[str, Any]:
+def _completion_fields(completion: Completion) -> dict[str, Any]:
     usage, finish = completion.usage, completion.finish
     return {
         "text": completion.text,

@@ -14,7 +14,7 @@ NAMES = {
 
 
 async def listen(_context, events):
-    """That somebody listens makes it stream."""
+    """A listener makes it stream."""
     async for _ in events:
         pass
 

@@ -145,7 +145,7 @@ export class Composer {
 
   #destination(text: string, models: readonly string[]): string {
     const unknown = unknownIn(text, this.#state());
-    if (unknown !== null) return `No model is called @${unknown}.`;
+    if (unknown !== null) return `There is no model named @${unknown}.`;
     return models.length ? `→ ${models.map((one) => `@${one}`).join(", ")}` : "A memo: stored, and sent to no model.";
   }
 

@@ -182,7 +182,7 @@ class Chat implements Place {
 
   readonly #send = attempt(async (text: string, attachments: readonly Attachment[], how: { memo?: boolean; format?: string }): Promise<boolean> => {
     const unknown = how.memo ? null : stranger(text, this.#state.models.map((one) => one.name));
-    if (unknown !== null) throw new Error(`No model is called @${unknown}. Nothing was sent; there are ${this.#state.models.map((one) => `@${one.name}`).join(", ")} and @all.`);
+    if (unknown !== null) throw new Error(`There is no model named @${unknown}. Nothing was sent; there are ${this.#state.models.map((one) => `@${one.name}`).join(", ")} and @all.`);
     await this.#session.ensure();
     const { turn, translations = [] } = await this.#session.call<{ turn: string; translations?: Translation[] }>("POST", "/messages", { text, attachments, ...how });
     this.#timeline.translated(turn, translations, (one) => void showTranslation(one));

@@ -1,4 +1,4 @@
-"""What every store of conversations does. Names are the user's; how they become files or rows is the store's affair."""
+"""The interface of conversation stores. Users choose the names; each store maps them to files or rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LONGEST = 60
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 _RESERVED = _DEVICES | {"_autosave"}  # the draft of the earlier program
 _SUMMED = re.compile(r"-[0-9a-f]{8}$")
-"""A name that ends like a sum gets one, too, or it could be taken for another's."""
+"""A name that already ends like a checksum gets one too, so that two names never share a file."""
 
 
 class UnknownConversation(LookupError):
-    """There is no conversation of that name."""
+    """There is no conversation with this name."""
 
 
 class AlreadyThere(ValueError):
@@ -45,20 +45,20 @@ class StoredInfo(Struct, frozen=True):
     entries: int
     models: tuple[str, ...] = ()
     excerpt: str = ""
-    """Where a search found its words."""
+    """Text around the first match of a search."""
 
 
 class ConversationStore(Protocol):
     """The conversations of one user."""
 
     def list(self) -> Sequence[StoredInfo]:
-        """The newest first."""
+        """Newest first."""
         ...
 
     def load(self, name: str) -> Conversation: ...
 
     def save(self, conversation: Conversation, *, replace: bool = False) -> Conversation:
-        """Under its name, all or nothing; what was saved, with its new revision.
+        """Saves atomically under the conversation's name; returns what was saved, with its new revision.
 
         Raises `AlreadyThere` for the name of another conversation unless `replace`, and `Changed` when it was saved by
         another writer since it was read.
@@ -71,26 +71,26 @@ class ConversationStore(Protocol):
 
 
 def next_version(new: Conversation, old: Conversation | None, *, replace: bool) -> Conversation:
-    """What is to be written, given what is there."""
+    """The conversation to write, given the stored one."""
     if old is not None and not replace:
         if old.id != new.id:
-            raise AlreadyThere(f"there is another conversation called {new.name!r}")
+            raise AlreadyThere(f"there is another conversation named {new.name!r}")
         if old.revision != new.revision:
-            raise Changed(f"{new.name!r} was changed elsewhere meanwhile")
+            raise Changed(f"{new.name!r} was changed elsewhere in the meantime")
     created = (old.created if old is not None else "") or new.created or now()
     before = new.revision if old is None else max(old.revision, new.revision)
     return structs.replace(new, created=created, updated=now(), revision=before + 1)
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     kept = " ".join(name.split())
     if not kept or kept in {".", ".."} or not kept.isprintable():
-        raise ValueError(f"{name!r} is no name for a conversation")
+        raise ValueError(f"{name!r} is not a valid name for a conversation")
     return kept
 
 
 def file_stem(name: str) -> str:
-    """A name as a file name of every system. What had to be changed is told apart by a sum of the name.
+    """A name as a file name that is valid on every system; a checksum is added if it had to be changed.
 
     >>> file_stem("notes"), file_stem("Notes!"), file_stem("notes?")
     ('notes', 'notes_-7cd90ee5', 'notes_-e2bd4c0b')
@@ -116,10 +116,10 @@ def info_of(conversation: Conversation, excerpt: str = "") -> StoredInfo:
 _AROUND = 40
 
 
-def found_in(conversation: Conversation, words: str) -> str | None:
-    """A piece of text around the first of the words, if all are somewhere in it. Case does not matter."""
+def excerpt_of(conversation: Conversation, words: str) -> str | None:
+    """Text around the first word, if the conversation contains all words. Case does not matter."""
     wanted = words.casefold().split()
-    whole = searched_text(conversation)
+    whole = search_text(conversation)
     folded = whole.casefold()
     if not wanted or not all(word in folded for word in wanted):
         return None
@@ -128,14 +128,14 @@ def found_in(conversation: Conversation, words: str) -> str | None:
     return " ".join(piece.split())
 
 
-def searched_text(conversation: Conversation) -> str:
-    """The name and all that was said, tools included: what was found once is found again."""
+def search_text(conversation: Conversation) -> str:
+    """The text that a search looks through: the name and all entries, including tools."""
     said = (content_to_text(entry.content, include_tool_data=True) for entry in conversation.entries)
     return "\n".join([conversation.name, *said])
 
 
 def default_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """`CHAT_HISTORY_DIR`, or a folder in the data directory of XDG."""
+    """`CHAT_HISTORY_DIR`, or a folder in the XDG data directory."""
     known = os.environ if environment is None else environment
     if known.get("CHAT_HISTORY_DIR"):
         return Path(known["CHAT_HISTORY_DIR"])

@@ -1,4 +1,4 @@
-"""Where the earlier program kept its conversations, and how it wrote them."""
+"""Folders and files of the earlier program."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ITS_NAMES = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 def earlier_folders(base: Path | None, user: str, environment: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """Its folders of this user, if there are any: within `base`, or where it kept them by default.
+    """The earlier program's folders of this user: within `base`, or in its default location.
 
-    It wrote `_` for whatever else was in a name, so that two users may share such a folder; those are left alone.
+    It replaced special characters in names by `_`, so two users may share such a folder; those are skipped.
     """
     if _ITS_NAMES.fullmatch(user) is None:
         return ()
@@ -42,7 +42,7 @@ def is_draft(path: Path, document: Any) -> bool:
 
 
 def read_document(path: Path) -> Any:
-    """JSON of a file. The earlier program wrote in the encoding of its system, which was not always UTF-8."""
+    """Reads a JSON file. The earlier program used the encoding of the system, which was not always UTF-8."""
     body = path.read_bytes()
     try:
         return json.loads(body)

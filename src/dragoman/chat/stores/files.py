@@ -1,6 +1,6 @@
-"""One JSON file per conversation, in a folder per user.
+"""Conversations as files: one JSON file each, in a folder per user.
 
-Files of the earlier program are read, and stay as they are until they are saved.
+Files of the earlier program are read, and unchanged until they are saved.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dragoman.chat.stores.base import (
     AlreadyThere,
     StoredInfo,
     UnknownConversation,
-    checked_name,
+    check_name,
     default_folder,
+    excerpt_of,
     file_stem,
-    found_in,
     info_of,
     next_version,
 )
@@ -44,50 +44,50 @@ class FileStore:
         self.folder = (base or default_folder()) / file_stem(user)
         self.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         self.earlier = tuple(one for one in earlier_folders(base, user) if not one.samefile(self.folder))
-        """Folders of the earlier program: read, and written to only to take something away."""
-        # By file, with what tells that it has not changed: a list of a thousand conversations is read once.
+        """Folders of the earlier program: files are only read or deleted there."""
+        # Cache by file and its modification state, so that a list of a thousand conversations is read once.
         self._read: dict[Path, tuple[int, int, Conversation | None]] = {}
 
     def list(self) -> Sequence[StoredInfo]:
-        return _newest_first(info_of(one) for _, one in self._all())
+        return _newest_first(info_of(one) for _, one in self._one_per_name())
 
     def load(self, name: str) -> Conversation:
         return self._find(name)[1]
 
     def save(self, conversation: Conversation, *, replace: bool = False) -> Conversation:
-        named = structs.replace(conversation, name=checked_name(conversation.name))
-        with self._locked():
+        named = structs.replace(conversation, name=check_name(conversation.name))
+        with self._lock():
             path, old = self._lookup(named.name)
             written = next_version(named, old, replace=replace)
-            write_json(path if path.parent == self.folder else self._free(named.name), stored(written))
+            write_json(path if path.parent == self.folder else self._free_path(named.name), stored(written))
         return written
 
     def rename(self, name: str, new: str) -> Conversation:
-        target = checked_name(new)
-        with self._locked():
+        target = check_name(new)
+        with self._lock():
             path, old = self._find(name)
             there = self._lookup(target)[1]
             if there is not None and there.name != old.name:
-                raise AlreadyThere(f"there is another conversation called {target!r}")
+                raise AlreadyThere(f"there is another conversation named {target!r}")
             written = next_version(structs.replace(old, name=target), None, replace=False)
-            # Under its new name first: if something goes wrong between the two, it is there twice and not lost.
-            place = path if target == old.name else self._free(target)
+            # Write the new name first: a failure between the two steps leaves two copies instead of none.
+            place = path if target == old.name else self._free_path(target)
             write_json(place, stored(written))
             self._remove(old.name, besides=place)
         return written
 
     def delete(self, name: str) -> None:
-        with self._locked():
+        with self._lock():
             self._remove(self._find(name)[1].name)
 
     def _remove(self, name: str, besides: Path | None = None) -> None:
-        """All files of that name: what was saved here, and what it came from."""
+        """Deletes all files of this name, including those of the earlier program."""
         for path, found in list(self._files()):
             if found.name == name and path != besides:
                 path.unlink()
 
     def search(self, words: str) -> Sequence[StoredInfo]:
-        found = ((one, found_in(one, words)) for _, one in self._all())
+        found = ((one, excerpt_of(one, words)) for _, one in self._one_per_name())
         return _newest_first(info_of(one, excerpt) for one, excerpt in found if excerpt is not None)
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,29 +95,29 @@ class FileStore:
     def _find(self, name: str) -> tuple[Path, Conversation]:
         path, found = self._lookup(" ".join(name.split()))
         if found is None:
-            raise UnknownConversation(f"there is no conversation called {name!r}")
+            raise UnknownConversation(f"there is no conversation named {name!r}")
         return path, found
 
     def _lookup(self, name: str) -> tuple[Path, Conversation | None]:
-        """The file of that name; files of the earlier program have names of its own making."""
+        """The file of this name; the earlier program named files in its own way."""
         path = self.folder / f"{file_stem(name)}.json"
         found = self._conversation(path)
         if found is not None and found.name == name:
             return path, found
-        for other, conversation in self._all():
+        for other, conversation in self._one_per_name():
             if conversation.name == name:
                 return other, conversation
-        return self._free(name), None
+        return self._free_path(name), None
 
-    def _free(self, name: str) -> Path:
-        """Where it can be written: a file that is not ours, or not readable, is not written over."""
+    def _free_path(self, name: str) -> Path:
+        """A path to write to: never overwrites a file that is not ours or not readable."""
         path = self.folder / f"{file_stem(name)}.json"
         if not path.exists():
             return path
         return next(free for n in range(2, 10_000) if not (free := path.with_stem(f"{path.stem}-{n}")).exists())
 
-    def _all(self) -> Iterator[tuple[Path, Conversation]]:
-        """One file of every name: what was saved here stands before what it came from."""
+    def _one_per_name(self) -> Iterator[tuple[Path, Conversation]]:
+        """One file per name: ours takes precedence over the earlier program's."""
         seen: set[str] = set()
         for path, found in self._files():
             if found.name not in seen or path.parent == self.folder:
@@ -139,14 +139,14 @@ class FileStore:
                 return known[2]
             document = read_document(path)
             found = None if is_draft(path, document) else read_conversation(document, name=path.stem)
-        except (OSError, ValueError, RecursionError):  # Unreadable is a ValueError, and so is what is no JSON
+        except (OSError, ValueError, RecursionError):  # Unreadable and invalid JSON are both ValueErrors
             return None
         self._read[path] = (state.st_mtime_ns, state.st_size, found)
         return found
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Holds the lock between reading and writing."""
+    def _lock(self) -> Iterator[None]:
+        """Holds the lock of the folder between reading and writing."""
         with (self.folder / ".lock").open("a") as file:
             take_lock(file, wait=True)
             yield
@@ -157,7 +157,7 @@ def _newest_first(rows: Iterable[StoredInfo]) -> list[StoredInfo]:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """All or nothing: written beside, forced to disk, and put in place."""
+    """Writes atomically: to a temporary file, synced to disk, then renamed."""
     body = _json(document)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:40]}.", suffix=".tmp")
     try:
@@ -173,7 +173,7 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def _json(document: Any) -> bytes:
-    """For people to read. Half a surrogate, which models sometimes send, is kept as it is."""
+    """Indented JSON. Lone surrogates, which models sometimes send, are kept."""
     try:
         return msgspec.json.format(msgspec.json.encode(document), indent=1)
     except UnicodeEncodeError:

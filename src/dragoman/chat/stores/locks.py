@@ -1,4 +1,4 @@
-"""Locks that die with the program that holds them."""
+"""File locks, which the operating system releases when their program ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import IO, Any
 
 
 def take_lock(file: IO[Any], *, wait: bool = False) -> bool:
-    """Whether the file is ours now, until it is closed. Where the system has no such locks, it always is."""
+    """Returns whether the lock was acquired; it is held until the file is closed. Always True on Windows."""
     try:
         system: Any = import_module("fcntl")
     except ImportError:  # Windows

@@ -1,6 +1,7 @@
-"""Conversations in a database, for many users: SQLite here, PostgreSQL in `postgres`. Documents are those of the files.
+"""Conversations in a database, for many users: SQLite here, PostgreSQL in `postgres`.
 
-The seam between the two is `Database`: run a statement with `?` for its values, within a transaction.
+Documents are the same as in files. Both databases implement `Database`: run a statement with `?` for its values,
+within a transaction.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from dragoman.chat.stores.base import (
     AlreadyThere,
     StoredInfo,
     UnknownConversation,
-    checked_name,
-    found_in,
+    check_name,
+    excerpt_of,
     info_of,
     next_version,
-    searched_text,
+    search_text,
 )
 from dragoman.private_files import create_private_file, create_private_folder
 
-# `info` is the row of a list, so that a list reads no documents; `folded` is what a search looks through.
+# `info` is the row shown in lists, so that lists read no documents; `folded` is the text that searches look through.
 TABLES = (
     """create table if not exists conversations (
         owner text not null, name text not null, updated text not null, info text not null, folded text not null,
@@ -41,10 +42,10 @@ TABLES = (
 
 
 class Database(Protocol):
-    """What a store needs of a database."""
+    """The interface between the store and a database."""
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement; its rows, or none."""
+        """Runs a statement and returns its rows, if any."""
         ...
 
     def transaction(self, owner: str) -> AbstractContextManager[None]:
@@ -55,7 +56,7 @@ class Database(Protocol):
 
 
 class SqlStore:
-    """The conversations of one user in a database that has others', too."""
+    """The conversations of one user in a shared database."""
 
     def __init__(self, database: Database, user: str = DEFAULT_USER) -> None:
         self._database = database
@@ -71,11 +72,11 @@ class SqlStore:
     def load(self, name: str) -> Conversation:
         found = self._lookup(" ".join(name.split()))
         if found is None:
-            raise UnknownConversation(f"there is no conversation called {name!r}")
+            raise UnknownConversation(f"there is no conversation named {name!r}")
         return found
 
     def save(self, conversation: Conversation, *, replace: bool = False) -> Conversation:
-        named = structs.replace(conversation, name=checked_name(conversation.name))
+        named = structs.replace(conversation, name=check_name(conversation.name))
         with self._database.transaction(self._user):
             written = next_version(named, self._lookup(named.name), replace=replace)
             self._write(written)
@@ -84,9 +85,9 @@ class SqlStore:
     def rename(self, name: str, new: str) -> Conversation:
         with self._database.transaction(self._user):
             old = self.load(name)
-            target = checked_name(new)
+            target = check_name(new)
             if target != old.name and self._lookup(target) is not None:
-                raise AlreadyThere(f"there is another conversation called {target!r}")
+                raise AlreadyThere(f"there is another conversation named {target!r}")
             written = next_version(structs.replace(old, name=target), None, replace=False)
             self._remove(old.name)
             self._write(written)
@@ -101,15 +102,15 @@ class SqlStore:
         if not wanted:
             return []
         tests = " ".join("and folded like ? escape '!'" for _ in wanted)
-        statement = f"select document from conversations where owner = ? {tests} order by updated desc, name desc"  # noqa: S608 - no values in it
+        statement = f"select document from conversations where owner = ? {tests} order by updated desc, name desc"  # noqa: S608 - only placeholders
         found = [_read(document) for (document,) in self._rows(statement, *map(_pattern, wanted))]
-        return [info_of(one, found_in(one, words) or "") for one in found]
+        return [info_of(one, excerpt_of(one, words) or "") for one in found]
 
     def close(self) -> None:
         self._database.close()
 
     def _rows(self, statement: str, *values: str) -> Sequence[tuple[Any, ...]]:
-        """Of this user."""
+        """Runs a statement for this user."""
         return self._database.rows(statement, (self._user, *values))
 
     def _lookup(self, name: str) -> Conversation | None:
@@ -125,7 +126,7 @@ class SqlStore:
             conversation.name,
             conversation.updated,
             info,
-            _storable(searched_text(conversation).casefold()),
+            _storable(search_text(conversation).casefold()),
             _document(conversation),
         )
 
@@ -138,7 +139,7 @@ def _read(document: str) -> Conversation:
 
 
 def _document(conversation: Conversation) -> str:
-    """Readable; where half a surrogate is in it, which databases do not take, escaped."""
+    """JSON text; escaped if it has lone surrogates, which databases refuse."""
     told = stored(conversation)
     text = json.dumps(told, ensure_ascii=False)
     return text if _storable(text) == text else json.dumps(told)

@@ -1,4 +1,4 @@
-"""`dragoman chat`: reads what is typed, runs commands, shows answers."""
+"""`dragoman chat` in the terminal: reads input, runs commands, shows answers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from dragoman.chat.events import AnswerEnded, AnyChatEvent, PermissionAsked
 from dragoman.chat.service import ChatService
 from dragoman.chat.stores import ConversationStore
-from dragoman.chat.terminal.commands import Ask, is_command, phrases, run_command
-from dragoman.chat.terminal.inputs import Typing, is_typed, shown, silent
+from dragoman.chat.terminal.commands import Ask, completion_phrases, is_command, run_command
+from dragoman.chat.terminal.inputs import LineReader, echo_off, echo_on, is_interactive
 from dragoman.chat.terminal.screens import Screen
-from dragoman.chat.terminal.session import Desk
+from dragoman.chat.terminal.session import Session
 from dragoman.errors import DragomanError
 from dragoman.ir.values import compact_text
 
@@ -25,47 +25,47 @@ _REFUSED = frozenset({"", "n", "no"})
 
 
 class TerminalChat:
-    """The loop of reading and answering."""
+    """The read-answer loop of the terminal."""
 
     def __init__(self, service: ChatService, store: ConversationStore, screen: Screen, folder: Path) -> None:
         self._service = service
         self._screen = screen
-        self._desk = Desk(service, store, screen, folder)
-        self._typing = Typing(lambda: phrases(self._desk), folder / ".typed")
+        self._session = Session(service, store, screen, folder)
+        self._reader = LineReader(lambda: completion_phrases(self._session), folder / ".typed")
         self._questions: asyncio.Queue[PermissionAsked] = asyncio.Queue()
 
     def run(self, runner: asyncio.Runner) -> bool:
-        """Until the user leaves; whether all answers were whole."""
+        """Runs until the user leaves; returns whether all answers were complete."""
         models = self._service.participants
         self._screen.simulated = frozenset(name for name, one in models.items() if one.is_simulated)
-        if is_typed():
+        if is_interactive():
             names = " ".join(f"@{name}" for name in models)
             default = " ".join(f"@{name}" for name in self._service.options.default) or "no model (a memo)"
-            self._screen.line(f"{names} @all; other text goes to {default}. /help tells more.", "dim")
-            runner.run(self._tell_unready())
-            self._desk.offer_drafts()
+            self._screen.line(f"{names} @all; other text goes to {default}. Help: /help.", "dim")
+            runner.run(self._warn_of_unready())
+            self._session.offer_drafts()
         with self._service.watched(self._on_event):
-            while not self._desk.leaving:
+            while not self._session.leaving:
                 try:
                     self._next(runner)
-                except KeyboardInterrupt:  # whenever it comes: it never ends the program
+                except KeyboardInterrupt:  # Ctrl-C never ends the program
                     self._screen.line("")
-        self._typing.close()
-        self._desk.close()
-        return not self._desk.failed
+        self._reader.close()
+        self._session.close()
+        return not self._session.failed
 
-    async def _tell_unready(self) -> None:
+    async def _warn_of_unready(self) -> None:
         unready = self._service.unready()
         if unready:
             names = " ".join(f"@{name}" for name in unready)
             self._screen.line(f"{names} cannot answer yet: {next(iter(unready.values()))}", "yellow")
-            self._screen.line("dragoman doctor tells more; dragoman chat --demo needs no keys.", "dim")
+            self._screen.line("Check your keys with: dragoman doctor. Without keys: dragoman chat --demo", "dim")
 
     def _next(self, runner: asyncio.Runner) -> None:
-        typed = self._typing.read(PROMPT)
+        typed = self._reader.read(PROMPT)
         text = "/exit" if typed is None else typed.strip()
         if is_command(text):
-            ask = run_command(self._desk, text)
+            ask = run_command(self._session, text)
             if ask is not None:
                 self._say(ask, runner)
         elif text:
@@ -73,17 +73,17 @@ class TerminalChat:
 
     def _say(self, ask: Ask, runner: asyncio.Runner) -> None:
         try:
-            with silent():
-                runner.run(self._answered(ask))
-        except KeyboardInterrupt:  # what has come is kept and shown; the program goes on
-            runner.run(self._service.halt())  # a second Ctrl-C may have come before the answers had ended
+            with echo_off():
+                runner.run(self._run_turn(ask))
+        except KeyboardInterrupt:  # the text so far is kept and shown
+            runner.run(self._service.halt())  # a second Ctrl-C may arrive before the answers have ended
             self._screen.resume()
             self._screen.line("stopped", "yellow")
         except (DragomanError, LookupError, ValueError, RuntimeError) as error:
             self._screen.resume()
-            self._desk.problem(str(error))
+            self._session.problem(str(error))
 
-    async def _answered(self, ask: Ask) -> None:
+    async def _run_turn(self, ask: Ask) -> None:
         turn = ask()
         if not self._service.running:
             self._screen.line("(a memo: stored, and sent to no model)", "dim")
@@ -99,33 +99,33 @@ class TerminalChat:
         if isinstance(event, PermissionAsked):
             self._questions.put_nowait(event)
         if isinstance(event, AnswerEnded) and event.status != "ok":
-            self._desk.failed = True
+            self._session.failed = True
         self._screen.show(event, self._service.running)
 
     # ── permissions ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def _ask_questions(self) -> None:
-        """One after the other; what happens meanwhile is shown when they are answered."""
+        """Asks one question at a time; events in the meantime are shown afterwards."""
         while True:
             asked = await self._questions.get()
             self._screen.pause()
-            allow, always = await self._permission(asked)
+            allow, always = await self._ask_permission(asked)
             self._service.permit(asked.id, allow=allow, always=always)
             if self._questions.empty():
                 self._screen.resume()
 
-    async def _permission(self, asked: PermissionAsked) -> tuple[bool, bool]:
-        """Whether it may, and whether for good."""
+    async def _ask_permission(self, asked: PermissionAsked) -> tuple[bool, bool]:
+        """Returns whether the call is allowed, and whether it always is."""
         call = f"{asked.model} wants to run {asked.tool} {compact_text(asked.arguments)}"
         if all(one.id != asked.id for one in self._service.open_questions):  # `always`, or the answer was stopped
             return False, False
-        if not is_typed():
+        if not is_interactive():
             self._screen.line(f"{call}: no interactive user to allow it", "yellow")
             return False, False
         while True:
             self._screen.line(f"{call}. [y]es, [n]o, [a]lways?", "yellow")
-            with shown():
-                word = (await _typed_line()).strip().lower()
+            with echo_on():
+                word = (await _read_line()).strip().lower()
             if word in _ALLOWED:
                 return _ALLOWED[word]
             if word in _REFUSED:
@@ -134,7 +134,7 @@ class TerminalChat:
 
 @contextmanager
 def _when_resized(then: Callable[[], None]) -> Iterator[None]:
-    """Where the system tells: Windows does not, and there the next words of a model do."""
+    """Calls `then` when the terminal is resized. Windows has no such signal: there the next event redraws."""
     loop, change = asyncio.get_running_loop(), getattr(signal, "SIGWINCH", None)
     if change is None:
         yield
@@ -146,8 +146,8 @@ def _when_resized(then: Callable[[], None]) -> Iterator[None]:
         loop.remove_signal_handler(change)
 
 
-async def _typed_line() -> str:
-    """A line from the terminal, waited for without blocking the loop, so that Ctrl-C still works."""
+async def _read_line() -> str:
+    """Reads a line without blocking the event loop, so that Ctrl-C still works."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
     loop.add_reader(sys.stdin.fileno(), _wake, ready)

@@ -1,4 +1,4 @@
-"""The clipboard of the terminal's user."""
+"""Copying to the user's clipboard."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from shutil import which
 from typing import TextIO
 
-# Program, the variable that tells that it would work, and the encoding it reads.
+# Program, the environment variable it needs, and the encoding it reads.
 _PROGRAMS: tuple[tuple[Sequence[str], str, str], ...] = (
     (("wl-copy",), "WAYLAND_DISPLAY", "utf-8"),
     (("xclip", "-selection", "clipboard"), "DISPLAY", "utf-8"),
@@ -17,13 +17,17 @@ _PROGRAMS: tuple[tuple[Sequence[str], str, str], ...] = (
     (("pbcopy",), "", "utf-8"),
     (("clip.exe",), "", "utf-16-le"),
 )
-_PATIENCE = 5.0  # seconds
+_TIMEOUT = 5.0  # seconds
 
 
 def copy(text: str, terminal: TextIO) -> str:
-    """By a program of this machine, or by the terminal itself (OSC 52), also from another machine; who did it."""
+    """Copies by a program, or by the terminal itself (OSC 52), which also works over SSH; returns what copied it."""
     for command, variable, encoding in _PROGRAMS:
-        if (not variable or os.environ.get(variable)) and which(command[0]) and _given(command, text.encode(encoding)):
+        if (
+            (not variable or os.environ.get(variable))
+            and which(command[0])
+            and _pipe_to(command, text.encode(encoding))
+        ):
             return command[0]
     code = base64.b64encode(text.encode("utf-8", "replace")).decode()
     terminal.write(f"\x1b]52;c;{code}\a")
@@ -31,15 +35,15 @@ def copy(text: str, terminal: TextIO) -> str:
     return "the terminal"
 
 
-def _given(command: Sequence[str], data: bytes) -> bool:
+def _pipe_to(command: Sequence[str], data: bytes) -> bool:
     try:
-        # Where it reads nothing of ours but its input: some of these stay, to hand out what they were given.
-        done = subprocess.run(  # noqa: S603 - a name of the table above
+        # Some of these programs keep running to serve the clipboard, so they must not hold our output open.
+        done = subprocess.run(  # noqa: S603 - from the table above
             command,
             input=data,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""What is typed: with history and completion, over several lines where wanted."""
+"""Typed input: with history, completion and multi-line messages."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _MORE = "\\"
 _BLOCK = '"""'
 _GNU = ("tab: complete", "set enable-bracketed-paste on")
 _LOCAL_MODES = 3
-"""Place of the flags in what `tcgetattr` gives."""
+"""Index of the local modes in the list from `tcgetattr`."""
 _LIBEDIT = ("bind ^I rl_complete",)
 
 
-def is_typed() -> bool:
+def is_interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 @contextmanager
-def silent(*, echo: bool = False) -> Iterator[None]:
-    """What is typed meanwhile is not shown, because it would stand in the middle of what is drawn; it is read later."""
-    if not is_typed() or find_spec("termios") is None:
+def echo_off(*, echo: bool = False) -> Iterator[None]:
+    """Turns echo off, so that typing does not disturb the drawing; what is typed is read later."""
+    if not is_interactive() or find_spec("termios") is None:
         yield
         return
     system: Any = import_module("termios")
@@ -41,19 +41,19 @@ def silent(*, echo: bool = False) -> Iterator[None]:
         system.tcsetattr(sys.stdin, system.TCSANOW, before)
 
 
-def shown() -> AbstractContextManager[None]:
-    """Within `silent`: what is typed is shown again."""
-    return silent(echo=True)
+def echo_on() -> AbstractContextManager[None]:
+    """Turns echo on again within `echo_off`."""
+    return echo_off(echo=True)
 
 
-class Typing:
-    """Reads messages. A line that ends in a backslash goes on; three quotes begin and end a block."""
+class LineReader:
+    """Reads messages. A backslash at the end continues a line; three quotes begin and end a block."""
 
     def __init__(self, words: Callable[[], Iterable[str]], history: Path | None = None) -> None:
         self._words = words
         self._history = history
         self._readline: Any = None
-        if is_typed():
+        if is_interactive():
             self._prepare()
 
     def _prepare(self) -> None:
@@ -63,7 +63,7 @@ class Typing:
             return
         self._readline.set_completer_delims(" \t\n")
         self._readline.set_completer(self._complete)
-        self._readline.set_auto_history(False)  # answers to questions are no messages
+        self._readline.set_auto_history(False)  # answers to prompts do not belong in the history
         for line in _LIBEDIT if "libedit" in str(self._readline.__doc__) else _GNU:
             self._readline.parse_and_bind(line)
         if self._history is not None and self._history.exists():
@@ -73,13 +73,13 @@ class Typing:
                 self._history = None
 
     def _complete(self, text: str, state: int) -> str | None:
-        """Mentions and commands stand at the start of a line; arguments of commands after them."""
+        """Completes mentions and commands at the start of a line, and arguments of commands after them."""
         line = str(self._readline.get_line_buffer())
         fitting = completions(line, text, self._words())
         return fitting[state] if state < len(fitting) else None
 
     def read(self, prompt: str) -> str | None:
-        """The next message; None at the end."""
+        """The next message; None at the end of input."""
         message = self._message(prompt)
         if message and self._readline is not None:
             for line in message.splitlines():
@@ -112,7 +112,7 @@ class Typing:
         return "\n".join(lines).rstrip("\n")
 
     def _line(self, prompt: str) -> str | None:
-        if is_typed():
+        if is_interactive():
             try:
                 return input(prompt)
             except EOFError:
@@ -132,7 +132,7 @@ class Typing:
 
 
 def completions(line: str, text: str, words: Iterable[str]) -> list[str]:
-    """Whole phrases that the line so far begins, cut to the word that is being typed.
+    """Completions of the current word: next words of the phrases that start with the line.
 
     >>> completions("/history l", "l", ["/history list", "/history load", "/help"])
     ['list ', 'load ']

@@ -22,7 +22,7 @@ from dragoman.chat.answers import LiveAnswer
 from dragoman.chat.entries import Entry, Part
 from dragoman.chat.events import Activity, AnswerEnded, AnswerStarted, AnyChatEvent, Notice
 from dragoman.chat.payloads import as_text, call_of
-from dragoman.chat.terminal.screens import GaugeOf, other_part, shortened
+from dragoman.chat.terminal.screens import GaugeOf, other_part, shorten
 from dragoman.terminal import Style, harmless
 
 WIDTH_OF_A_COLUMN = 36
@@ -30,16 +30,15 @@ _RESULT_LINES = 12
 _REASONING_LINES = 4
 _ONE_LINE = 60
 _RECENT = 6_000
-"""Characters of a growing text that are drawn: more than any screen shows, and few enough to be read ten times a
-second."""
+"""Characters of a growing text that are drawn: more than a screen shows, few enough to parse ten times a second."""
 _REFRESH = 0.1  # seconds
 _BUSY_SHARE = 4
-"""Drawing may take a quarter of the time, because reading waits for it."""
+"""Drawing takes at most a quarter of the time, because it blocks reading."""
 _FENCE = "```"
 
 
 class PanelScreen:
-    """Answers grow in a region of the screen, and are printed whole at their end."""
+    """Answers grow in a live region of the screen and are printed in full when they end."""
 
     def __init__(self, stream: TextIO) -> None:
         self.gauge: GaugeOf = lambda _: ""
@@ -64,7 +63,7 @@ class PanelScreen:
             self._order.append(event.answer)
         elif isinstance(event, AnswerEnded):
             self._ended[event.answer] = event.entries
-            self._retries.pop(event.answer, None)  # there is no further attempt
+            self._retries.pop(event.answer, None)  # no more retries
             self._gauges[event.answer] = self.gauge(event.model)
         elif isinstance(event, Activity):
             self._note_retry(event)
@@ -72,15 +71,15 @@ class PanelScreen:
             return
         self._running = running
         if not self._paused:
-            self._soon()
+            self._schedule_drawing()
 
     def _note_retry(self, event: Activity) -> None:
         self._retries.pop(event.answer, None)
         if isinstance(event.event, RetryEvent):
             self._retries[event.answer] = f"{event.event.reason}; again in {event.event.delay:.1f} s"
 
-    def _soon(self) -> None:
-        """Drawn a little later, so that pieces that come together are drawn once, and the last is never left out."""
+    def _schedule_drawing(self) -> None:
+        """Schedules one drawing for all pieces that arrive within the refresh time."""
         if not self._running:
             self._finish()
         elif self._timer is None:
@@ -89,16 +88,16 @@ class PanelScreen:
     def _draw(self) -> None:
         self._timer = None
         began = time.monotonic()
-        live = self._place()
+        live = self._live_region()
         now = {one.id: one.so_far() or [Entry(role=one.name)] for one in self._running}
-        live.update(self._together({**self._ended, **now}, growing=True), refresh=True)
+        live.update(self._arrange({**self._ended, **now}, growing=True), refresh=True)
         self._pace = max(_REFRESH, _BUSY_SHARE * (time.monotonic() - began))
 
-    def _place(self) -> Live:
-        """The region that is drawn in.
+    def _live_region(self) -> Live:
+        """The live region.
 
-        When the width has changed, the position of its lines is unknown: all that is on the screen is pushed up, out of
-        the way, and a new region begins.
+        If the width has changed, the position of its lines is unknown: the screen is scrolled up and a new region
+        begins.
         """
         if self._live is not None and self._console.width != self._width:
             self._stop_live()
@@ -119,15 +118,15 @@ class PanelScreen:
     def _finish(self) -> None:
         self._stop_live()
         if self._ended:
-            self._console.print(self._together(self._ended))
+            self._console.print(self._arrange(self._ended))
         self._order.clear()
         for held in (self._ended, self._gauges, self._retries):
             held.clear()
 
     # ── panels ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _together(self, answers: Mapping[str, Sequence[Entry]], *, growing: bool = False) -> RenderableType:
-        """Columns if each gets enough of the width, else one below the other."""
+    def _arrange(self, answers: Mapping[str, Sequence[Entry]], *, growing: bool = False) -> RenderableType:
+        """Side by side if the width suffices, otherwise stacked."""
         names = [name for name in self._order if name in answers]
         wide = len(names) > 1 and self._console.width // len(names) >= WIDTH_OF_A_COLUMN
         height = self._console.height - 4
@@ -142,7 +141,7 @@ class PanelScreen:
         return table
 
     def _panel(self, answer: str, entries: Sequence[Entry], height: int | None) -> Panel:
-        """`height`: of the last lines that are shown while it grows."""
+        """While the answer grows, only its last `height` lines are shown."""
         speaker = next((entry.speaker for entry in entries if entry.speaker), "")
         pieces = [piece for entry in entries for piece in _pieces(entry, growing=height is not None)]
         if answer in self._retries:
@@ -194,11 +193,11 @@ class PanelScreen:
     def resume(self) -> None:
         self._paused = False
         if self._running or self._ended:
-            self._soon()
+            self._schedule_drawing()
 
     def redraw(self) -> None:
         if self._live is not None and not self._paused:
-            self._soon()
+            self._schedule_drawing()
 
     def _stop_live(self) -> None:
         if self._timer is not None:
@@ -214,7 +213,7 @@ class PanelScreen:
 
 
 def _pieces(entry: Entry, *, growing: bool = False) -> Iterator[RenderableType]:
-    """In the order in which they came."""
+    """The parts of an entry, in order."""
     for part in entry.content:
         draw = _PARTS.get(str(part.get("type")), _other)
         yield from draw(part, growing)
@@ -229,10 +228,10 @@ def _text(part: Part, growing: bool) -> Iterator[RenderableType]:  # noqa: FBT00
 
 
 def _reasoning(part: Part, growing: bool) -> Iterator[RenderableType]:  # noqa: FBT001
-    """While it grows, its end is what is new."""
+    """Shows the end of growing reasoning, and the beginning of finished one."""
     said = harmless(as_text(part.get("content") or "")).strip()
     if said:
-        kept = said[-_RECENT:] if growing else shortened(said, _REASONING_LINES)
+        kept = said[-_RECENT:] if growing else shorten(said, _REASONING_LINES)
         yield Text(kept, style="dim italic")
 
 
@@ -247,7 +246,7 @@ def _call(part: Part, _: bool) -> Iterator[RenderableType]:  # noqa: FBT001
 
 def _result(part: Part, _: bool) -> Iterator[RenderableType]:  # noqa: FBT001
     failed = part.get("is_error")
-    told = shortened(as_text(part.get("content") or ""), _RESULT_LINES)
+    told = shorten(as_text(part.get("content") or ""), _RESULT_LINES)
     yield _tool(f"{'!!' if failed else '<-'} {part.get('name')}", told, "red" if failed else "green")
 
 
@@ -268,7 +267,7 @@ _PARTS: Mapping[str, Callable[[Part, bool], Iterator[RenderableType]]] = {
 
 
 def recent(text: str) -> str:
-    """The end of a long text, from a paragraph on; within a block of code, the block is opened again."""
+    """The end of a long text, from the start of a paragraph; reopens a code block if it starts inside one."""
     if len(text) <= _RECENT:
         return text
     place = text.find("\n\n", len(text) - _RECENT)
@@ -278,7 +277,7 @@ def recent(text: str) -> str:
 
 
 class _Tail:
-    """The last lines of something that may be longer than its place."""
+    """The last lines of a renderable that may be too tall."""
 
     def __init__(self, body: RenderableType, height: int) -> None:
         self._body = body

@@ -1,4 +1,4 @@
-"""The conversation as plain lines: for pipes, files, and terminals that cannot do more."""
+"""The conversation as plain lines: for pipes, files and simple terminals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.chat.answers import LiveAnswer
 from dragoman.chat.entries import Entry, Part
 from dragoman.chat.events import Activity, AnswerEnded, AnswerStarted, AnyChatEvent, Notice, TurnEnded
 from dragoman.chat.payloads import as_text, call_of
-from dragoman.chat.terminal.screens import GaugeOf, other_part, shortened
+from dragoman.chat.terminal.screens import GaugeOf, other_part, shorten
 from dragoman.terminal import Style, Terminal, harmless, terminal_of
 
 _RESULT_LINES = 12
@@ -19,7 +19,7 @@ _GAP = 2
 
 
 class PlainScreen:
-    """A single answer as it comes; several one after the other, each when it is finished."""
+    """Streams a single answer; prints several answers one after the other, each when it is finished."""
 
     def __init__(self, stream: TextIO) -> None:
         self.gauge: GaugeOf = lambda _: ""
@@ -28,7 +28,7 @@ class PlainScreen:
         self._terminal: Terminal = terminal_of(stream)
         self._streaming = False
         self._answers = 0
-        """Of this turn."""
+        """Number of answers in this turn."""
         self._waiting: list[AnyChatEvent] | None = None
 
     def show(self, event: AnyChatEvent, running: Sequence[LiveAnswer]) -> None:
@@ -55,7 +55,7 @@ class PlainScreen:
         elif isinstance(inner, TextDeltaEvent):
             if not self._streaming:
                 self._streaming = True
-                self._write(self._named(event.model))
+                self._write(self._prefix(event.model))
             self._write(harmless(inner.content))
         elif isinstance(inner, ToolCallEvent):
             self._call({"name": inner.tool, "arguments": inner.args}, event.model)
@@ -86,10 +86,10 @@ class PlainScreen:
     def _text(self, part: Part, speaker: str) -> None:
         text = harmless(as_text(part.get("content"))).strip("\n")
         if text.strip():
-            self._write(self._named(speaker) + f"{text}\n")
+            self._write(self._prefix(speaker) + f"{text}\n")
 
-    def _named(self, speaker: str) -> str:
-        """The name before what is said."""
+    def _prefix(self, speaker: str) -> str:
+        """The speaker's name as a prefix."""
         badge = self._terminal.paint(" (simulated)", "yellow") if speaker in self.simulated else ""
         return self._terminal.paint(speaker, "cyan") + badge + self._terminal.paint(": ", "cyan")
 
@@ -101,7 +101,7 @@ class PlainScreen:
 
     def _result(self, part: Part, speaker: str) -> None:
         self._break()
-        text = shortened(harmless(as_text(part.get("content"))), _RESULT_LINES).replace("\n", "\n     ")
+        text = shorten(harmless(as_text(part.get("content"))), _RESULT_LINES).replace("\n", "\n     ")
         failed = bool(part.get("is_error"))
         word = "!!" if failed else "<-"
         told = f"{speaker} {word} {part.get('name')} {text}"
@@ -131,7 +131,7 @@ class PlainScreen:
             self.show(event, ())
 
     def redraw(self) -> None:
-        """Lines stay where they are."""
+        """Nothing to do: lines are never redrawn."""
 
     def _break(self) -> None:
         if self._streaming:

@@ -1,4 +1,4 @@
-"""What a terminal shows: plain lines, and panels and columns with rich on a terminal."""
+"""The output of the terminal chat: plain lines, or panels and columns with rich."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.chat.events import AnyChatEvent
 from dragoman.terminal import Style
 
 GaugeOf: TypeAlias = Callable[[str], str]
-"""How full the window of a model is, in a few words, by its name."""
+"""Describes how full a model's window is, given its name."""
 _NO_MOVES = frozenset({"", "dumb", "unknown"})
 
 
@@ -22,7 +22,7 @@ class Screen(Protocol):
 
     gauge: GaugeOf
     simulated: frozenset[str]
-    """Models for which a simulator answers: each answer of theirs says so."""
+    """Models answered by a simulator; their answers are marked."""
 
     def show(self, event: AnyChatEvent, running: Sequence[LiveAnswer]) -> None: ...
     def entries(self, entries: Sequence[Entry]) -> None: ...
@@ -32,17 +32,17 @@ class Screen(Protocol):
         ...
 
     def pause(self) -> None:
-        """Pauses drawing while the user is asked something, until `resume`; nothing is lost."""
+        """Holds back output while the user answers a question, until `resume`."""
         ...
 
     def resume(self) -> None: ...
     def redraw(self) -> None:
-        """The terminal has another size."""
+        """Called when the terminal was resized."""
         ...
 
 
 def screen_of(stream: TextIO) -> Screen:
-    """NO_COLOR takes the colours only; a terminal that cannot move its cursor, or a pipe, gets plain lines."""
+    """Panels on a terminal with rich; plain lines in a pipe or on a dumb terminal. NO_COLOR only removes colours."""
     if stream.isatty() and os.environ.get("TERM", "") not in _NO_MOVES and find_spec("rich") is not None:
         from dragoman.chat.terminal.panels import PanelScreen  # noqa: PLC0415 - needs an extra
 
@@ -52,11 +52,11 @@ def screen_of(stream: TextIO) -> Screen:
     return PlainScreen(stream)
 
 
-def shortened(text: str, lines: int) -> str:
+def shorten(text: str, lines: int) -> str:
     found = text.splitlines()
     return text if len(found) <= lines else "\n".join([*found[:lines], f"… {len(found) - lines} more lines"])
 
 
 def other_part(part: Part) -> str:
-    """A picture or a file."""
+    """Placeholder for an image or file."""
     return f"[{part.get('type')} {part.get('title') or ''}]".replace(" ]", "]")

@@ -1,4 +1,4 @@
-"""What the terminal has before it: a conversation, the store it comes from, and whether it is saved."""
+"""The terminal's session: a conversation, the store it comes from, and whether it is saved."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.chat.drafts import Draft, LeftDraft, discard, left_drafts
 from dragoman.chat.entries import Conversation
 from dragoman.chat.service import ChatService
 from dragoman.chat.stores import ConversationStore
-from dragoman.chat.terminal.inputs import is_typed
+from dragoman.chat.terminal.inputs import is_interactive
 from dragoman.chat.terminal.screens import Screen
 from dragoman.chat.tokens import Gauge, oldest
 
@@ -17,15 +17,15 @@ _NO = frozenset({"", "n", "no", "いいえ"})
 _THROW = frozenset({"t", "throw"})
 
 
-class Desk:
-    """One conversation at a time, in front of a service and a store."""
+class Session:
+    """One conversation at a time, with its service, store and screen."""
 
     def __init__(self, service: ChatService, store: ConversationStore, screen: Screen, folder: Path) -> None:
         self.service = service
         self.store = store
         self.screen = screen
         self.failed = False
-        """Something was not as it should be, which the exit code of a piped chat tells."""
+        """Something failed; a piped chat then exits with an error code."""
         self.leaving = False
         self._folder = folder
         self._saved = service.conversation
@@ -43,17 +43,17 @@ class Desk:
 
     def _gauge_of(self, name: str) -> str:
         known = self.service.participants.get(name)
-        return "" if known is None else gauge_words(self.service.gauge(known))
+        return "" if known is None else describe_gauge(self.service.gauge(known))
 
     # ── questions ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def confirm(self, question: str) -> bool:
-        """Asks only an interactive user: piped input is taken as it is."""
+        """Asks an interactive user; piped input confirms everything."""
         return self.choose(f"{question} [y/N] ", _YES | _NO, unasked="y") in _YES
 
     def choose(self, question: str, words: frozenset[str], *, unasked: str) -> str:
-        """One of the words; whatever else is typed, perhaps ahead of the question, decides nothing."""
-        if not is_typed():
+        """Asks until one of the words is typed; anything else is ignored."""
+        if not is_interactive():
             return unasked
         while True:
             try:
@@ -74,13 +74,13 @@ class Desk:
         return not self.unsaved or self.confirm("This conversation is not saved. Leave it?")
 
     def open(self, conversation: Conversation) -> None:
-        """Go on with it, as it is in the store."""
+        """Continues with a conversation as it is in the store."""
         self.service.replace(conversation)
         self._saved = conversation
         self._draft.discard()
 
-    def renamed(self, stored: Conversation) -> None:
-        """The same conversation has another name in the store; what is not saved of it stays."""
+    def take_new_name(self, stored: Conversation) -> None:
+        """Takes over the new name from the store; unsaved changes stay."""
         self._saved = stored
         self.service.change(name=stored.name, revision=stored.revision)
 
@@ -102,14 +102,14 @@ class Desk:
         return word in _YES
 
     def close(self) -> None:
-        if self.unsaved and is_typed():
+        if self.unsaved and is_interactive():
             self._draft.leave()
-            self.screen.line("not saved: it will be offered the next time", "dim")
+            self.screen.line("not saved: the draft will be offered next time", "dim")
         else:
             self._draft.discard()
 
 
-def gauge_words(gauge: Gauge) -> str:
-    """Such as `~1,204 of 200,000 tokens`; without the sign it was counted by the model's own tokenizer."""
+def describe_gauge(gauge: Gauge) -> str:
+    """For example `~1,204 of 200,000 tokens`; without `~` it was counted by the model's own tokenizer."""
     dropped = f", without {oldest(gauge.dropped_turns)}" if gauge.dropped_turns else ""
     return f"{'' if gauge.exact else '~'}{gauge.used:,} of {gauge.window:,} tokens{dropped}"

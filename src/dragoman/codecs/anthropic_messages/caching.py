@@ -16,6 +16,7 @@ from dragoman.ir import (
     Image,
     ProviderTool,
     Request,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -31,9 +32,18 @@ FAMILY = "anthropic"
 NULL = Raw(b"null")
 
 Marked: TypeAlias = (
-    Text | Image | Document | ToolCall | ToolResult | ServerToolCall | ServerToolResult | ToolDefinition | ProviderTool
+    Text
+    | Image
+    | Document
+    | SearchResult
+    | ToolCall
+    | ToolResult
+    | ServerToolCall
+    | ServerToolResult
+    | ToolDefinition
+    | ProviderTool
 )
-_OUR_KINDS = Text | Image | Document | ToolCall | ToolResult | ToolDefinition
+_OUR_KINDS = Text | Image | Document | SearchResult | ToolCall | ToolResult | ToolDefinition
 _OTHER_KINDS = ServerToolCall | ServerToolResult | ProviderTool
 
 _FIVE_MINUTES = CacheControl("ephemeral")

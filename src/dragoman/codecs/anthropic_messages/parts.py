@@ -16,6 +16,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     Base64Source,
     Block,
     BlockHead,
+    CacheControl,
     CitationHead,
     CitationsSwitch,
     ContentSource,
@@ -23,6 +24,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     FileSource,
     ImageBlock,
     RedactedThinkingBlock,
+    SearchResultBlock,
     TextBlock,
     TextSource,
     ThinkingBlock,
@@ -32,12 +34,13 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
-from dragoman.codecs.media import is_refused_image
+from dragoman.codecs.media import is_fetched, is_refused_image
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import SearchResult, messages_block
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.search_results import read_search_result, search_fields
 from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.codecs.wire_values import Unmodelled, Wire
+from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -50,6 +53,7 @@ from dragoman.ir import (
     Reasoning,
     Refusal,
     Request,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -59,10 +63,11 @@ from dragoman.ir import (
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import call_block_held, result_block_held
 from dragoman.ir.requests import schema_held
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.values import encode_json, parse_json, to_raw
 
 _block_head = msgspec.json.Decoder(BlockHead).decode
 _citation_head = msgspec.json.Decoder(CitationHead).decode
+_marks = WireReader(CacheControl, "anthropic-messages cache mark")
 _cache_head = msgspec.json.Decoder(Cache | None).decode
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -199,6 +204,22 @@ def _decode_unmodelled(wire: Unmodelled) -> Opaque | ServerToolCall | ServerTool
     return Opaque(FAMILY, kind, wire.raw)
 
 
+def _decode_search_result(wire: SearchResultBlock) -> AnyPart:
+    raw = Raw(encode_json(wire)) if wire.extra is UNSET else spliced(wire, wire.extra)
+    part = read_search_result(raw, FAMILY)
+    if part is None:
+        return _decode_unmodelled(Unmodelled(raw))
+    if wire.cache_control is UNSET:
+        return part
+    try:
+        mark = None if bytes(wire.cache_control) == b"null" else _marks.read(bytes(wire.cache_control))
+    except DecodeError:
+        return _decode_unmodelled(Unmodelled(raw))
+    notes = dict(own(part.metadata))
+    cache = decode_mark(mark, notes)
+    return structs.replace(part, cache=cache, metadata={FAMILY: notes} if notes else None)
+
+
 def _decode_whole(wire: WholeBlock) -> Opaque | ServerToolCall | ServerToolResult:
     raw = Raw(encode_json(wire)) if wire.extra is UNSET else spliced(wire, wire.extra)
     return _decode_unmodelled(Unmodelled(raw))
@@ -230,6 +251,7 @@ _DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {
     ToolResultBlock: _decode_misplaced,
     ToolUseBlock: _decode_misplaced,
     **{kind: _decode_whole for kind in get_args(Block) if issubclass(kind, WholeBlock)},
+    SearchResultBlock: _decode_search_result,
 }
 
 
@@ -264,8 +286,10 @@ class PartEncoder(BlockEncoder):
     _citing: bool | None = None
     """Whether any document of the request is to be cited; None until the first one is met."""
 
-    def write_search_result(self, found: SearchResult) -> WireValue:
-        return messages_block(found)
+    def write_search_result(self, part: SearchResult) -> WireValue:
+        mark = self.mark(part)
+        marked = {} if mark is UNSET else {"cache_control": mark}
+        return to_raw({"type": "search_result", **search_fields(part, FAMILY, typed=True), **marked})
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature travels before it."""
@@ -331,7 +355,7 @@ class PartEncoder(BlockEncoder):
             if self._native or part.file_id.startswith("file_"):
                 return FileSource(part.file_id)
             self._lose(part, "its file id belongs to another provider")
-        elif part.url is None or not (self._native or part.url.startswith(("https://", "http://"))):
+        elif part.url is None or not (self._native or is_fetched(part.url)):
             self._lose(part, "this API fetches http and https addresses only")
         else:
             return UrlSource(part.url)
@@ -415,7 +439,8 @@ class PartEncoder(BlockEncoder):
         return self._encode_text(Text(part.transcript or ""), role)
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
-        self._log.degrade(part, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
+        if not self._native:
+            self._log.degrade(part, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
         # 400: text content blocks must be non-empty
         return [TextBlock(part.text)] if part.text.strip() or self._native else []
 
@@ -461,6 +486,7 @@ _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = Par
     tool_result=BlockEncoder.refuse,
     server_tool_call=PartEncoder._encode_server_block,  # noqa: SLF001
     server_tool_result=PartEncoder._encode_server_block,  # noqa: SLF001
+    search_result=BlockEncoder.encode_search_result,
     opaque=BlockEncoder.encode_opaque,
 ).by_type()
 

@@ -27,6 +27,7 @@ from dragoman.ir import (
     ProviderTool,
     Reasoning,
     Request,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -43,6 +44,7 @@ Marked: TypeAlias = (
     | Image
     | Document
     | Audio
+    | SearchResult
     | ToolCall
     | ToolResult
     | ServerToolCall
@@ -50,7 +52,7 @@ Marked: TypeAlias = (
     | ToolDefinition
     | ProviderTool
 )
-_MARKED = (Text, Image, Document, Audio, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
+_MARKED = (Text, Image, Document, Audio, SearchResult, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
 
 _FIVE_MINUTES = CachePoint("default")
 _LIFETIMES = {"5m", "1h"}

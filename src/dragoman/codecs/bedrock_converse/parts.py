@@ -33,7 +33,7 @@ from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.claude_models import FAMILY as CLAUDE
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
-from dragoman.codecs.search_results import SearchResult, converse_block
+from dragoman.codecs.search_results import read_search_result, search_fields
 from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -46,6 +46,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -53,7 +54,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.parts import call_block_held, result_block_held
-from dragoman.ir.values import compact_text, encode_json, parse_json
+from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
 _citation_head = msgspec.json.Decoder(CitationHead).decode
@@ -109,7 +110,7 @@ def decode_result_part(block: Block) -> AnyPart:
     if block.json is not UNSET and kind_of(block) == "json" and block.extra is UNSET:
         return Text(compact_text(block.json), metadata={FAMILY: {"~json": block.json}})
     part = decode_part(block)
-    return part if isinstance(part, Text | Image | Document | Audio | Opaque) else whole(block)
+    return part if isinstance(part, Text | Image | Document | Audio | SearchResult | Opaque) else whole(block)
 
 
 def _decode_reasoning(block: Block) -> AnyPart:
@@ -179,7 +180,12 @@ def _decode_guarded(block: Block) -> AnyPart:
     return Text(wire.text.text, metadata={FAMILY: {GUARD: held}})
 
 
+def _decode_search_result(block: Block) -> AnyPart:
+    return read_search_result(block.search_result, FAMILY) or whole(block)  # type: ignore[arg-type]
+
+
 _DECODE: dict[str, Callable[[Block], AnyPart]] = {
+    "search_result": _decode_search_result,
     "reasoning_content": _decode_reasoning,
     "citations_content": _decode_citations,
     "guard_content": _decode_guarded,
@@ -208,8 +214,8 @@ class PartEncoder(BlockEncoder):
     def _limits(self) -> ModelLimits:
         return limits_of(None if self._request is None else self._request.model)
 
-    def write_search_result(self, found: SearchResult) -> WireValue:
-        return converse_block(found)
+    def write_search_result(self, part: SearchResult) -> WireValue:
+        return Block(search_result=to_raw(search_fields(part, FAMILY, typed=False)))
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature or a cache point travels with it."""
@@ -330,6 +336,7 @@ _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = Par
     tool_result=BlockEncoder.refuse,
     server_tool_call=PartEncoder._encode_server_block,  # noqa: SLF001
     server_tool_result=PartEncoder._encode_server_block,  # noqa: SLF001
+    search_result=BlockEncoder.encode_search_result,
     opaque=BlockEncoder.encode_opaque,
 ).by_type()
 

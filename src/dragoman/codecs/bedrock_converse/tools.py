@@ -23,7 +23,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolWire,
     exact,
 )
-from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolWriter
+from dragoman.codecs.memo import DecodedTools, ToolLists, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.shared_settings import report_json_instruction
@@ -47,19 +47,13 @@ _INNER = ("toolSpec", "inputSchema")
 
 
 _reader: WireReader[list[ToolWire]] = WireReader(list[ToolWire], "bedrock-converse request", path="$.toolConfig.tools")
-_lists: BoundedMemo[int, tuple[Raw, DecodedTools]] = BoundedMemo()
 
 
-def decode_tools(held: Raw) -> DecodedTools:
-    """All tools in order. A list that was read before is found by its length and compared byte by byte."""
-    size = len(held)
-    known = _lists.get(size)
-    if known is not None and known[0][0] == held:
-        return known[0][1]
-    data = bytes(held)
-    decoded = DecodedTools(_decode_list(_reader.read(data)))
-    _lists.put(size, (Raw(data), decoded), size)  # a copy: what is held lives in the whole body
-    return decoded
+def _decode_held(held: Raw) -> DecodedTools:
+    return DecodedTools(_decode_list(_reader.read(bytes(held))))
+
+
+decode_tools = ToolLists(_decode_held).read
 
 
 def _decode_list(wires: list[ToolWire]) -> tuple[Tool, ...]:

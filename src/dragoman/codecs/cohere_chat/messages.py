@@ -53,6 +53,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Role,
+    SearchResult,
     Text,
     ToolCall,
     ToolResult,
@@ -405,7 +406,7 @@ class MessageEncoder:
 
     def _fits(self, part: AnyPart, role: str) -> bool:
         """Users send text and images; a system message is text."""
-        if type(part) is Text or type(part) is Opaque or (role == "user" and isinstance(part, Media)):
+        if type(part) in {Text, SearchResult, Opaque} or (role == "user" and isinstance(part, Media)):
             return self._is_taken(part)
         self._log.drop(part, "", type(part).__name__.lower(), f"a {role} message of this API cannot hold it")
         return False

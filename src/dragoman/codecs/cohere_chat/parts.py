@@ -18,10 +18,10 @@ from dragoman.codecs.cohere_chat.wire import (
     TextPart,
     ThinkingPart,
 )
-from dragoman.codecs.media import data_url, sniffed_type, split_data_url
+from dragoman.codecs.media import data_url, is_fetched, sniffed_type, split_data_url
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -33,6 +33,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -166,7 +167,7 @@ def _encode_image(part: Image, log: LossLog, to_client: bool) -> WireValue:  # n
     if url is None:
         log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
         return None
-    if not url.startswith(("http", "data:")) and FAMILY not in (part.metadata or {}):
+    if not (is_fetched(url) or url.startswith("data:")) and FAMILY not in (part.metadata or {}):
         log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
         return None
     if part.cache is not None:
@@ -202,11 +203,12 @@ def _encode_audio(part: Audio, log: LossLog, to_client: bool) -> WireValue:  # n
 def _encode_opaque(part: Opaque, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
     if part.origin == FAMILY:
         return opaque_block_held(part)
-    shown = opaque_text(part, log)
-    if shown is not None:
-        return TextPart(shown)
     log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
     return None
+
+
+def _encode_search_result(part: SearchResult, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001
+    return _encode_text(Text(search_text(part, log), cache=part.cache), log, to_client)
 
 
 def _encode_hosted(part: ServerToolCall | ServerToolResult, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001
@@ -229,6 +231,7 @@ ENCODE_PART = PartHandlers[Callable[[Any, LossLog, bool], WireValue]](
     tool_result=_encode_foreign,
     server_tool_call=_encode_hosted,
     server_tool_result=_encode_hosted,
+    search_result=_encode_search_result,
     opaque=_encode_opaque,
 ).by_type()
 """Part type -> how it is written; None where this API cannot hold it (logged)."""

@@ -47,7 +47,7 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "length": "MAX_TOKENS",
     "tool_calls": "TOOL_CALL",
     "content_filter": "ERROR",
-    "refusal": "COMPLETE",
+    "refusal": "ERROR",
     "pause": "MAX_TOKENS",
     "error": "ERROR",
     "unknown": "ERROR",
@@ -81,8 +81,10 @@ def encode_finish(
     if finish.explanation is not None:
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     word = _ENCODE_FINISH[finish.reason]
-    if finish.reason == "refusal" and has_calls:
-        word = "ERROR"
+    if finish.reason == "refusal" and not has_calls and any(one.refusal is not None for one in completion.messages):
+        word = "COMPLETE"  # the model declined in words of its own
+    if finish.reason == "pause" and any(one.tool_calls for one in completion.messages):
+        word = "TOOL_CALL"  # results are what the client can go on with
     if finish.stop_sequence is not None:
         word = "STOP_SEQUENCE"
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")

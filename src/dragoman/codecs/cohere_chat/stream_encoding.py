@@ -17,9 +17,9 @@ from dragoman.codecs.cohere_chat.hosted_tools import HOSTED
 from dragoman.codecs.cohere_chat.parts import CACHED, report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, encode_usage
-from dragoman.codecs.failures import tell_of_kind
+from dragoman.codecs.failures import streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import skip_logprobs
-from dragoman.codecs.search_results import approval_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyEvent,
@@ -30,12 +30,12 @@ from dragoman.ir import (
     Finished,
     LogprobsDelta,
     MediaDelta,
-    Opaque,
     PartDelta,
     PartEnd,
     PartStart,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -72,6 +72,7 @@ class EventEncoder:
         self._parts: dict[int, _Outgoing] = {}
         self._blocks = 0
         self._calls = 0
+        self._refused = False
         self._citations = 0
         self._usage: Usage | None = None
 
@@ -80,12 +81,16 @@ class EventEncoder:
         for event in events:
             if type(event) is PartDelta:
                 if event.citation is None:
-                    out.append(self._fragment(self._parts[event.index], event.text))
+                    out.append(self.fragment(event.index, event.text))
                 else:
                     out += self._citation(self._parts[event.index], event.citation)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        return self._fragment(self._parts[index], text)
 
     def close(self) -> bytes:
         return b""
@@ -132,6 +137,7 @@ class EventEncoder:
             why = "a message keeps content, plan and calls apart"
             self._log.degrade(part, "", "place among the other parts", why)
         if isinstance(part, Refusal):
+            self._refused = True
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
         if isinstance(part, Text) and part.cache is not None:
             self._log.drop(part, "cache", "cache mark", CACHED)
@@ -169,7 +175,7 @@ class EventEncoder:
         if isinstance(part, ServerToolCall | ServerToolResult):
             cross_hosted(part, self._log, HOSTED)
             return []
-        said = approval_text(part, self._log) if type(part) is Opaque else None
+        said = search_text(part, self._log) if type(part) is SearchResult else None
         if said is not None:
             return self._open_block(outgoing, Text(said))
         if not isinstance(part, Document) or part.text is None:
@@ -248,7 +254,7 @@ class EventEncoder:
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         out = self._on_start(StreamStart())
-        answer = Completion(())
+        answer = streamed_answer(calls=self._calls > 0, refused=self._refused)
         native = FAMILY in (event.metadata or {})
         finish: Finish = event.finish
         has_calls = withholds_calls(finish) and self._calls > 0

@@ -348,7 +348,7 @@ def file_url(part: Image | Audio | Document) -> str | None:
 PART_NAMES: dict[type[AnyPart], str] = PartHandlers(
     text="text", reasoning="reasoning", refusal="refusal", image="image", document="document", audio="audio",
     tool_call="tool call", tool_result="tool result", server_tool_call="tool call of the provider",
-    server_tool_result="tool result of the provider", opaque="block of another vendor",
+    server_tool_result="tool result of the provider", search_result="search result", opaque="block of another vendor",
 ).by_type()  # fmt: skip
 
 

@@ -38,7 +38,7 @@ from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, restored, spliced
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.ir import (
     AnyPart,
@@ -49,6 +49,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -626,15 +627,18 @@ class PartEncoder:
         return found
 
     def _refusal(self, part: Refusal) -> WireValue:
-        self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+        if not self._native:
+            self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
         return TextOut(part.text)
+
+    def _search_result(self, part: SearchResult) -> WireValue:
+        if part.cache is not None:
+            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        return TextOut(search_text(part, self._log))
 
     def _opaque(self, part: Opaque) -> WireValue:
         if part.origin == FAMILY:
             return opaque_block_held(part)
-        shown = opaque_text(part, self._log)
-        if shown is not None:
-            return TextOut(shown)
         self._log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
         return None
 
@@ -655,5 +659,6 @@ _ENCODE = PartHandlers[Callable[[Any, Any], WireValue]](
     tool_result=PartEncoder._misplaced,  # noqa: SLF001
     server_tool_call=PartEncoder._server_call,  # noqa: SLF001
     server_tool_result=PartEncoder._server_result,  # noqa: SLF001
+    search_result=PartEncoder._search_result,  # noqa: SLF001
     opaque=PartEncoder._opaque,  # noqa: SLF001
 ).by_type()

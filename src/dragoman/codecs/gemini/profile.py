@@ -7,6 +7,7 @@ import re
 from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, THINKING, TOOL_NAME, ThinkingRule
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE
 from dragoman.profile import NEVER, HostedRule, Profile
 
 FAMILY = "google"
@@ -36,6 +37,7 @@ class GeminiProfile(Profile, frozen=True, kw_only=True):
 
 PROFILE = GeminiProfile(
     name="gemini",
+    answer_tiers=ANSWERED_BY_GOOGLE,
     family=FAMILY,
     says_logprobs=True,
     system="field",
@@ -53,7 +55,7 @@ PROFILE = GeminiProfile(
     older_models=BEFORE_3,
     single_answer_models=SINCE_3,
     server_calls_flag=True,
-    unreachable_files=re.compile(r"gs://|s3://"),
+    unreachable_files=re.compile(r"gs://|s3://|file:"),
     hosted={
         **HOSTED,
         "mcp": HostedRule(options=frozenset({"server_url", "authorization", "headers"})),
@@ -69,7 +71,7 @@ VERTEX_PROFILE = structs.replace(
     other_publishers="publishers/{publisher}/models/{model}",
     server_calls_flag=False,
     unknown_keys=frozenset({"toolCall", "toolResponse", "fileSearch", "mcpServers"}),
-    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://"),
+    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://|file:"),
     hosted={
         "web_search": HostedRule(options=frozenset({"blocked_domains"})),
         "web_fetch": HostedRule(),

@@ -29,7 +29,8 @@ from dragoman.codecs.gemini.wire import (
 )
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_media import media_placeholder, media_tag
-from dragoman.ir import AnyPart, Document, Opaque, ResultKind, Text, ToolResult
+from dragoman.codecs.search_results import search_words
+from dragoman.ir import AnyPart, Document, Opaque, ResultKind, SearchResult, Text, ToolResult
 from dragoman.ir.notes import DATA_TEXT, Extra, inner_extra, is_data_text
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, exact_json, note, parse_json, to_raw
@@ -222,6 +223,8 @@ def _is_data(result: ToolResult) -> bool:
 
 
 def _text_of(part: AnyPart) -> str | None:
+    if isinstance(part, SearchResult):
+        return search_words(part)
     return part.text if isinstance(part, Text | Document) else None
 
 

@@ -28,7 +28,7 @@ from dragoman.codecs.gemini.wire import (
     snake_case,
     tool_keys,
 )
-from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolWriter, size_of_tools
+from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolLists, ToolWriter, fingerprint, size_of_tools
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.ir import AnyTool as Tool
@@ -63,19 +63,13 @@ _reader: WireReader[_Tools] = WireReader(
     aliases=ALIASES,
     path="$.tools",
 )
-_lists: BoundedMemo[int, tuple[Raw, _DeclaredTools]] = BoundedMemo()
 
 
-def decode_tools(held: Raw) -> _DeclaredTools:
-    """All tools in order. A list that was read before is found by its length and compared byte by byte."""
-    size = len(held)
-    known = _lists.get(size)
-    if known is not None and known[0][0] == held:
-        return known[0][1]
-    data = bytes(held)
-    decoded = _decode_objects(_reader.read(data))
-    _lists.put(size, (Raw(data), decoded), size)  # a copy: what is held lives in the whole body
-    return decoded
+def _decode_held(held: Raw) -> _DeclaredTools:
+    return _decode_objects(_reader.read(bytes(held)))
+
+
+decode_tools = ToolLists(_decode_held).read
 
 
 def _decode_objects(wires: _Tools) -> _DeclaredTools:
@@ -307,7 +301,8 @@ def _kinds(tools: tuple[Tool, ...]) -> tuple[bool, bool, bool]:
     functions = [tool for tool in tools if not isinstance(tool, ProviderTool)]
     is_strict = any(type(tool) is ToolDefinition and tool.strict is True for tool in functions)
     kinds = (bool(functions), _has_built_in(tools), is_strict)
-    _known_kinds.put(id(tools), (tools, kinds), size_of_tools(tools))
+    if tools and _known_kinds.admits(fingerprint(tools)):
+        _known_kinds.put(id(tools), (tools, kinds), size_of_tools(tools))
     return kinds
 
 

@@ -29,7 +29,7 @@ from dragoman.codecs.gemini_interactions.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import SharedTools
 from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.codecs.wire_values import Unmodelled
@@ -43,6 +43,7 @@ from dragoman.ir import (
     Reasoning,
     Refusal,
     Request,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -170,9 +171,6 @@ class PartEncoder(BlockEncoder):
     def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:
         if part.origin == FAMILY and part.kind.startswith(CONTENT):
             return self._encode_output(part, role)
-        shown = opaque_text(part, self._log)
-        if shown is not None:
-            return self.encode_part(Text(shown), role)
         return super().encode_opaque(part, role)
 
     # ── contents ──
@@ -241,12 +239,12 @@ class PartEncoder(BlockEncoder):
         self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
         return TextContent(part.text)
 
+    def _content_search_result(self, part: SearchResult, role: str) -> WireValue:
+        return self._content_text(Text(search_text(part, self._log), cache=part.cache), role)
+
     def _content_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:
             return opaque_block_held(part)
-        shown = opaque_text(part, self._log)
-        if shown is not None:
-            return TextContent(shown)
         return self._refused(part, "it belongs to the provider that made it")
 
     def _refused(self, part: AnyPart, why: str | None = None) -> None:
@@ -267,6 +265,7 @@ _CONTENTS: dict[type[AnyPart], Callable[..., WireValue]] = PartHandlers[Callable
     tool_result=PartEncoder._no_content,  # noqa: SLF001
     server_tool_call=PartEncoder._no_content,  # noqa: SLF001
     server_tool_result=PartEncoder._no_content,  # noqa: SLF001
+    search_result=PartEncoder._content_search_result,  # noqa: SLF001
     opaque=PartEncoder._content_opaque,  # noqa: SLF001
 ).by_type()
 
@@ -281,6 +280,7 @@ _STEPS: dict[type[AnyPart], Callable[..., list[WireValue]]] = PartHandlers[Calla
     tool_result=BlockEncoder.refuse,
     server_tool_call=PartEncoder._encode_server,  # noqa: SLF001
     server_tool_result=PartEncoder._encode_server,  # noqa: SLF001
+    search_result=PartEncoder._encode_output,  # noqa: SLF001
     opaque=PartEncoder.encode_opaque,
 ).by_type()
 

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, TOOL_NAME
 from dragoman.codecs.google_signatures import GOOGLE
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE
 from dragoman.ir import FinishReason
 from dragoman.profile import NEVER, HostedRule, Profile
 
@@ -28,6 +29,7 @@ class InteractionsProfile(Profile, frozen=True, kw_only=True):
 
 PROFILE = InteractionsProfile(
     name="gemini-interactions",
+    answer_tiers=ANSWERED_BY_GOOGLE,
     family=FAMILY,
     signature_family=GOOGLE,
     system="field",
@@ -53,14 +55,14 @@ PROFILE = InteractionsProfile(
         "mcp": HostedRule(options=frozenset({"server_url", "headers", "allowed_tools"})),
     },
     path="/v1beta/interactions",
-    unreachable_files=re.compile(r"gs://"),
+    unreachable_files=re.compile(r"gs://|s3://|file:"),
 )
 
 VERTEX_PROFILE = structs.replace(
     PROFILE,
     name="vertex-interactions",
     path="/v1beta1/interactions",
-    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/"),
+    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://|file:"),
 )
 
 STATUSES: dict[str, FinishReason] = {

@@ -37,6 +37,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -66,7 +67,7 @@ SUMMARY_BREAK = "\n\n"
 
 CONTENT = "content:"
 """How the kind of an opaque content begins; without it, an opaque part is a whole step."""
-_OUTPUT = (Text, Refusal, Image, Document, Audio)
+_OUTPUT = (Text, Refusal, Image, Document, Audio, SearchResult)
 
 _heads = msgspec.json.Decoder(StepHead).decode
 

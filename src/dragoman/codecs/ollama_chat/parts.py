@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from dragoman.codecs.media import sniffed_type
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyPart,
@@ -20,6 +20,7 @@ from dragoman.ir import (
     Media,
     Opaque,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -104,9 +105,10 @@ def gather(
 
 
 def _other_text(part: AnyPart, log: LossLog) -> list[str]:
-    shown = opaque_text(part, log) if isinstance(part, Opaque) else None
-    if shown is not None:
-        return [shown]
+    if isinstance(part, SearchResult):
+        if part.cache is not None:
+            log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        return [search_text(part, log)]
     of = f"{part.origin} block" if isinstance(part, Opaque) else type(part).__name__.lower()
     log.drop(part, "", of, "this message cannot hold it")
     return []
@@ -125,6 +127,9 @@ def report_text(part: Text, log: LossLog) -> None:
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
 
 
+_NO_DECODER = frozenset({"image/heic", "image/heif", "image/avif", "image/svg+xml"})
+
+
 def _encode_media(part: Media, log: LossLog) -> str | None:
     """The bare base64, or None when the list cannot hold it (logged)."""
     kind = type(part).__name__.lower()
@@ -136,6 +141,9 @@ def _encode_media(part: Media, log: LossLog) -> str | None:
         return None
     if isinstance(part, Audio) and part.media_type is not None and part.media_type not in _SOUND:
         log.drop(part, "", part.media_type, "this API takes wav or mp3 sound only")
+        return None
+    if part.media_type in _NO_DECODER:
+        log.drop(part, "", part.media_type, "no model server reads images of this type")
         return None
     _report_unsaid(part, log)
     return part.data

@@ -28,7 +28,7 @@ _keys = collect_keys(ChatResponse, ("logprobs",))
 
 CREATED = MODELLED + "created_at"
 LOGPROBS = MODELLED + "logprobs"
-_DURATION_KEYS = tuple(MODELLED + name for name in DURATIONS)
+_DURATION_KEYS = DURATIONS
 CALL_WITHHELD = "call that must not be run"
 CANNOT_SAY = "this API cannot say that an answer was blocked or failed, and its clients run every call"
 
@@ -46,13 +46,13 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "length": "length",
     "tool_calls": "stop",
     "content_filter": "length",
-    "refusal": "stop",
-    "pause": "stop",
+    "refusal": "length",
+    "pause": "length",
     "error": "length",  # the answer is cut, whatever cut it
     "unknown": "length",
 }
 _EXACT = frozenset({"stop", "length", "tool_calls"})
-_UNSAID: frozenset[FinishReason] = frozenset({"error", "content_filter"})
+UNSAID: frozenset[FinishReason] = frozenset({"error", "content_filter", "refusal"})
 """What no answer of this API can state."""
 
 
@@ -80,11 +80,20 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion, *
     if finish.explanation is not None:
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     word = _ENCODE_FINISH[finish.reason]
+    if _is_whole(finish, completion):
+        word = "stop"
     if finish.reason not in _EXACT:
         log.degrade(
             completion, "finish", f"finish reason {finish.raw or finish.reason!r}", f"this API can only say {word}"
         )
     return word
+
+
+def _is_whole(finish: Finish, completion: Completion) -> bool:
+    """The model declined in words of its own, or the client goes on with results."""
+    if finish.reason == "refusal":
+        return any(message.refusal is not None for message in completion.messages)
+    return finish.reason == "pause" and any(message.tool_calls for message in completion.messages)
 
 
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -143,8 +152,9 @@ def decode_response(body: bytes) -> Completion:
     else:
         message = decode_assistant(wire.message, seed_of(wire.id, wire.created_at), answer=True)
     unfinished = wire.done is False and wire.done_reason is UNSET
-    finish = None if unfinished else decode_finish(wire.done_reason, message)
-    if finish is not None and finish.reason == "length" and message.tool_calls:
+    # A line that more was to follow is no whole answer.
+    finish = Finish("unknown") if unfinished else decode_finish(wire.done_reason, message)
+    if finish.reason == "length" and message.tool_calls:
         message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
     tokens = read_tokens(wire.logprobs) if "logprobs" in notes else ()
     if tokens:
@@ -170,7 +180,7 @@ def seed_of(answer_id: str | None, created_at: Raw | UnsetType) -> str:
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
     notes: Extra | None = (completion.metadata or {}).get(FAMILY)
     native = notes is not None
-    failure = None if native else failed_answer(completion, log, _UNSAID)
+    failure = None if native else failed_answer(completion, log, UNSAID)
     if failure is not None:
         return encode_error(failure)
     message = completion.messages[0] if completion.messages else Message("assistant", ())

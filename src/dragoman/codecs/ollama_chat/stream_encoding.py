@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
-from dragoman.codecs.failures import failed_stream, tell_of_kind
+from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_tokens
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
@@ -24,6 +24,7 @@ from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.response import (
     CALL_WITHHELD,
     CANNOT_SAY,
+    UNSAID,
     encode_finish,
     encode_usage,
 )
@@ -33,7 +34,6 @@ from dragoman.codecs.timestamps import write_time
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
-    Completion,
     Finish,
     Finished,
     LogprobsDelta,
@@ -72,6 +72,7 @@ class EventEncoder:
         self._queue: list[_Outgoing | bytes] = []
         """From the first call on: the calls, and the lines between and behind them."""
         self._calls = 0
+        self._refused = False
         self._lengths = {"content": 0, "thinking": 0}
         self._usage: Usage | None = None
 
@@ -81,12 +82,28 @@ class EventEncoder:
             if type(event) is LogprobsDelta:
                 self._add_logprobs(event, self._queue or out)
                 continue
-            lines = [self._delta(event)] if type(event) is PartDelta else _HANDLERS[type(event)](self, event)
+            if type(event) is PartDelta:
+                if event.citation is None:
+                    out.append(self.fragment(event.index, event.text))
+                else:
+                    part = self._parts[event.index].part
+                    self._log.drop(part, "citations", "citation", "this API has no citations")
+                    (self._queue or out).append(b"")
+                continue
+            lines = _HANDLERS[type(event)](self, event)
             if self._queue and type(event) not in _ENDS:
                 self._queue += lines
             else:
                 out += lines
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        line = self._fragment(self._parts[index], text)
+        if self._queue:
+            self._queue.append(line)
+            return b""
+        return line
 
     def close(self) -> bytes:
         return b""
@@ -109,17 +126,17 @@ class EventEncoder:
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
             return []
-        if isinstance(part, ToolCall):
+        if type(part) is ToolCall:
             self._queue.append(outgoing)
             return []
-        if isinstance(part, Reasoning):
+        if type(part) is Reasoning:
             outgoing.field, outgoing.head = "thinking", self._head + _NOTHING + b',"thinking":'
-        elif isinstance(part, Text | Refusal):
+        elif type(part) is Text or type(part) is Refusal:
             outgoing.field, outgoing.head = "content", self._head + b'"content":'
+            self._refused = self._refused or type(part) is Refusal
+            gather([part], self._log)  # for what it reports
         else:
             return self._whole(part)
-        if isinstance(part, Text | Refusal):
-            gather([part], self._log)  # for what it reports
         outgoing.start = self._lengths[outgoing.field]
         return [self._fragment(outgoing, part.text)] if part.text else []
 
@@ -127,13 +144,6 @@ class EventEncoder:
         """Documents that are text; whatever else an answer cannot hold is told."""
         held = gather([part], self._log, media=False, to_client=True)
         return [self._line(b'"content":' + encode_json(text)) for text in held.texts]
-
-    def _delta(self, event: PartDelta) -> bytes:
-        outgoing = self._parts[event.index]
-        if event.citation is not None:
-            self._log.drop(outgoing.part, "citations", "citation", "this API has no citations")
-            return b""
-        return self._fragment(outgoing, event.text)
 
     def _fragment(self, outgoing: _Outgoing, text: str) -> bytes:
         if not outgoing.head:
@@ -194,7 +204,8 @@ class EventEncoder:
         return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
-        if event.finish.reason in {"error", "content_filter"}:
+        reason = event.finish.reason
+        if reason in UNSAID and not (reason == "refusal" and self._refused):
             return self._on_failed(failed_stream(event.finish, self._log))
         self._on_start(StreamStart())
         for outgoing in self._queue:
@@ -202,7 +213,7 @@ class EventEncoder:
                 outgoing.ended = outgoing.incomplete = True
         notes: Extra | None = (event.metadata or {}).get(FAMILY)
         lines = self._held_lines(event.finish, native=notes is not None)
-        answer = Completion(())
+        answer = streamed_answer(calls=self._calls > 0, refused=self._refused)
         prompt, written = encode_usage(self._usage, self._log, answer)
         said = {
             **self._fields,

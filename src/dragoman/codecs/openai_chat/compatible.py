@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.arguments import arguments_as_object
 from dragoman.codecs.openai_chat.profile import ChatProfile
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import search_text
 from dragoman.ir import (
     AnyPart,
     AnyTool,
@@ -21,9 +21,9 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
-    Opaque,
     Reasoning,
     Request,
+    SearchResult,
     StructuredOutput,
     Text,
     ToolCall,
@@ -237,10 +237,8 @@ def _media(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
     return ()
 
 
-def _opaque(part: Opaque, profile: ChatProfile, log: LossLog) -> _Parts:
-    """A search result is text here before texts are joined: what is written as text must read back as it was."""
-    shown = opaque_text(part, log) if profile.text_only else None
-    return (part,) if shown is None else (Text(shown),)
+def _search_result(part: SearchResult, profile: ChatProfile, log: LossLog) -> _Parts:
+    return (Text(search_text(part, log), cache=part.cache),) if profile.text_only else (part,)
 
 
 def _result(result: ToolResult, profile: ChatProfile, log: LossLog) -> _Parts:
@@ -263,5 +261,5 @@ _STEPS: dict[type, Callable[[Any, ChatProfile, LossLog], _Parts]] = {
     Audio: _media,
     Document: _media,
     ToolResult: _result,
-    Opaque: _opaque,
+    SearchResult: _search_result,
 }

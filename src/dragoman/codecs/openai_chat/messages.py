@@ -46,7 +46,7 @@ from dragoman.codecs.openai_chat.wire import (
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
-from dragoman.codecs.search_results import NOT_SENT, approval_text
+from dragoman.codecs.search_results import NOT_SENT, search_text
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.codecs.wire_values import Wire
@@ -63,6 +63,7 @@ from dragoman.ir import (
     Reasoning,
     Refusal,
     ResultKind,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -448,6 +449,8 @@ def _merged(extra: Extra, metadata: Metadata | None) -> Metadata | None:
 _ROLE_WIRE: dict[str, Callable[..., Wire]] = {"system": SystemMessage, "user": UserMessage}
 _ALWAYS = {"refusal": NULL, "annotations": NO_ANNOTATIONS}
 _UNSPEAKABLE = re.compile(r"[^a-zA-Z0-9_-]")
+_WORDS = frozenset({Text, SearchResult, Opaque})
+"""Parts that are text on this wire."""
 _ORDER = {Reasoning: 0, Text: 1, Refusal: 2, ToolCall: 3}
 
 
@@ -640,7 +643,7 @@ class MessageEncoder:
 
     def _fits(self, part: AnyPart, role: str) -> bool:
         """Users send anything but the model's own words; a system message is text."""
-        if type(part) is Text or type(part) is Opaque or (type(part) is Document and part.text is not None):
+        if type(part) in _WORDS or (type(part) is Document and part.text is not None):
             return True
         if role == "user" and isinstance(part, Media):
             return True
@@ -757,8 +760,8 @@ class MessageEncoder:
             text = Text(f"\n{shown.text}\n")
             self._log.replaced(text, part)
             return text
-        if type(part) is Opaque and part.origin != FAMILY and (said := approval_text(part, self._log)) is not None:
-            text = Text(f"\n{said}\n")
+        if type(part) is SearchResult:
+            text = Text(f"\n{search_text(part, self._log)}\n", cache=part.cache)
             self._log.replaced(text, part)
             return text
         if type(part) is not Audio or not part.transcript or self._speaks(part):
@@ -842,7 +845,7 @@ class MessageEncoder:
         for part in result.parts:
             wire = self._encode_part(part)
             if wire is not None:
-                (texts if inline or isinstance(part, Text | Opaque) else media).append(wire)
+                (texts if inline or type(part) in _WORDS else media).append(wire)
         if media:
             self._waiting_media = self._waiting_media or []
             self._waiting_media += [TextPart(media_tag(result.tool_call_id)), *media]

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.media import audio_format, audio_type, data_url, sniffed_type, split_data_url
+from dragoman.codecs.media import audio_format, audio_type, data_url, is_fetched, sniffed_type, split_data_url
 from dragoman.codecs.openai_chat.wire import (
     AudioPart,
     Breakpoint,
@@ -23,7 +23,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
@@ -35,6 +35,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     Text,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
@@ -82,7 +83,7 @@ def _decode_image(wire: ImagePart) -> Image:
 def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata | None) -> Image:
     inline = split_data_url(url)
     if inline is None:
-        if not url.startswith(("http", "data:")):
+        if not (is_fetched(url) or url.startswith("data:")):
             metadata = _noted(metadata, "~url")  # vLLM reads files, others their own stores
         return Image(url=url, cache=cache, detail=detail, metadata=metadata)
     media_type, data = inline
@@ -165,7 +166,7 @@ def _encode_image(part: Image, log: LossLog) -> WireValue:
     if url is None:
         log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
         return None
-    if not url.startswith(("http", "data:")) and FAMILY not in (part.metadata or {}):
+    if not (is_fetched(url) or url.startswith("data:")) and FAMILY not in (part.metadata or {}):
         log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
         return None
     detail = UNSET if part.detail is None else part.detail
@@ -225,11 +226,12 @@ def _encode_reasoning(part: Reasoning, log: LossLog) -> WireValue:  # noqa: ARG0
 def _encode_opaque(part: Opaque, log: LossLog) -> WireValue:
     if part.origin == FAMILY:
         return opaque_block_held(part)
-    shown = opaque_text(part, log)
-    if shown is not None:
-        return TextPart(shown)
     log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
     return None
+
+
+def _encode_search_result(part: SearchResult, log: LossLog) -> WireValue:
+    return _encode_text(Text(search_text(part, log), cache=part.cache), log)
 
 
 def _encode_foreign(part: AnyPart, log: LossLog) -> WireValue:
@@ -256,6 +258,7 @@ _ENCODE_PART = PartHandlers[Callable[[Any, LossLog], WireValue]](
     tool_result=_encode_foreign,
     server_tool_call=_encode_foreign,
     server_tool_result=_encode_foreign,
+    search_result=_encode_search_result,
     opaque=_encode_opaque,
 ).by_type()
 

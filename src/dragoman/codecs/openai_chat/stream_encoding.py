@@ -10,32 +10,30 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dragoman.codecs.arguments import arguments_as_text
-from dragoman.codecs.failures import failed_stream, tell_of_kind
+from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_choice
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
-from dragoman.codecs.openai_chat.response import encode_finish, encode_usage
+from dragoman.codecs.openai_chat.response import encode_finish, encode_usage, tier_member
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
-from dragoman.codecs.search_results import approval_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
     Audio,
     Citation,
-    Completion,
     Finished,
     LogprobsDelta,
     MediaDelta,
-    Message,
-    Opaque,
     PartDelta,
     PartEnd,
     PartStart,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -59,6 +57,7 @@ class EventEncoder:
     _head = b""
     _started = False
     _calls = 0
+    _refused = False
     _sounds = 0
     _details = 0
     _characters = 0  # of the texts that ended
@@ -77,12 +76,7 @@ class EventEncoder:
         for event in events:
             if type(event) is PartDelta:
                 if event.citation is None:
-                    part, text = self._parts[event.index], event.text
-                    part.length += len(text)
-                    if part.pieces is not None:
-                        part.pieces.append(text)
-                    if part.head:
-                        out.append(part.head + encode_json(text) + part.tail)
+                    out.append(self.fragment(event.index, event.text))
                 else:
                     out += self._citation(event.citation)
             elif type(event) is LogprobsDelta:
@@ -90,6 +84,14 @@ class EventEncoder:
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        part = self._parts[index]
+        part.length += len(text)
+        if part.pieces is not None:
+            part.pieces.append(text)
+        return part.head + encode_json(text) + part.tail if part.head else b""
 
     def close(self) -> bytes:
         return b""
@@ -134,6 +136,7 @@ class EventEncoder:
         if type(part) is ToolCall:
             return self._open_call(index, part)
         if type(part) is Refusal:
+            self._refused = True
             outgoing = self._parts[index] = _Outgoing(self._head + b'"refusal":', tail)
             return self._plain(outgoing, part.text)
         if type(part) is Reasoning:
@@ -145,7 +148,7 @@ class EventEncoder:
             return self._plain(outgoing, part.text) + self._reasoning_details(part, part.signature)
         if type(part) is Audio:
             return self._open_sound(index, part)
-        said = approval_text(part, self._log) if type(part) is Opaque else None
+        said = search_text(part, self._log) if type(part) is SearchResult else None
         if said is not None:
             return self._open(index, Text(f"\n{said}\n"))
         if isinstance(part, ServerToolCall | ServerToolResult):
@@ -176,7 +179,7 @@ class EventEncoder:
         chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
         if call.parsed or call.arguments_text:
             said = (call.arguments_text or "") if call.custom else arguments_as_text(call)
-            chunks.append(self.encode([PartDelta(index, said)]))
+            chunks.append(self.fragment(index, said))
         return chunks
 
     def _open_sound(self, index: int, part: Audio) -> list[bytes]:
@@ -256,10 +259,14 @@ class EventEncoder:
         if event.finish.reason == "error":
             return self._on_failed(failed_stream(event.finish, self._log))
         out = [] if self._started else self._on_start(StreamStart())
-        word = encode_finish(event.finish, None, self._log, _WITH_CALLS if self._calls else _NO_CALLS)
+        word = encode_finish(
+            event.finish, None, self._log, streamed_answer(calls=self._calls > 0, refused=self._refused)
+        )
         out.append(self._head + b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._end)
         if self._include_usage and self._usage is not None:
             start = self._head.partition(b'"choices":')[0]
+            for key, tier in tier_member(self._usage).items():
+                start += b'"%b":%b,' % (key.encode(), bytes(tier))
             out.append(start + b'"choices":[],"usage":' + encode_json(encode_usage(self._usage)) + b"}\n\n")
         out.append(b"data: [DONE]\n\n")
         return out
@@ -280,15 +287,18 @@ class _Outgoing:
     reasoning: Reasoning | None
     start: int
     """Of a text, among all texts."""
-    length: int = 0
-    pieces: list[str] | None = None
-    signature: Signature | None = None
+    length: int
+    pieces: list[str] | None
+    signature: Signature | None
 
     def __init__(
         self, head: bytes, tail: bytes, number: int = -1, reasoning: Reasoning | None = None, start: int = -1
     ) -> None:
         self.head = head
         self.tail = tail
+        self.length = 0
+        self.pieces = None
+        self.signature = None
         self.number = number
         self.reasoning = reasoning
         self.start = start
@@ -296,8 +306,6 @@ class _Outgoing:
 
 _ARGUMENTS_HEAD = b'"tool_calls":[{"index":%d,"function":{"arguments":'
 _INPUT_HEAD = b'"tool_calls":[{"index":%d,"custom":{"input":'
-_NO_CALLS = Completion(())
-_WITH_CALLS = Completion((Message("assistant", (ToolCall("call", "f"),)),))
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
     StreamStart: EventEncoder._on_start,  # noqa: SLF001

@@ -10,9 +10,12 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_client_items import (
+    APPROVAL,
     WHOLE,
+    approval_id,
     client_kind,
     item_prefix,
+    write_approval,
     write_client_call,
     write_client_result,
 )
@@ -215,6 +218,8 @@ class ItemEncoder(PartEncoder):
     _custom: set[str]
     _client: dict[str, str] | None = None
     """Ids of calls that are items of tools which the client runs -> type of the item."""
+    _approvals: dict[str, str] | None = None
+    """Ids of calls that ask for an approval -> ids of the requests that they stand for."""
     _invented: int = 0
     _ids: str = ""
     """How the ids of items begin that have none of their own."""
@@ -239,6 +244,8 @@ class ItemEncoder(PartEncoder):
 
     def usual_call(self, call: ToolCall) -> WireValue:
         """A complete call of a function that says nothing to this family alone."""
+        if call.name == APPROVAL and not self._to_client and approval_id(call) is not None:
+            return self._client_call(call, APPROVAL, {})
         text = arguments_as_text(call)
         if not self._to_client:
             return Item("function_call", UNSET, UNSET, UNSET, call.id, call.name, text)
@@ -326,13 +333,18 @@ class ItemEncoder(PartEncoder):
         if self._client is None:
             self._client = {}
         self._client[call.id] = kind
+        if kind == APPROVAL:
+            self._approvals = {**(self._approvals or {}), call.id: approval_id(call) or call.id}
         if WHOLE in notes and (self._native or not self._to_client):
             return notes[WHOLE]
-        return write_client_call(call, kind, self._item_id(item_prefix(kind)) if self._to_client else None)
+        new_id = self._item_id(item_prefix(kind)) if self._to_client and kind != APPROVAL else None
+        return write_client_call(call, kind, new_id)
 
     def _client_result(self, result: ToolResult, kind: str, notes: Extra) -> WireValue:
         if WHOLE in notes:
             return notes[WHOLE]
+        if kind == APPROVAL:
+            return write_approval(result, (self._approvals or {})[result.tool_call_id])
         written = write_client_result(result, kind)
         if written is None:
             self._log.drop(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.annotations import AnnotationFormat
 from dragoman.codecs.cache_breakpoints import with_breakpoint
-from dragoman.codecs.media import audio_format, audio_type, data_url, is_refused_image, split_data_url
+from dragoman.codecs.media import audio_format, audio_type, data_url, is_fetched, is_refused_image, split_data_url
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import (
     AudioData,
@@ -29,7 +29,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import opaque_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
@@ -42,6 +42,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -221,6 +222,7 @@ _NAMES: dict[type[AnyPart], str] = {
     ToolResult: "tool result",
     ServerToolCall: "call run by the provider",
     ServerToolResult: "result of a call run by the provider",
+    SearchResult: "search result",
 }
 _NOT_FILES = ("audio/", "video/", "application/octet-stream")
 _FILM = re.compile(r"[^?#]*\.(mp3|wav|ogg|flac|aac|m4a|mp4|mov|webm|mkv|avi)([?#]|$)", re.IGNORECASE)
@@ -270,7 +272,7 @@ class PartEncoder:
         url = part.url if part.data is None else data_url(part.media_type or "image/png", part.data)
         if part.data is not None and not self._native and (part.media_type or "image/png") not in _IMAGE_TYPES:
             return self._lose(part, f"this API takes PNG, JPEG, GIF and WebP, not {part.media_type}")
-        if url is not None and not self._native and not url.startswith(("http", "data:")):
+        if url is not None and not self._native and not (is_fetched(url) or url.startswith("data:")):
             return self._lose(part, "this API fetches images from the web only")
         if part.data is None and not self._native and is_refused_image(part.media_type, part.url):
             return self._lose(part, "this API takes PNG, JPEG, GIF and WebP")
@@ -295,7 +297,7 @@ class PartEncoder:
             return self._encode_image(Image(part.media_type, part.data, part.url, part.file_id), role)
         if not self._native and ((part.media_type or "").startswith(_NOT_FILES) or _FILM.match(part.url or "")):
             return self._lose(part, f"this API takes no {part.media_type or 'sound or film'} files")
-        if part.url is not None and not self._native and not part.url.startswith(("http://", "https://")):
+        if part.url is not None and not self._native and not is_fetched(part.url):
             return self._lose(part, "this API fetches http and https addresses only")
         if part.file_id is not None and not self._knows_file(part):
             return self._lose(part, "its file id belongs to another provider")
@@ -331,12 +333,12 @@ class PartEncoder:
         notes = own(part.metadata)
         return spliced(RefusalPart(part.text), notes) if notes else RefusalPart(part.text)
 
-    def _encode_opaque(self, part: Opaque, role: str) -> WireValue:
+    def _encode_search_result(self, part: SearchResult, role: str) -> WireValue:
+        return self._encode_text(Text(search_text(part, self._log), cache=part.cache), role)
+
+    def _encode_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:
             return opaque_block_held(part)
-        shown = opaque_text(part, self._log)
-        if shown is not None:
-            return self._encode_text(Text(shown), role)
         return self._lose(part, "it belongs to the provider that made it")
 
     def _refuse(self, part: AnyPart, role: str) -> WireValue:
@@ -379,6 +381,7 @@ _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], WireValue]] = PartHandl
     tool_result=PartEncoder._refuse,  # noqa: SLF001
     server_tool_call=PartEncoder._refuse,  # noqa: SLF001
     server_tool_result=PartEncoder._refuse,  # noqa: SLF001
+    search_result=PartEncoder._encode_search_result,  # noqa: SLF001
     opaque=PartEncoder._encode_opaque,  # noqa: SLF001
 ).by_type()
 

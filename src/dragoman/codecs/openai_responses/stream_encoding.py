@@ -33,6 +33,7 @@ from dragoman.codecs.openai_responses.response import (
     answer_object,
     encode_finish,
     encode_usage,
+    members_beside_usage,
     report_usage,
 )
 from dragoman.codecs.openai_responses.server_items import encode_pair, is_outcome_of
@@ -138,22 +139,20 @@ class EventEncoder:
         for event in events:
             if type(event) is PartDelta:
                 part = self._parts.get(event.index)
-                if event.citation is None:
-                    if part is None:
-                        continue
-                    if not part.head:
-                        out += self._first_delta(part, event)
-                        continue
-                    part.pieces.append(event.text)
-                    number, self._sequence = self._sequence, self._sequence + 1
-                    out.append(part.head + encode_json(event.text) + part.tail + b"%d}\n\n" % number)
-                else:
-                    out += self._on_citation(event, event.citation)
+                if part is not None:
+                    out += self._on_delta(part, event)
             elif type(event) is LogprobsDelta:
                 self._add_logprobs(event, out)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        part = self._parts.get(index)
+        if part is None:
+            return b""
+        return self._flow(part, text) if part.head else b"".join(self._on_delta(part, PartDelta(index, text)))
 
     def close(self) -> bytes:
         return b""
@@ -205,7 +204,7 @@ class EventEncoder:
         usage = None if self._usage is None else encode_usage(self._usage)
         answer = self._answer or Completion(())
         output: list[WireValue] = [Raw(item.whole) if item.whole else item.body for item in self._items]
-        response = answer_object(answer, status, reason, output, usage, self._echo) | HOSTED.write_counts(self._usage)
+        response = answer_object(answer, status, reason, output, usage, self._echo) | members_beside_usage(self._usage)
         if self._clock is not None and status == "completed":
             response["completed_at"] = self._clock()
         return response
@@ -275,26 +274,26 @@ class EventEncoder:
         outgoing = self._parts[event.index] = _Outgoing(part)
         if self._pair is not None and not is_outcome_of(part, self._pair[0]):
             out += self._end_pair()
-        if isinstance(part, Text | Refusal):
+        if type(part) is Text or type(part) is Refusal:
             return out + self._open_text(outgoing)
         out += self._end_message()
-        if isinstance(part, ToolCall) and client_kind(part, own(part.metadata)) is None:
+        if type(part) is ToolCall and client_kind(part, own(part.metadata)) is None:
             return out + self._open_call(outgoing)
-        if isinstance(part, Reasoning):
+        if type(part) is Reasoning:
             return out + (self._open_reasoning(outgoing, part.text) if part.text else [])
         return out + self._open_other(outgoing)
 
     def _open_text(self, outgoing: _Outgoing) -> list[bytes]:
         """An empty text that is signed has no item of its own, so nothing is told before the first character."""
         part = outgoing.part
-        if isinstance(part, Text) and not part.text and not part.citations:
+        if type(part) is Text and not part.text and not part.citations:
             return []
         return self._begin_text(outgoing)
 
     def _begin_text(self, outgoing: _Outgoing) -> list[bytes]:
         part = outgoing.part
         out: list[bytes] = []
-        signature = part.signature if isinstance(part, Text) else None
+        signature = part.signature if type(part) is Text else None
         if signature is not None:
             out += self._end_message()
             out += self._tell_whole(
@@ -338,22 +337,19 @@ class EventEncoder:
         self._sequence = number + 1
         return outgoing.head + encode_json(text) + outgoing.tail + b"%d}\n\n" % number
 
-    def _on_citation(self, event: PartDelta, citation: Citation) -> list[bytes]:
-        outgoing = self._parts.get(event.index)
-        if outgoing is None:
-            return []
-        return self._cite(outgoing, citation) if outgoing.head else self._first_delta(outgoing, event)
-
-    def _first_delta(self, outgoing: _Outgoing, event: PartDelta) -> list[bytes]:
-        part = outgoing.part
-        if isinstance(part, Reasoning):
-            return self._open_reasoning(outgoing, event.text) if event.text else []
-        if not isinstance(part, Text) or not (event.text or event.citation):
-            return []
-        out = self._begin_text(outgoing)
-        if event.citation is not None:
-            return out + self._cite(outgoing, event.citation)
-        return [*out, self._flow(outgoing, event.text)]
+    def _on_delta(self, outgoing: _Outgoing, event: PartDelta) -> list[bytes]:
+        part, text, citation = outgoing.part, event.text, event.citation
+        out: list[bytes] = []
+        if not outgoing.head:
+            if type(part) is Reasoning:
+                return self._open_reasoning(outgoing, text) if text else out
+            if type(part) is not Text or not (text or citation):
+                return out
+            out = self._begin_text(outgoing)
+        if citation is not None:
+            return out + self._cite(outgoing, citation)
+        out.append(self._flow(outgoing, text))
+        return out
 
     def _cite(self, outgoing: _Outgoing, citation: Citation) -> list[bytes]:
         length = sum(map(len, outgoing.pieces)) if citation.end is None else 0
@@ -464,11 +460,12 @@ class EventEncoder:
         cut = end.incomplete
         self._seen.append(replace(part, incomplete=True) if cut and type(part) is ToolCall else part)
         signature = None if cut else end.signature
-        if isinstance(part, Text | Refusal):
+        kind = type(part)
+        if kind is Text or kind is Refusal:
             return self._shut_text(outgoing, signature)
-        if isinstance(part, ToolCall):
+        if kind is ToolCall:
             return self._shut_call(outgoing, signature, cut=cut)
-        if isinstance(part, Reasoning):
+        if kind is Reasoning:
             return self._shut_reasoning(outgoing, signature or (None if cut else part.signature))
         return []
 

@@ -11,6 +11,7 @@ from dragoman.codecs.media import data_url, split_data_url
 from dragoman.codecs.reading import keep, spliced
 from dragoman.codecs.records.reading import as_json
 from dragoman.codecs.records.signatures import bag_of, put_signature, take_signature
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -21,6 +22,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -187,6 +189,10 @@ def _decode_other(wire: OtherPart, style: PartStyle) -> AnyPart:
         payload = parse_json(bytes(wire.payload or b""))
         if isinstance(payload, dict) and payload.keys() <= _OF_AUDIO and all(map(_is_text, payload.values())):
             return Audio(**payload, signature=signature)
+    if wire.provider == OURS and wire.kind == "search_result" and signature is None:
+        found = _read_search_result(parse_json(bytes(wire.payload or b"")))
+        if found is not None:
+            return found
     return Opaque(wire.provider, wire.kind, wire.payload, signature)
 
 
@@ -257,6 +263,8 @@ def _poorer(part: AnyPart, style: PartStyle, log: LossLog) -> Raw | None:
     if isinstance(part, Document) and part.text is not None:
         log.degrade(part, "", "text document", "stored as plain text")
         return as_json({"type": "text", "text": part.text})
+    if isinstance(part, SearchResult):
+        return as_json({"type": "text", "text": search_text(part, log)})
     log.drop(part, "", type(part).__name__.lower(), f"{style.family} records do not hold it")
     return None
 
@@ -316,6 +324,25 @@ def _encode_refusal(part: Refusal, style: PartStyle, log: LossLog) -> dict[str, 
     return {"type": "refusal", "refusal": part.text}
 
 
+_OF_SEARCH_RESULT = {"source", "title", "texts", "cite"}
+
+
+def _encode_search_result(part: SearchResult, style: PartStyle, log: LossLog) -> dict[str, Any] | None:  # noqa: ARG001
+    payload = {name: getattr(part, name) for name in sorted(_OF_SEARCH_RESULT) if getattr(part, name) is not None}
+    return _other(OURS, "search_result", payload)
+
+
+def _read_search_result(payload: Any) -> SearchResult | None:
+    if not isinstance(payload, dict) or not payload.keys() <= _OF_SEARCH_RESULT:
+        return None
+    texts, cite = payload.get("texts"), payload.get("cite")
+    if not isinstance(texts, list) or not isinstance(cite, bool | None):
+        return None
+    if not all(map(_is_text, (payload.get("source"), payload.get("title"), *texts))):
+        return None
+    return SearchResult(payload["source"], payload["title"], tuple(texts), cite)
+
+
 def _encode_opaque(part: Opaque, style: PartStyle, log: LossLog) -> dict[str, Any] | None:  # noqa: ARG001
     return _other(part.origin, part.kind, opaque_block_held(part))
 
@@ -354,6 +381,7 @@ _ENCODE_PART: dict[type[AnyPart], Callable[[Any, PartStyle, LossLog], dict[str, 
     Audio: _encode_audio,
     Reasoning: _encode_reasoning,
     Refusal: _encode_refusal,
+    SearchResult: _encode_search_result,
     Opaque: _encode_opaque,
     ServerToolCall: _encode_server_call,
     ServerToolResult: _encode_server_result,
@@ -362,7 +390,7 @@ _ENCODE_PART: dict[type[AnyPart], Callable[[Any, PartStyle, LossLog], dict[str, 
 }
 
 EVERY_PART: frozenset[type[AnyPart]] = frozenset(_ENCODE_PART) - {ToolCall, ToolResult}
-RESULT_PARTS: frozenset[type[AnyPart]] = frozenset({Text, Image, Document, Audio, Opaque})
+RESULT_PARTS: frozenset[type[AnyPart]] = frozenset({Text, Image, Document, Audio, SearchResult, Opaque})
 """What a result may be made of."""
 
 

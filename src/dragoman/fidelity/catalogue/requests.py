@@ -44,10 +44,10 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
-    Opaque,
     Reasoning,
     ReasoningSettings,
     Request,
+    SearchResult,
     Signature,
     StructuredOutput,
     Text,
@@ -109,17 +109,8 @@ def _spelled(text: str) -> Request:
     return history(ToolCall("call_1", "get_weather", Raw(text.encode()), text))
 
 
-def _show(*parts: Text | Image | Document | Audio) -> Request:
+def _show(*parts: Text | Image | Document | Audio | SearchResult) -> Request:
     return ask(Message("user", (*parts, Text("What is this?"))))
-
-
-_RAIN = {"source": "kb://1", "title": "Rain", "content": [{"text": "Rain falls."}]}
-
-
-def _found(family: str, kind: str, block: dict[str, Any]) -> Request:
-    if kind == "search_result":
-        block = {**block, "content": [{"type": "text", "text": "Rain falls."}]}
-    return ask(Message("user", (Opaque(family, kind, block), Text("Why?"))))
 
 
 _CALLS: tuple[Case, ...] = (
@@ -130,8 +121,8 @@ _CALLS: tuple[Case, ...] = (
     _case("unparsable-arguments", history(_BROKEN), facts.unparsed, slots(chat="", cohere="", responses="")),
     _case("odd-tool-names", history(_ODD_CALL, tools=(_ODD,)), facts.tool_names,
           slots(gemini="name=weather.v2:now", interactions="name=weather.v2:now")),
-    _case("text-before-calls", history(Text("Let me see."), TOKYO), facts.story),
-    _case("text-between-calls", history(Text("First this."), TOKYO, Text("Then that."), OSLO), facts.story,
+    _case("text-before-calls", history(Text("Let me see."), TOKYO), facts.story_with_results),
+    _case("text-between-calls", history(Text("First this."), TOKYO, Text("Then that."), OSLO), facts.story_with_results,
           slots(responses="", messages="", gemini="", converse="", interactions="")),
     _case(
         "custom-calls",
@@ -208,15 +199,8 @@ _CONTENT: tuple[Case, ...] = (
     _case("audio", _show(Audio("audio/wav", WAV)), facts.media,
           slots(chat="input_audio", responses="input_audio", gemini="inlineData", converse="audio", ollama="images",
                 interactions="type=audio")),
-    _case(
-        "search-results",
-        {
-            "anthropic": _found("anthropic", "search_result", {"type": "search_result", **_RAIN}),
-            "bedrock": _found("bedrock", "searchResult", {"searchResult": _RAIN}),
-        },
-        facts.search_results,
-        slots(messages="search_result", converse="searchResult"),
-    ),
+    _case("search-results", _show(SearchResult("kb://1", "Rain", ("Rain falls.",), cite=True)),
+          facts.search_results, slots(messages="search_result", converse="searchResult")),
     _case("cache-marks-of-openai", ask(Message("user", (Text("A long text.", cache=Cache()), Text("Go on.")))),
           facts.cache_marks, slots(chat="prompt_cache_breakpoint", responses="prompt_cache_breakpoint",
                                    messages="cache_control", converse="cachePoint")),

@@ -1,4 +1,4 @@
-"""A body of one format in every other, with its losses and a description in words. No network is used."""
+"""Converts a body to every format, with losses and a description. Uses no network."""
 
 from __future__ import annotations
 
@@ -22,10 +22,20 @@ from dragoman.inspection.rereadable_lines import Input
 from dragoman.inspection.streams import describe_stream
 from dragoman.inspection.tree import Node
 from dragoman.streams import StreamTranslator
-from dragoman.web.live_view import Meaning, Meant, Problem, Told, meant, meant_by_stream, problem_of, text_of, told
+from dragoman.web.body_views import (
+    Interpretation,
+    LossRow,
+    Meaning,
+    Problem,
+    interpret_stream,
+    interpret_value,
+    loss_rows,
+    problem_of,
+    text_of,
+)
 
 LONGEST = 1 << 20
-"""Bytes: it becomes some twenty bodies, and others wait for the same processor."""
+"""Limit in bytes: one input becomes about twenty bodies, and other requests share the processor."""
 _LONGEST_TEXT = 2_000
 Kind: TypeAlias = Literal["request", "response", "error", "stream"]
 Group: TypeAlias = Literal["wire", "compatible", "record"]
@@ -35,11 +45,11 @@ _GROUPS: Mapping[Kind, tuple[Group, ...]] = {
     "error": ("wire",),
     "stream": ("wire",),
 }
-"""Records have no streams and no errors, and those of compatible servers are those of whom they are compatible with."""
+"""Record formats have no streams or errors; compatible servers share those of the API they imitate."""
 
 
-class Unclear(Exception):
-    """Input that cannot be taken for anything. `place` is the character at fault, where there is one."""
+class UnreadableInput(Exception):
+    """Input of no known format. `place` is the offset of the offending character, if known."""
 
     def __init__(self, problem: Problem, place: int | None = None, *, status: int = 422) -> None:
         self.problem = problem
@@ -48,171 +58,172 @@ class Unclear(Exception):
         super().__init__(problem.message)
 
 
-class Given(Struct, frozen=True):
+class PlaygroundInput(Struct, frozen=True):
     text: str
     format: str = "auto"
     kind: Kind | Literal["auto"] = "auto"
 
 
-class Crossed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ConvertedBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The body in one format."""
 
     format: str
     group: Group
     text: str = ""
-    losses: list[Told] = []
+    losses: list[LossRow] = []
     path: str = ""
     headers: dict[str, str] = {}
     note: str = ""
     problem: Problem | None = None
 
 
-class Described(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of what `dragoman inspect` tells."""
+class DescriptionLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of `dragoman inspect`."""
 
     head: str
     text: str = ""
     remark: str = ""
     warning: str = ""
     style: str | None = None
-    children: list[Described] = []
+    children: list[DescriptionLine] = []
 
 
-class Understood(Struct, frozen=True, kw_only=True):
+class Conversions(Struct, frozen=True, kw_only=True):
     format: str
     kind: Kind
     is_detected: bool
-    meant: Meant
-    description: Described
-    crossed: list[Crossed]
+    meant: Interpretation
+    description: DescriptionLine
+    crossed: list[ConvertedBody]
 
 
-def cross(given: Given) -> Understood:
-    """Raises `Unclear`."""
+def convert_to_all(given: PlaygroundInput) -> Conversions:
+    """Raises `UnreadableInput`."""
     content = given.text.encode("utf-8", "surrogatepass")
     if len(content) > LONGEST:
         words = f"expected at most {LONGEST} bytes, got {len(content)}"
-        raise Unclear(Problem(type="LimitExceeded", message=words), status=413)
+        raise UnreadableInput(Problem(type="LimitExceeded", message=words), status=413)
     if not content.strip():
-        raise Unclear(Problem(type="Empty", message="there is nothing to read"))
+        raise UnreadableInput(Problem(type="Empty", message="there is nothing to read"))
     if given.format != "auto" and given.format not in formats(None):
-        raise Unclear(Problem(type="UnknownFormat", message=f"no format is called {given.format!r}"))
+        raise UnreadableInput(Problem(type="UnknownFormat", message=f"no format is called {given.format!r}"))
     try:
         is_stream = given.kind == "stream" or (given.kind == "auto" and looks_streamed(content))
-        return _cross_stream(content, given) if is_stream else _cross_body(content, given)
+        return _convert_stream(content, given) if is_stream else _convert_body(content, given)
     except InputProblem as error:
-        raise Unclear(Problem(type="DecodeError", message=str(error))) from error
+        raise UnreadableInput(Problem(type="DecodeError", message=str(error))) from error
     except DragomanError as error:
         place = len(content[: place_of(content, error)].decode("utf-8", "ignore"))
-        raise Unclear(problem_of(error), place) from error
+        raise UnreadableInput(problem_of(error), place) from error
 
 
 # ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Way(NamedTuple):
+class _KindFunctions(NamedTuple):
     decode: Callable[[bytes, str], Meaning]
     describe: Callable[..., Node]
     translate: Callable[..., Encoded]
 
 
-_WAYS: Mapping[Kind, _Way] = {
-    "request": _Way(translate.decode_request, describe_request, translate.translate_request),
-    "response": _Way(translate.decode_response, describe_completion, translate.translate_response),
-    "error": _Way(translate.decode_error, describe_failure, translate.translate_error),
+_WAYS: Mapping[Kind, _KindFunctions] = {
+    "request": _KindFunctions(translate.decode_request, describe_request, translate.translate_request),
+    "response": _KindFunctions(translate.decode_response, describe_completion, translate.translate_response),
+    "error": _KindFunctions(translate.decode_error, describe_failure, translate.translate_error),
 }
 
 
-def _cross_body(content: bytes, given: Given) -> Understood:
-    format, kind = _taken_for(content, given)
+def _convert_body(content: bytes, given: PlaygroundInput) -> Conversions:
+    format, kind = _detect(content, given)
     way = _WAYS[kind]
     value = way.decode(content, format)
 
-    def into(target: str, group: Group) -> Crossed:
+    def into(target: str, group: Group) -> ConvertedBody:
         encoded = way.translate(content, source=format, target=target)
-        return Crossed(
+        return ConvertedBody(
             format=target,
             group=group,
             text=text_of(encoded.content),
-            losses=told(encoded.losses),
+            losses=loss_rows(encoded.losses),
             path=encoded.path,
             headers=encoded.headers,
         )
 
-    return Understood(
+    return Conversions(
         format=format,
         kind=kind,
         is_detected=given.format == "auto",
-        meant=meant(value),
-        description=_described(way.describe(value, format)),
-        crossed=_crossed(kind, into),
+        meant=interpret_value(value),
+        description=_describe(way.describe(value, format)),
+        crossed=_convert_to_each(kind, into),
     )
 
 
-def _taken_for(content: bytes, given: Given) -> tuple[str, Kind]:
+def _detect(content: bytes, given: PlaygroundInput) -> tuple[str, Kind]:
     if given.format != "auto" and given.kind != "auto":
         return given.format, given.kind
     found = detect(content)
     if found is None:
         missing = "format" if given.format == "auto" else "kind"
-        words = f"no format has a body with these keys alone: choose its {missing}"
-        raise Unclear(Problem(type="Undetected", message=words))
+        words = f"the format cannot be detected from these keys: choose its {missing}"
+        raise UnreadableInput(Problem(type="Undetected", message=words))
     format = found.format if given.format == "auto" else given.format
     return format, found.kind if given.kind == "auto" else given.kind
 
 
-def _crossed(kind: Kind, into: Callable[[str, Group], Crossed]) -> list[Crossed]:
+def _convert_to_each(kind: Kind, into: Callable[[str, Group], ConvertedBody]) -> list[ConvertedBody]:
     crossed = []
     for group in _GROUPS[kind]:
         for target in formats(group):
             try:
                 crossed.append(into(target, group))
-            except DragomanError as error:  # this one cannot say it; others may
-                crossed.append(Crossed(format=target, group=group, problem=problem_of(error)))
+            except DragomanError as error:  # this format cannot express it; others may
+                crossed.append(ConvertedBody(format=target, group=group, problem=problem_of(error)))
     return crossed
 
 
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _cross_stream(content: bytes, given: Given) -> Understood:
+def _convert_stream(content: bytes, given: PlaygroundInput) -> Conversions:
     source = None if given.format == "auto" else given.format
     if source is None and detect_stream(content) is None:
-        raise Unclear(Problem(type="Undetected", message="no format has a stream that begins so: choose its format"))
+        message = "the format of this stream cannot be detected: choose it"
+        raise UnreadableInput(Problem(type="Undetected", message=message))
     if source in formats("record"):
         raise UnsupportedFormat(source, "streams")
     recording = read_recording(Input(BytesIO(content), "the stream"), source)
     format = recording.format
     pieces = list(recording.pieces)
 
-    def into(target: str, group: Group) -> Crossed:
-        return _cross_pieces([piece.content for piece in pieces], format, target, group)
+    def into(target: str, group: Group) -> ConvertedBody:
+        return _convert_pieces([piece.content for piece in pieces], format, target, group)
 
-    return Understood(
+    return Conversions(
         format=format,
         kind="stream",
         is_detected=source is None,
-        meant=meant_by_stream((piece.content for piece in pieces), format),
-        description=_described(describe_stream(_again(recording, pieces))),
-        crossed=_crossed("stream", into),
+        meant=interpret_stream((piece.content for piece in pieces), format),
+        description=_describe(describe_stream(_with_pieces(recording, pieces))),
+        crossed=_convert_to_each("stream", into),
     )
 
 
-def _again(recording: Recording, pieces: Sequence[Piece]) -> Recording:
+def _with_pieces(recording: Recording, pieces: Sequence[Piece]) -> Recording:
     return recording._replace(pieces=iter(pieces))
 
 
-def _cross_pieces(pieces: Sequence[bytes], source: str, target: str, group: Group) -> Crossed:
-    """Also to its own format by way of the intermediate one where two names stand for one wire."""
+def _convert_pieces(pieces: Sequence[bytes], source: str, target: str, group: Group) -> ConvertedBody:
+    """Goes through the intermediate format even if source and target are two names of one wire format."""
     translator = StreamTranslator(source=source, target=target)
     out = [translator.feed(piece) for piece in pieces]
     out.append(translator.close())
     failure = translator.failure
-    return Crossed(
+    return ConvertedBody(
         format=target,
         group=group,
         text=text_of(b"".join(out)),
-        losses=told(translator.losses),
+        losses=loss_rows(translator.losses),
         note="" if failure is None else told_end(failure),
     )
 
@@ -220,12 +231,12 @@ def _cross_pieces(pieces: Sequence[bytes], source: str, target: str, group: Grou
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _described(node: Node) -> Described:
-    return Described(
+def _describe(node: Node) -> DescriptionLine:
+    return DescriptionLine(
         head=node.head,
         text=node.text[:_LONGEST_TEXT],
         remark=node.remark,
         warning=node.warning,
         style=node.style,
-        children=[_described(child) for child in node.children],
+        children=[_describe(child) for child in node.children],
     )

@@ -1,4 +1,4 @@
-"""Bytes as the page shows them: text, and what the intermediate format makes of it."""
+"""Bodies as the page shows them: as text, and in the intermediate format."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dragoman.streams import StreamDecoder
 Meaning: TypeAlias = Request | Completion | Failure
 
 
-class Shown(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A body. `text` is all there is of it, unless it is cut."""
+class BodyView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A body as text; `is_cut` if only its beginning was kept."""
 
     text: str
     size: int
@@ -30,7 +30,7 @@ class Shown(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why something is not there. `path` leads to the place in the body that is at fault."""
+    """Why something cannot be shown. `path` is the offending place in the body."""
 
     type: str
     message: str
@@ -39,14 +39,14 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     got: str = ""
 
 
-class Meant(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a body says, in the intermediate format."""
+class Interpretation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A body in the intermediate format."""
 
     text: str = ""
     problem: Problem | None = None
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class LossRow(Struct, frozen=True, kw_only=True):
     """A loss."""
 
     path: str
@@ -55,21 +55,21 @@ class Told(Struct, frozen=True, kw_only=True):
     why: str
 
 
-def shown(body: Body | None) -> Shown | None:
+def view_body(body: Body | None) -> BodyView | None:
     if body is None:
         return None
-    return Shown(text=text_of(body.content), size=body.size, is_cut=body.is_cut)
+    return BodyView(text=text_of(body.content), size=body.size, is_cut=body.is_cut)
 
 
 def text_of(content: bytes) -> str:
-    """As text. Bedrock's binary frames are shown by their content: one line of JSON for each."""
+    """Decodes bytes to text. Bedrock's binary frames become one line of JSON each."""
     if not begins_with_frame(content):
         return content.decode("utf-8", "replace")
     return Frames().text(content)
 
 
 class Frames:
-    """A binary stream, in pieces, as text."""
+    """Converts a binary stream to text, piece by piece."""
 
     def __init__(self) -> None:
         self._framing = AwsEventStream(Limits(), "stream")
@@ -81,10 +81,10 @@ class Frames:
             return f"{error}\n"
 
 
-def told(losses: Iterable[Loss]) -> list[Told]:
-    """The worst first."""
+def loss_rows(losses: Iterable[Loss]) -> list[LossRow]:
+    """Rows of losses, the worst first."""
     ordered = sorted(losses, key=lambda loss: SEVERITIES.index(loss.severity))
-    return [Told(path=loss.path, what=loss.what, severity=loss.severity, why=loss.why) for loss in ordered]
+    return [LossRow(path=loss.path, what=loss.what, severity=loss.severity, why=loss.why) for loss in ordered]
 
 
 def problem_of(error: Exception) -> Problem:
@@ -100,35 +100,35 @@ def problem_of(error: Exception) -> Problem:
 # ── the intermediate format ───────────────────────────────────────────────────────────────────────────────────
 
 
-def meant(value: Meaning) -> Meant:
+def interpret_value(value: Meaning) -> Interpretation:
     try:
-        return Meant(text=msgspec.json.encode(value).decode())
-    except (RecursionError, ValueError) as error:  # nested too deeply, or half a surrogate pair
-        return Meant(problem=Problem(type=type(error).__name__, message="it cannot be shown as JSON"))
+        return Interpretation(text=msgspec.json.encode(value).decode())
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a lone surrogate
+        return Interpretation(problem=Problem(type=type(error).__name__, message="it cannot be shown as JSON"))
 
 
-def meant_by_request(body: Body, format: str) -> Meant:
-    return _meant(body, lambda: codec(format).decode_request(body.content))
+def interpret_request(body: Body, format: str) -> Interpretation:
+    return _interpret(body, lambda: codec(format).decode_request(body.content))
 
 
-def meant_by_answer(body: Body, format: str, status: int) -> Meant:
+def interpret_answer(body: Body, format: str, status: int) -> Interpretation:
     if status >= _FIRST_ERROR:
-        return _meant(body, lambda: codec(format).decode_error(body.content, status, {}))
-    return _meant(body, lambda: codec(format).decode_response(body.content))
+        return _interpret(body, lambda: codec(format).decode_error(body.content, status, {}))
+    return _interpret(body, lambda: codec(format).decode_response(body.content))
 
 
 _FIRST_ERROR = 400
 
 
-def meant_by_stream(pieces: Iterable[bytes], format: str) -> Meant:
-    """The answer that the pieces make, as far as they came."""
-    answer, failures = completed(pieces, format)
+def interpret_stream(pieces: Iterable[bytes], format: str) -> Interpretation:
+    """The answer in the pieces received so far."""
+    answer, failures = complete_stream(pieces, format)
     if failures and not answer.messages:
-        return meant(failures[0])
-    return meant(answer)
+        return interpret_value(failures[0])
+    return interpret_value(answer)
 
 
-def completed(pieces: Iterable[bytes], format: str) -> tuple[Completion, list[Failure]]:
+def complete_stream(pieces: Iterable[bytes], format: str) -> tuple[Completion, list[Failure]]:
     account = Accumulator()
     failures = [
         event.failure
@@ -144,11 +144,13 @@ def _events(pieces: Iterable[bytes], decoder: StreamDecoder) -> Iterator[object]
     yield from decoder.close()
 
 
-def _meant(body: Body, decode: Callable[[], Meaning]) -> Meant:
+def _interpret(body: Body, decode: Callable[[], Meaning]) -> Interpretation:
     if body.is_cut:
         kept, whole = len(body.content), body.size
-        return Meant(problem=Problem(type="Cut", message=f"only {kept} of {whole} bytes are held: too few to read it"))
+        return Interpretation(
+            problem=Problem(type="Cut", message=f"only {kept} of {whole} bytes were kept: not enough to read it")
+        )
     try:
-        return meant(decode())
+        return interpret_value(decode())
     except DragomanError as error:
-        return Meant(problem=problem_of(error))
+        return Interpretation(problem=problem_of(error))

@@ -1,4 +1,4 @@
-"""What a gateway is connected to: who can be asked, how they are, and which names lead where."""
+"""What a gateway is connected to: providers and their state, routes, and client settings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dragoman.gateway.app import Gateway
 from dragoman.gateway.config import ProviderTable, RouteTable
 from dragoman.gateway.recipes import RECIPES, recipe
 from dragoman.gateway.routing import Place
-from dragoman.web.guard import Person
+from dragoman.web.guard import PageUser
 
 _ENVIRONMENT = "env:"
 _WELL_KNOWN = "anthropic"
 
 
 class UpstreamState(Struct, frozen=True, kw_only=True):
-    """One key of a provider that has been asked."""
+    """State of one key of a provider."""
 
     name: str
     breaker: str
@@ -34,35 +34,35 @@ class Connection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     format: str
     is_simulated: bool = False
     keys: list[str] = []
-    """Where keys come from, never the keys."""
+    """Sources of the keys, never the keys themselves."""
     models: Sequence[str] = ()
     upstreams: list[UpstreamState] = []
 
 
-class RouteShown(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RouteRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     to: list[str]
     fallback: Sequence[str] = ()
     settings: dict[str, object] = {}
 
 
-class ClientLines(Struct, frozen=True, kw_only=True):
-    """What to say to a shell so that a client asks here."""
+class ClientSetup(Struct, frozen=True, kw_only=True):
+    """Shell commands that point a client to this gateway."""
 
     name: str
     lines: str
 
 
-class Connected(Struct, frozen=True, kw_only=True):
+class Connections(Struct, frozen=True, kw_only=True):
     connections: list[Connection]
-    routes: list[RouteShown]
-    clients: list[ClientLines]
+    routes: list[RouteRow]
+    clients: list[ClientSetup]
 
 
-def connected(gateway: Gateway, environment: Environment, person: Person, url: str) -> Connected:
-    """As far as it concerns the person: an ordinary key does not see which keys the gateway has.
+def describe_connections(gateway: Gateway, environment: Environment, person: PageUser, url: str) -> Connections:
+    """Connections as this user may see them: ordinary keys do not see the gateway's keys.
 
-    `url` is where the person has found us.
+    `url` is the address of the gateway as the user sees it.
     """
     states = _states(gateway)
     tables = gateway.config.providers
@@ -78,7 +78,7 @@ def connected(gateway: Gateway, environment: Environment, person: Person, url: s
         )
         for place in gateway.router.available()
     ]
-    return Connected(
+    return Connections(
         connections=connections,
         routes=[_route(name, route) for name, route in gateway.config.routes.items()],
         clients=list(_clients(gateway, url)),
@@ -97,25 +97,25 @@ def _keys(place: Place, tables: Mapping[str, ProviderTable], environment: Enviro
     table = tables.get(place.name)
     if table is not None and place.keys:
         given = table.api_keys or (table.api_key or "",)
-        return [_named(key) for key in given]
+        return [_key_source(key) for key in given]
     return [name for name in place.provider.key_environment if environment.get(name)]
 
 
-def _named(key: str) -> str:
+def _key_source(key: str) -> str:
     return key.removeprefix(_ENVIRONMENT) if key.startswith(_ENVIRONMENT) else "in the configuration"
 
 
 _PLAIN = RouteTable(to="")
 
 
-def _route(name: str, route: RouteTable) -> RouteShown:
+def _route(name: str, route: RouteTable) -> RouteRow:
     to = (route.to,) if isinstance(route.to, str) else route.to
     settings = {
         field: value
         for field, value in structs.asdict(route).items()
         if field not in {"to", "fallback"} and value != getattr(_PLAIN, field)
     }
-    return RouteShown(
+    return RouteRow(
         name=name,
         to=[one if isinstance(one, str) else f"{one.model} ({one.weight:g})" for one in to],
         fallback=route.fallback,
@@ -126,20 +126,20 @@ def _route(name: str, route: RouteTable) -> RouteShown:
 # ── clients ──
 
 
-def _clients(gateway: Gateway, url: str) -> Iterator[ClientLines]:
+def _clients(gateway: Gateway, url: str) -> Iterator[ClientSetup]:
     model, key = _some_model(gateway), "YOUR_KEY" if gateway.access.required else "any"
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
     shown = f" -H 'authorization: Bearer {key}'" if gateway.access.required else ""
     address = shlex.quote(f"{url}/v1/chat/completions")
-    yield ClientLines(
+    yield ClientSetup(
         name="curl", lines=f"curl {address}{shown} -H 'content-type: application/json' -d {shlex.quote(body)}"
     )
     for name in RECIPES:
-        yield ClientLines(name=name, lines="\n".join(recipe(name, url=url, key=key, model=model)))
+        yield ClientSetup(name=name, lines="\n".join(recipe(name, url=url, key=key, model=model)))
 
 
 def _some_model(gateway: Gateway) -> str:
-    """A model for a first question: one of Anthropic's if there is one, otherwise the first in the list."""
+    """A model for the examples: one of Anthropic if possible, otherwise the first."""
     places = {place.name: place for place in gateway.router.available()}
     place = places.get(_WELL_KNOWN) or next(iter(places.values()), None)
     if place is None:

@@ -1,0 +1,229 @@
+"""What front ends send: the conversation, tools that the client runs itself, and answers to calls that waited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.agent.pending import Decision, PendingCall
+from dragoman.agent.permissions import Allow, Deny
+from dragoman.agent.tools import Tool as AgentTool
+from dragoman.agent.tools import client_tool
+from dragoman.errors import DragomanError
+from dragoman.ir import Message, Reasoning, Text, ToolCall, ToolDefinition, ToolResult
+
+ProtocolName: TypeAlias = Literal["ag-ui", "ui-messages", "json-lines"]
+_DENIED = "the user said no"
+NESTED = "dragoman"
+"""Under this key a part of a UI message says that its call is a sub-agent's, and no part of the conversation."""
+
+
+class Answer(Struct, frozen=True):
+    """What a client says about a call that waited."""
+
+    approved: bool | None = None
+    reason: str = ""
+    result: ToolResult | None = None
+
+    def decide(self, call: PendingCall) -> Decision:
+        """Deny by default: only a clear yes runs a call, and only a result is one."""
+        if call.kind == "approval":
+            return Allow() if self.approved is True else Deny(self.reason or _DENIED)
+        return Deny(self.reason or _DENIED) if self.result is None else self.result
+
+
+class FrontEndInput(Struct, frozen=True, kw_only=True):
+    """One request of a front end."""
+
+    messages: list[Message]
+    thread: str = ""
+    """Names the conversation; a run that pauses is found again by it."""
+    run: str = ""
+    tools: tuple[AgentTool, ...] = ()
+    answers: Mapping[str, Answer] = {}
+    """By the ids of calls."""
+    message_id: str = ""
+    """Of the message that the answer continues."""
+
+
+def read_input(protocol: ProtocolName, body: bytes) -> FrontEndInput:
+    """The request of a front end. Raises `ValueError`."""
+    given = msgspec.json.decode(body)
+    if not isinstance(given, dict) or not isinstance(given.get("messages"), list):
+        raise ValueError("expected an object with messages")  # noqa: TRY004 - the content is wrong, not the call
+    try:
+        found = _READERS[protocol](given)
+    except (AttributeError, TypeError, LookupError, DragomanError) as error:
+        raise ValueError(f"it cannot be read: {type(error).__name__}: {error}") from None
+    if not found.messages and not found.answers:
+        raise ValueError("expected at least one message")
+    return found
+
+
+def _client_tools(given: Any) -> tuple[AgentTool, ...]:
+    """Tools as a list of definitions, or as a mapping of names to them."""
+    if isinstance(given, Mapping):
+        given = [{"name": name, **one} for name, one in given.items()]
+    return tuple(
+        client_tool(ToolDefinition(one["name"], one.get("description") or "", one.get("parameters") or _ANYTHING))
+        for one in given or ()
+    )
+
+
+_ANYTHING = {"type": "object"}
+
+
+# ── AG-UI ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _from_ag_ui(given: Mapping[str, Any]) -> FrontEndInput:
+    messages = [one for entry in given["messages"] for one in _ag_ui_message(entry)]
+    answers = {result.tool_call_id: Answer(result=result) for message in messages for result in message.tool_results}
+    for entry in given.get("resume") or ():
+        answers[str(entry["interruptId"])] = _ag_ui_answer(entry)
+    return FrontEndInput(
+        messages=messages,
+        thread=str(given.get("threadId") or ""),
+        run=str(given.get("runId") or ""),
+        tools=_client_tools(given.get("tools")),
+        answers=answers,
+    )
+
+
+def _ag_ui_answer(entry: Mapping[str, Any]) -> Answer:
+    payload = entry.get("payload")
+    if entry.get("status") != "resolved":
+        return Answer(approved=False, reason="the user cancelled it")
+    said = payload if isinstance(payload, Mapping) else {}
+    return Answer(
+        approved=payload is True or said.get("approved") is True,
+        reason=str(said.get("reason") or ""),
+        result=_result("", payload),
+    )
+
+
+def _ag_ui_message(entry: Mapping[str, Any]) -> list[Message]:
+    role, content = entry.get("role"), entry.get("content")
+    if role == "tool":
+        call_id, failed = str(entry.get("toolCallId")), entry.get("error")
+        value = str(content or "") if failed is None else str(failed)
+        return [Message("tool", (ToolResult(call_id, "", "text" if failed is None else "error", value),))]
+    if role not in {"user", "assistant", "system", "developer"}:
+        return []  # reasoning and activity are shown, not sent back
+    text = content if isinstance(content, str) else "".join(_texts(content or []))
+    calls = [
+        ToolCall(str(call["id"]), call["function"]["name"], msgspec.json.decode(call["function"]["arguments"] or "{}"))
+        for call in entry.get("toolCalls") or []
+    ]
+    parts = ((Text(text),) if text else ()) + tuple(calls)
+    return [Message("system" if role == "developer" else role, parts)] if parts else []
+
+
+def _texts(parts: list[Any]) -> list[str]:
+    return [str(part.get("text") or "") for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
+
+
+# ── Vercel's UI messages ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _from_ui(given: Mapping[str, Any]) -> FrontEndInput:
+    entries = given["messages"]
+    last = entries[-1] if entries and entries[-1].get("role") == "assistant" else {}
+    return FrontEndInput(
+        messages=[one for entry in entries for one in _ui_messages(entry)],
+        thread=str(given.get("id") or ""),
+        tools=_client_tools(given.get("tools")),
+        answers=dict(_ui_answers(last.get("parts") or ())),
+        message_id=str(last.get("id") or ""),
+    )
+
+
+def _ui_messages(entry: Mapping[str, Any]) -> list[Message]:
+    role = entry.get("role")
+    if role not in {"user", "assistant", "system"}:
+        return []
+    found: list[Message] = []
+    for part in entry.get("parts") or []:
+        kind = str(part.get("type"))
+        if kind == "text" and part.get("text"):
+            found.append(Message(role, (Text(part["text"]),)))
+        elif _is_call(part) and NESTED not in (part.get("callProviderMetadata") or {}):
+            found += _ui_call(part, part.get("toolName") or kind.removeprefix("tool-"))
+    return found
+
+
+def _is_call(part: Mapping[str, Any]) -> bool:
+    kind = str(part.get("type"))
+    return (kind == "dynamic-tool" or kind.startswith("tool-")) and "toolCallId" in part
+
+
+def _ui_call(part: Mapping[str, Any], name: str) -> list[Message]:
+    """A call, and its result if there is one."""
+    call = ToolCall(part["toolCallId"], name, part.get("input") or {})
+    result = _ui_result(part)
+    if result is None:
+        return [Message("assistant", (call,))]
+    return [Message("assistant", (call,)), Message("tool", (result,))]
+
+
+def _ui_result(part: Mapping[str, Any]) -> ToolResult | None:
+    state, call_id = part.get("state"), part["toolCallId"]
+    if state == "output-denied":
+        reason = (part.get("approval") or {}).get("reason")
+        return ToolResult(call_id, "", "error", f"it was not permitted: {reason or _DENIED}; it did not run")
+    if part.get("errorText") is not None:
+        return ToolResult(call_id, "", "error", str(part["errorText"]))
+    return _result(call_id, part["output"]) if "output" in part else None
+
+
+def _ui_answers(parts: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, Answer]]:
+    for part in parts:
+        if _is_call(part):
+            approval = part.get("approval") or {}
+            result = _ui_result(part)
+            if result is not None or isinstance(approval.get("approved"), bool):
+                reason = str(approval.get("reason") or "")
+                yield part["toolCallId"], Answer(approval.get("approved"), reason, result)
+
+
+# ── JSON Lines ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _from_lines(given: Mapping[str, Any]) -> FrontEndInput:
+    answers = {}
+    for call_id, said in (given.get("decisions") or {}).items():
+        result = _result("", said["result"]) if "result" in said else None
+        answers[call_id] = Answer(said.get("approved"), str(said.get("reason") or ""), result)
+    return FrontEndInput(
+        messages=[Message(entry["role"], str(entry.get("content") or "")) for entry in given["messages"]],
+        thread=str(given.get("thread") or ""),
+        tools=_client_tools(given.get("tools")),
+        answers=answers,
+    )
+
+
+def _result(call_id: str, value: Any) -> ToolResult:
+    return ToolResult(call_id, "", "text" if isinstance(value, str) else "data", value)
+
+
+_READERS: Mapping[ProtocolName, Callable[[Mapping[str, Any]], FrontEndInput]] = {
+    "ag-ui": _from_ag_ui,
+    "ui-messages": _from_ui,
+    "json-lines": _from_lines,
+}
+
+
+def without_reasoning(message: Message) -> Message:
+    """A message as an agent's history takes it from a client: what was shown as reasoning was not its model's."""
+    kept = tuple(part for part in message.parts if not isinstance(part, Reasoning))
+    return message if len(kept) == len(message.parts) else Message(message.role, kept)
+
+
+def opening_of(messages: list[Message]) -> tuple[list[Message], Message | None]:
+    """(the history, what the user says now)."""
+    if messages and messages[-1].role == "user":
+        return messages[:-1], messages[-1]
+    return messages, None

@@ -1,0 +1,124 @@
+"""Bytes of a stream to events: what is done for every read of bytes, whatever the format.
+
+`streams.py` is the front of it. Programs derive from the classes there; this one is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import structs
+
+from dragoman.codecs.accumulate import Accumulator
+from dragoman.codecs.event_decoder import EventDecoder
+from dragoman.codecs.framing import BoundedFraming
+from dragoman.codecs.reading import MALFORMED, check_text, misread
+from dragoman.errors import DecodeError, LimitExceeded
+from dragoman.ir import AnyEvent, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed
+
+_BROKEN = (DecodeError, *MALFORMED)
+
+_NO_TEXTS: dict[int, list[str]] = {}
+
+Change = Callable[[list[AnyEvent]], list[AnyEvent]]
+
+
+class EventReader:
+    """Bytes of one stream in, events out. A fault is told as a last `StreamFailed`, after the ends of open parts."""
+
+    failed: bool
+    decoder: EventDecoder
+    framing: BoundedFraming
+    _source: str
+    _restore: Change | None
+    _account: Accumulator | None
+    _texts: Mapping[int, list[str]]
+    _is_plain: bool
+    """Whether text goes to the account as it is, without a second look."""
+
+    def __init__(
+        self,
+        source: str,
+        decoder: EventDecoder,
+        framing: BoundedFraming,
+        restore: Change | None,
+        account: Accumulator | None,
+    ) -> None:
+        self.failed = False
+        self._source = source
+        self.decoder = decoder
+        self.framing = framing
+        self._restore = restore
+        self._account = account
+        self._texts = _NO_TEXTS if account is None else account.texts
+        self._is_plain = account is not None and restore is None
+
+    def feed(self, data: bytes) -> list[AnyEvent]:
+        events: list[AnyEvent] = []
+        if self.failed:
+            return events
+        decoder = self.decoder
+        try:
+            for payload in self.framing.feed(data):
+                if not payload.isascii():
+                    check_text(payload, self._source)  # pieces that are carried unparsed are text too
+                told = decoder.decode(payload)
+                if told:
+                    # The account hears it at once: the next payload may look back at what this one said.
+                    event = told[0]
+                    if type(event) is PartDelta and self._is_plain and len(told) == 1 and event.citation is None:
+                        self._texts[event.index].append(event.text)
+                    else:
+                        told = self.publish(told)
+                    if events:
+                        events += told
+                    else:
+                        events = told
+        except _BROKEN as error:
+            return events + self._break_off(error)
+        return events
+
+    def publish(self, events: list[AnyEvent]) -> list[AnyEvent]:
+        """The events with the client's names of its tools; the account has heard them."""
+        if self._restore is not None:
+            events = self._restore(events)
+        if self._account is not None:
+            self._account.add(events)
+        return events
+
+    def close(self) -> list[AnyEvent]:
+        if self.failed:
+            return []
+        events: list[AnyEvent] = []
+        if not self.framing.clean:
+            try:
+                payloads = self.framing.close()
+            except _BROKEN as error:
+                return self._break_off(error)
+            try:
+                for payload in payloads:
+                    check_text(payload, self._source)
+                    events += self.publish(self.decoder.decode(payload))
+            except _BROKEN as error:
+                # What no end of an event followed, and does not read, was cut.
+                return events + self._break_off(error, "truncated")
+        try:
+            told = self.decoder.close()
+            if told:
+                events += self.publish(told)
+        except _BROKEN as error:
+            events += self._break_off(error)
+        return events
+
+    def _break_off(self, error: Exception, kind: FailureKind = "server") -> list[AnyEvent]:
+        """The parts that were open or waiting come to an end, then a failure says what went wrong."""
+        self.failed = True
+        if not isinstance(error, DecodeError):
+            error = misread(error, self._source)
+        kind = "too_large" if isinstance(error, LimitExceeded) else kind
+        ends = [
+            structs.replace(event, signature=None, incomplete=True) if isinstance(event, PartEnd) else event
+            for event in self.decoder.close()
+            if isinstance(event, PartStart | PartDelta | PartEnd)
+        ]
+        return self.publish([*ends, StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__))])
