@@ -30,8 +30,11 @@ TOOL = {
 }
 
 
-def conversation(number: int) -> dict[str, Any]:
-    """Give one conversation as a Chat Completions request: a question, a call, its result, an answer, some talk."""
+def conversation(number: int, turns: int = 0) -> dict[str, Any]:
+    """Give one conversation as a Chat Completions request: a question, a call, its result, an answer, some talk.
+
+    `turns` is how many turns of talk it has at least.
+    """
     draw = random.Random(number)  # noqa: S311 - data to try things with
     city, call = draw.choice(CITIES), f"call_{number}"
     arguments = json.dumps({"city": city}, ensure_ascii=False)
@@ -47,20 +50,20 @@ def conversation(number: int) -> dict[str, Any]:
         },
         {"role": "tool", "tool_call_id": call, "content": json.dumps({"celsius": draw.randint(-20, 40)})},
     ]
-    for _ in range(draw.randint(0, 4)):
+    for _ in range(turns + draw.randint(0, 4)):
         messages.append({"role": "assistant", "content": " ".join(draw.choices(WORDS, k=draw.randint(5, 60)))})
         messages.append({"role": "user", "content": " ".join(draw.choices(WORDS, k=draw.randint(3, 20)))})
     messages.append({"role": "assistant", "content": " ".join(draw.choices(WORDS, k=12))})
     return {"model": "gpt-5.4", "messages": messages, "tools": [TOOL], "temperature": draw.choice((0, 0.5, 1))}
 
 
-def lines(count: int, target: str, bad: int) -> Iterator[bytes]:
+def lines(count: int, target: str, bad: int, turns: int = 0) -> Iterator[bytes]:
     """Give `count` lines in the format `target`; every `bad`th is broken."""
     for number in range(1, count + 1):
         if bad and number % bad == 0:
             yield BROKEN[number // bad % len(BROKEN)].encode()
             continue
-        body = json.dumps(conversation(number), ensure_ascii=False).encode()
+        body = json.dumps(conversation(number, turns), ensure_ascii=False).encode()
         yield body if target == "openai-chat" else translate_request(body, source="openai-chat", target=target).json()
 
 
@@ -70,8 +73,9 @@ def main() -> None:
     parser.add_argument("count", type=int)
     parser.add_argument("--format", default="openai-chat")
     parser.add_argument("--bad", type=int, default=0, metavar="N")
+    parser.add_argument("--turns", type=int, default=0, metavar="N", help="turns of talk in each, at least")
     arguments = parser.parse_args()
-    for line in lines(arguments.count, arguments.format, arguments.bad):
+    for line in lines(arguments.count, arguments.format, arguments.bad, arguments.turns):
         sys.stdout.buffer.write(line + b"\n")
 
 

@@ -627,6 +627,10 @@ BATCH: tuple[tuple[str, str], ...] = (
     ),
     ("page", "The commands and programs of docs/bulk.md run as printed."),
     (
+        "recordings",
+        "Recorded traffic converts completely, without naming its format; a record is rejected for its own fault only.",
+    ),
+    (
         "ugly-files",
         "Files are read by what is in them, not by their names; what cannot be read is rejected with its line.",
     ),

@@ -185,3 +185,35 @@ def test_losses_point_into_the_line(tmp_path: Path) -> None:
         str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), RunOptions(workers=1), target="anthropic-batch"
     )
     assert "$.body.seed" in {loss.path for loss in report.tally.losses}
+
+
+@promise("batch:provider-files")
+@pytest.mark.parametrize("target", ["anthropic-batch", "openai-batch"])
+def test_a_failed_answer_under_status_200_is_not_a_success(target: str) -> None:
+    body = {
+        "id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "failed", "output": [],
+        "error": {"code": "server_error", "message": "out of order"}, "tools": [], "tool_choice": "auto",
+    }  # fmt: skip
+    line = {"id": "b", "custom_id": "r-1", "response": {"status_code": 200, "request_id": "q", "body": body}}
+    packed = json.loads(convert_lines(json.dumps({**line, "error": None}).encode(), target=target))
+    if target == "anthropic-batch":
+        assert packed["result"]["type"] == "errored"
+        assert packed["result"]["error"]["error"]["message"] == "out of order"
+    else:
+        assert packed["response"]["status_code"] >= 400
+
+
+@promise("batch:provider-files")
+def test_answers_of_an_api_are_not_lines_of_a_batch_file() -> None:
+    """An answer of Responses has `metadata` and `error`, as an inline result of Gemini does."""
+    answer = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed",
+              "error": None, "metadata": {}, "output": []}  # fmt: skip
+    assert batch_file_of(answer) is None
+    assert batch_file_of({"key": "r", "error": {"code": 3, "message": "no"}}) is not None
+
+
+@promise("batch:provider-files")
+def test_marks_and_line_ends_of_other_systems() -> None:
+    line = lines_of("openai-batch").strip()
+    lines = b"\xef\xbb\xbf" + line + b"\r\n" + line + b"\r\n\r\n"
+    assert len(convert_lines(lines, target="anthropic-batch").splitlines()) == 2

@@ -18,6 +18,7 @@ from dragoman.ir.values import encode_json, parse_json
 from dragoman.loss import Loss
 
 _KINDS = {"request": "request", "succeeded": "response", "errored": "error"}
+_FAILED = 400
 _NOT_STREAMED = "a batch has no streams"
 _JOB_MODEL = "the model of a batch belongs to its job; name it when you create the job"
 
@@ -95,8 +96,11 @@ class BatchFileConverter(RecordConverter):
                     "it is longer than this provider takes: a digest stands for it",
                 )
             )
-        status = item.status if item.outcome != "errored" else encoded.status or item.status
-        packed = BatchItem(id=item_id, outcome=item.outcome, body=body, format=file.format, status=status, echoed=None)
+        # A failed answer of Responses comes under status 200; elsewhere it is an error body.
+        failed = item.outcome == "succeeded" and encoded.status >= _FAILED
+        outcome = "errored" if failed else item.outcome
+        status = item.status if outcome != "errored" else encoded.status or item.status
+        packed = BatchItem(id=item_id, outcome=outcome, body=body, format=file.format, status=status, echoed=None)
         return Encoded(write_line(file, packed), tuple(losses))
 
     def _without_model(self, body: Raw, item: BatchItem, encoded: Encoded, losses: list[Loss]) -> Raw:

@@ -16,6 +16,8 @@ from dragoman.batch.options import ConvertArguments, ConvertOptions, JobOptions,
 from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
 from dragoman.batch.report import Report
 from dragoman.batch.shard_conversion import ShardResult
+from dragoman.batch.sources import split_lines
+from dragoman.codecs.framing import BOM
 from dragoman.errors import DragomanError
 
 
@@ -99,21 +101,14 @@ def convert_lines(
     """
     checked = ConvertOptions(**options)
     checked.check()
-    records = lines.splitlines()
-    expected = expected_format(checked, islice((record for record in records if record), SNIFFED))
-    convert_record = converter_for(checked, "lines", expected).convert
-    converted: list[bytes] = []
-    for number, line in enumerate(records, 1):
-        if not line:
-            continue
-        record = convert_record(line, number)
-        if isinstance(record, bytes):
-            converted.append(record)
-        elif record is not None:
-            if on_reject is None:
-                raise RecordRejected(record)
-            on_reject(record)
-    return b"\n".join([*converted, b""])
+    records = split_lines(lines.removeprefix(BOM))
+    expected = expected_format(checked, islice((record for record in records if record.strip()), SNIFFED))
+    converter = converter_for(checked, "lines", expected)
+    return b"\n".join([*converter.convert_many(records, 1, on_reject or _raise_rejected), b""])
+
+
+def _raise_rejected(reject: Reject) -> None:
+    raise RecordRejected(reject)
 
 
 class RecordRejected(DragomanError, ValueError):

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +22,7 @@ from dragoman.batch.answer_lines import AnswerLines
 from dragoman.batch.options import ConvertOptions, JobOptions
 from dragoman.batch.provider_files import batch_file_of
 from dragoman.batch.record_converter import Reject, read_json
-from dragoman.batch.sources import Source, find_sources, plan_shards, read_blocks, read_shard
+from dragoman.batch.sources import Source, find_sources, plan_shards, read_blocks, read_shard, split_lines
 from dragoman.detection import detect
 from dragoman.drivers.base import Driver, QueryResult, Settings
 from dragoman.errors import DecodeError, DragomanError, InvalidValue, ProviderError
@@ -118,12 +119,11 @@ def read_questions(sources: list[Source], options: JobOptions) -> Iterator[tuple
     """(source, line, its name, record) of every record."""
     for index, source in enumerate(sources):
         if source.splits:
-            records = (
-                one for shard in plan_shards(source, index, options) for one in read_shard(source, shard, options)
-            )
+            shards = plan_shards(source, index, options)
+            batches = (batch for shard in shards for batch in read_shard(source, shard, options))
         else:
-            records = (one for block in read_blocks(source, options) for one in block)
-        for line, record in enumerate(records, 1):
+            batches = (split_lines(block) for block in read_blocks(source, options))
+        for line, record in enumerate(chain.from_iterable(batches), 1):
             if record.strip():
                 yield index, line, source.name, record.strip()
 

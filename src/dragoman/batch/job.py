@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +19,7 @@ from dragoman.batch import sinks
 from dragoman.batch.options import JobOptions
 from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
+from dragoman.batch.remote_files import is_remote
 from dragoman.batch.report import Report
 from dragoman.batch.shard_conversion import ShardResult, ShardTask
 from dragoman.batch.sources import STDIN, Shard, Source, find_sources, first_records, plan_shards
@@ -26,6 +28,12 @@ from dragoman.detection import Detected
 from dragoman.errors import DragomanError
 
 STDOUT = "-"
+TABLES = frozenset({"parquet", "arrow", "sqlite"})
+"""Layouts with columns."""
+
+
+def _is_same(name: str, other: str) -> bool:
+    return Path(name).resolve() == Path(other).resolve()
 
 
 class JobError(DragomanError):
@@ -54,6 +62,7 @@ class Job:
         sinks.check_packages(self.suffix)
         if self.suffix not in sinks.SUFFIXES:
             raise JobError(f"unknown output format {self.suffix!r}: {', '.join(sinks.SUFFIXES)}")
+        self._check_places()
         self._temporary = tempfile.mkdtemp(prefix="dragoman-batch-") if output == STDOUT else None
         self.state = self._temporary or (f"{output.rstrip('/')}/.batch" if self._is_folder else f"{output}.batch")
         self.folder = output.rstrip("/") if self._is_folder else self.state
@@ -61,6 +70,19 @@ class Job:
             index: plan_shards(source, index, options) for index, source in enumerate(self.sources) if source.splits
         }
         self._expected = [self._expect(index) for index in range(len(self.sources))]
+
+    def _check_places(self) -> None:
+        """Refuse at the beginning what would fail, or do harm, at the end."""
+        if self.output != STDOUT and not is_remote(self.output):
+            if not self._is_folder and Path(self.output).is_dir():
+                raise JobError(f"{self.output} is a folder; name a file, or write shards with: -o {self.output}/new")
+            if any(not is_remote(one.name) and _is_same(one.name, self.output) for one in self.sources):
+                raise JobError(f"{self.output} is the source too; write to another file")
+        for source in self.sources:
+            if self.options.table is not None and source.layout != "sqlite":
+                raise JobError(f"--table is for SQLite files, and {source.name} is not one")
+            if self.options.column is not None and source.layout not in TABLES:
+                raise JobError(f"--column is for tables (Parquet, Arrow, SQLite), and {source.name} is not one")
 
     # ── beginning ──
 
@@ -83,6 +105,9 @@ class Job:
             )
         if any(source.name == STDIN for source in self.sources):
             raise JobError("a job that reads stdin cannot be resumed; --restart begins again")
+        for name in sinks.list_folder(self.folder):  # of workers that were killed
+            if name.startswith("part-") and name.endswith(sinks.UNFINISHED):
+                sinks.remove(f"{self.folder}/{name}")
         return self._finished()
 
     def _refuse_to_overwrite(self, *, overwrite: bool) -> None:

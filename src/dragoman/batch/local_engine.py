@@ -15,11 +15,11 @@ from dragoman.batch.job import Job, JobError
 from dragoman.batch.shard_conversion import ShardResult, ShardTask, convert_shard
 from dragoman.batch.sources import Shard, read_blocks
 
-Work: TypeAlias = tuple[ShardTask, list[bytes] | None]
+Work: TypeAlias = tuple[ShardTask, bytes | None]
 
 
 def work_of(job: Job, finished: Mapping[str, ShardResult]) -> Iterator[Work]:
-    """Every shard that is not finished, with its records where only a reader from the beginning has them."""
+    """Every shard that is not finished, with its lines where only a reader from the beginning has them."""
     for index, source in enumerate(job.sources):
         if source.splits:
             for shard in job.shards[index]:

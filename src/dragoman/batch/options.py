@@ -7,6 +7,7 @@ from typing import Literal, Required, TypeAlias, TypedDict
 from msgspec import Struct
 
 from dragoman.batch.provider_files import BATCH_FILES
+from dragoman.codecs.datasets.catalogue import dataset
 from dragoman.codecs.registry import codec, formats
 from dragoman.detection import Kind
 from dragoman.errors import InvalidValue
@@ -41,6 +42,10 @@ class ConvertOptions(Struct, frozen=True, kw_only=True):
         for name in (self.target, self.source):
             if name is not None and name not in BATCH_FILES:
                 codec(name)
+        if self.target in formats("dataset") and dataset(self.target).write is None:
+            raise InvalidValue(
+                path="target", expected="a format that is written", found=f"{self.target}, which is only read"
+            )
         if self.sample is not None and not 0 < self.sample <= 1:
             raise InvalidValue(path="ConvertOptions.sample", expected="a fraction in (0, 1]", found=str(self.sample))
         if self.leave_out is not None and self.leave_out not in SEVERITIES:

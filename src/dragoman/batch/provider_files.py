@@ -196,7 +196,12 @@ _RPC_CANCELLED, _RPC_DEADLINE_EXCEEDED = 1, 4
 _LABEL = "dragoman_id"
 
 
+_GEMINI_KEYS = frozenset({"key", "metadata", "request", "response", "error"})
+
+
 def _is_gemini(line: Mapping[str, Any]) -> bool:
+    if not line.keys() <= _GEMINI_KEYS:  # answers of Responses have `metadata` and `error` too
+        return False
     keyed = "key" in line or isinstance(line.get("metadata"), Mapping)
     return keyed and (isinstance(line.get("request"), Mapping) or "response" in line or "error" in line)
 

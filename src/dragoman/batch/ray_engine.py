@@ -6,6 +6,8 @@ worker died; as a shard appears at once and whole, repeating it changes nothing.
 
 from __future__ import annotations
 
+import logging
+import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +18,8 @@ from dragoman.batch.shard_conversion import ShardResult, ShardTask, convert_shar
 from dragoman.batch.sources import STDIN, Shard, read_blocks
 from dragoman.errors import NotConfigured
 from dragoman.installation import install_command
+
+_CONNECT_SECONDS = 10
 
 
 def run_on_ray(
@@ -29,15 +33,27 @@ def run_on_ray(
     if not tasks:
         return
     if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+        _connect(ray, address)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # progress and results are ours to report
     # One block per shard: the unit that Ray schedules and repeats is the unit that the job remembers.
     shards = ray.data.from_items(tasks, override_num_blocks=len(tasks))
-    converted = shards.flat_map(_convert, concurrency=workers, num_cpus=1)
+    converted = shards.flat_map(_convert, compute=ray.data.TaskPoolStrategy(size=workers), num_cpus=1)
     for row in converted.iter_rows():
         yield msgspec.json.decode(row["result"], type=ShardResult)
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    """Start Ray here, or join a cluster. Ray would try for minutes to reach an address where there is none."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    try:
+        if host and port.isdecimal():
+            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+    except (OSError, ConnectionError) as error:
+        raise JobError(f"cannot reach a Ray cluster at {address}: {error}") from error
 
 
 def _tasks(job: Job, finished: Mapping[str, ShardResult]) -> Iterator[tuple[ShardTask, list[int]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -10,15 +10,16 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.batch.options import ConvertOptions
-from dragoman.batch.provider_files import batch_file_of
+from dragoman.batch.provider_files import BATCH_FILES, batch_file_of
 from dragoman.batch.tally import EXAMPLES, Example, LossCounter, RejectCount, Tally, sizes_of
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.reading import MALFORMED, body_bytes, misread
+from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir import Completion, Opaque, Request
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import is_spelling
 from dragoman.ir.values import encode_json, parse_json, single_line
 from dragoman.loss import SEVERITIES, Loss
 from dragoman.translate import encode_request_for, encode_response_for, translate_error
@@ -68,7 +69,22 @@ class RecordConverter:
         # Counted when all are read: adding up takes longer than noting.
         self._input_sizes: list[int] = []
         self._output_sizes: list[int] = []
-        self._as_expected = 0
+        """Of records of the expected format."""
+        self._other_sizes: list[int] = []
+        self._lossless = 0
+
+    def convert_many(self, lines: Iterable[bytes], first: int, reject: Callable[[Reject], None]) -> list[bytes]:
+        """The converted records of these lines, of which the first has the number `first`; blank lines are skipped."""
+        convert, converted = self.convert, list[bytes]()
+        for number, line in enumerate(lines, first):
+            record = line.strip()
+            if record:
+                outcome = convert(record, number)
+                if isinstance(outcome, bytes):
+                    converted.append(outcome)
+                elif outcome is not None:
+                    reject(outcome)
+        return converted
 
     def convert(self, record: bytes, line: int) -> bytes | Reject | None:
         """The converted record as one line of JSON without its end; None where it was left out on purpose."""
@@ -76,34 +92,36 @@ class RecordConverter:
             self._tally.not_sampled += 1
             return None
         self._input_sizes.append(len(record))
-        self.last_losses = ()
         self._line = line
         try:
             found, encoded = self.translate(record)
-            self.last_losses = losses = encoded.losses
+            losses = encoded.losses
         except DragomanError as error:
             again = self._unpacked(record)
             if again is None:
+                self.last_losses = ()
                 return self._reject(error, record, line)
             found, encoded = again
-            self.last_losses = losses = encoded.losses
-        if found is self._expected:
-            self._as_expected += 1
-        else:
-            self._count_format(found)
+            losses = encoded.losses
+        self.last_losses = losses
         if losses:
             self._losses.add(losses, self._source_name, line)
             if self._left_out and any(loss.severity in self._left_out for loss in losses):
                 self._tally.left_out += 1
+                self._count_format(found)
                 return None
         else:
-            self._tally.lossless += 1
+            self._lossless += 1
         content = encoded.content
         if b"\n" in content or b"\r" in content:
             content = bytes(single_line(Raw(content)))
-        self._output_sizes.append(len(content))
-        if found.kind == "request":
-            self._tally.estimated_tokens += len(content) >> 2
+        if found is self._expected:
+            self._output_sizes.append(len(content))
+        else:
+            self._count_format(found)
+            self._other_sizes.append(len(content))
+            if found.kind == "request":
+                self._tally.estimated_tokens += len(content) >> 2
         return content
 
     def finish(self, lines: int) -> Tally:
@@ -111,12 +129,14 @@ class RecordConverter:
         tally = self._tally
         tally.lines = lines
         tally.records = len(self._input_sizes)
-        tally.converted = len(self._output_sizes)
+        tally.converted = len(self._output_sizes) + len(self._other_sizes)
+        tally.lossless = self._lossless
         tally.input_sizes = sizes_of(self._input_sizes)
-        tally.output_sizes = sizes_of(self._output_sizes)
-        if self._as_expected and self._expected is not None:
-            self._count_format(self._expected, self._as_expected)
-            self._as_expected = 0
+        tally.output_sizes = sizes_of(self._output_sizes + self._other_sizes)
+        if self._output_sizes and self._expected is not None:
+            self._count_format(self._expected, len(self._output_sizes))
+            if self._expected.kind == "request":
+                tally.estimated_tokens += sum(self._output_sizes) >> 2
         tally.losses = self._losses.counts()
         tally.rejects = list(self._rejects.values())
         return tally
@@ -135,7 +155,8 @@ class RecordConverter:
             return expected, self._encode(expected, self._decode(record, expected), record)
         if incoming is not None:  # the usual record, without a step that it does not need
             try:
-                request = incoming.decode_request(body_bytes(record, incoming.name))
+                is_plain = record.isascii() and len(record) <= MAX_BODY_BYTES
+                request = incoming.decode_request(record if is_plain else body_bytes(record, incoming.name))
             except _UNREADABLE:  # looked at again below, by itself
                 pass
             else:
@@ -144,22 +165,34 @@ class RecordConverter:
         try:
             value = self._decode(record, expected)
         except DecodeError as error:
-            found = detect(record)
-            if found is None or not self._allowed(found) or found == expected:
-                raise
-            try:
-                value = self._decode(record, found)
-            except DecodeError:
-                raise error from None  # it is no record of another format either
-            return found, self._encode(found, value, record)
+            return self._translate_other(record, expected, error)
         if value is None or self._fits(value, expected):
             return expected, self._encode(expected, value, record)
         found = self._find(record)
-        if found == expected:
-            self._checked.add((expected, _keys_left_over(value)))
-        else:
-            value = self._decode(record, found)
+        if found != expected:
+            other = self._decode_or_none(record, found)
+            if other is not None and _left_over(other) < _left_over(value):
+                return found, self._encode(found, other, record)
+        self._checked.add((expected, _keys_left_over(value)))
+        return expected, self._encode(expected, value, record)
+
+    def _translate_other(self, record: bytes, expected: Detected, error: DecodeError) -> tuple[Detected, Encoded]:
+        """A record that does not read as the expected format: of another one, or an error among answers."""
+        found = detect(record)
+        if found is None and expected.kind == "response" and is_bare_error(read_json(record)):
+            found = Detected(expected.format, "error")
+        if found is None or not self._allowed(found) or found == expected:
+            raise error
+        value = self._decode_or_none(record, found)
+        if value is None and found.kind != "error":
+            raise error  # it is not a record of that format either
         return found, self._encode(found, value, record)
+
+    def _decode_or_none(self, record: bytes, found: Detected) -> Request | Completion | None:
+        try:
+            return self._decode(record, found)
+        except DecodeError:
+            return None
 
     def _unpacked(self, record: bytes) -> tuple[Detected, Encoded] | None:
         """A record that can be read once JSON text within it is; None if that is not what is wrong with it."""
@@ -171,11 +204,13 @@ class RecordConverter:
 
     def _find(self, record: bytes) -> Detected:
         found = detect(record)
-        if found is None and self._expected is not None:
-            found = self._expected  # named or found for the whole source, and it reads as that
-        if found is None:
-            raise DecodeError(path="$", expected=_UNKNOWN, got="keys of none, or of several", source="record")
-        return found if self._allowed(found) else self._expected or found
+        if found is not None and self._allowed(found):
+            return found
+        if self._expected is not None:  # named or found for the whole source, and it reads as that
+            return self._expected
+        got = "keys of none, or of several" if found is None else f"a {found.kind} of {found.format}"
+        expected = _UNKNOWN if self._options.kind == "auto" else f"a {self._options.kind}, as --kind says"
+        raise DecodeError(path="$", expected=expected, got=got, source="record")
 
     def _allowed(self, found: Detected) -> bool:
         """What the caller named is not looked for again."""
@@ -186,13 +221,10 @@ class RecordConverter:
         """Whether nothing is left over that the expected format does not know, or that was looked at before."""
         if self._is_named:
             return True
-        for message in value.messages:
-            content = content_held(message)
-            if type(content) is tuple:
-                for part in content:
-                    if type(part) is Opaque:
-                        return False
-        return value.metadata is None or (expected, _keys_left_over(value)) in self._checked
+        for content in map(content_held, value.messages):
+            if type(content) is tuple and Opaque in map(type, content):
+                return False
+        return value.metadata is None or not (left := _keys_left_over(value)) or (expected, left) in self._checked
 
     def _decode(self, record: bytes, found: Detected) -> Request | Completion | None:
         """None for an error body, which has no value to look at before it is translated."""
@@ -245,8 +277,23 @@ class RecordConverter:
         return Reject(self._source_name, line, path, str(error), type(error).__name__, kept)
 
 
+def _left_over(value: Request | Completion) -> int:
+    """How much of a record its format does not know: top-level keys, and parts."""
+    parts = (part for message in value.messages for part in message.parts)
+    return len(_keys_left_over(value)) + sum(type(part) is Opaque for part in parts)
+
+
+def is_bare_error(data: object) -> bool:
+    """Whether this is an error body without a sign of its API: a message, and no other value that is not a scalar."""
+    return (
+        isinstance(data, Mapping)
+        and isinstance(data.get("message", data.get("detail")), str)
+        and not any(isinstance(value, Mapping | list) for value in data.values())
+    )
+
+
 def _keys_left_over(value: Request | Completion) -> frozenset[str]:
-    return frozenset(key for keys in (value.metadata or {}).values() for key in keys)
+    return frozenset(key for keys in (value.metadata or {}).values() for key in keys if not is_spelling(key))
 
 
 def _severities_from(worst_allowed: str) -> frozenset[str]:
@@ -278,6 +325,8 @@ def expected_format(options: ConvertOptions, records: Iterable[bytes]) -> Detect
     found = [one for one in map(_detected, records) if one is not None]
     if options.source is not None:
         found = [Detected(options.source, one.kind) for one in found]
+    if options.kind != "auto":
+        found = [one for one in found if one.kind == options.kind or one.format in BATCH_FILES]
     return max(found, key=found.count) if found else None
 
 

@@ -22,8 +22,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   max-width: 72rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 p.where { color: var(--soft); margin: .25rem 0 1.5rem; overflow-wrap: anywhere; }
-dl { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; margin: 0; }
-dl div { min-width: 6rem; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr)); gap: 1rem; margin: 0; }
 dt { color: var(--soft); font-size: .85rem; }
 dd { margin: 0; font-size: 1.4rem; font-variant-numeric: tabular-nums; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1.5rem; }
@@ -34,7 +33,14 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-top: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 500; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
 .place { white-space: nowrap; }
-code { font: .85em ui-monospace, monospace; overflow-wrap: break-word; }
+code { font: .85em ui-monospace, monospace; overflow-wrap: anywhere; }
+td { min-width: 4rem; } td:has(> code:first-child) { min-width: 8rem; }
+@media (max-width: 44rem) {
+  thead { display: none; } table, tbody { display: block; }
+  tr { display: flex; flex-wrap: wrap; gap: .1rem .75rem; padding: .6rem 0; border-top: 1px solid var(--line); }
+  td { border: 0; padding: 0; min-width: 0; } td.wide { flex-basis: 100%; }
+  td.n::after { content: " " attr(data-name); color: var(--soft); }
+}
 .dropped { color: var(--dropped); fill: var(--dropped); } .degraded { color: var(--degraded); fill: var(--degraded); }
 .invented { color: var(--invented); fill: var(--invented); } .noted { color: var(--noted); fill: var(--noted); }
 .bar { fill: var(--bar); }
@@ -119,7 +125,9 @@ def _bars(rows: Sequence[tuple[str, int, str]]) -> str:
 
 
 def _size_bars(sizes: Sizes) -> str:
-    rows = [(f"below {_bytes(1 << bucket)}", count, "bar") for bucket, count in enumerate(sizes.buckets) if count]
+    units = ("B", "KiB", "MiB", "GiB")
+    named = [f"below {1 << bucket % 10} {units[bucket // 10]}" for bucket in range(len(sizes.buckets))]
+    rows = [(named[bucket], count, "bar") for bucket, count in enumerate(sizes.buckets) if count]
     return _bars(rows)
 
 
@@ -128,9 +136,10 @@ def _losses(report: Report) -> str:
     if not losses:
         return "<h2>Losses</h2><p>None.</p>" if report.tally.converted else ""
     rows = (
-        f'<tr><td class="{loss.severity}">{loss.severity}</td><td><code>{escape(loss.path)}</code></td>'
-        f"<td>{escape(loss.what)}</td><td>{escape(loss.why)}</td>"
-        f'<td class="n">{loss.count:,}</td><td class="n">{loss.records:,}</td><td>{_examples(loss.examples)}</td></tr>'
+        f'<tr><td class="{loss.severity}">{loss.severity}</td><td><code>{_path(loss.path)}</code></td>'
+        f'<td class="wide">{escape(loss.what)}</td><td class="wide">{escape(loss.why)}</td>'
+        f"{_number(loss.count, 'times')}{_number(loss.records, 'records')}"
+        f'<td class="wide">{_examples(loss.examples)}</td></tr>'
         for loss in losses[:_ROWS]
     )
     heads = ("severity", "where", "what", "why", "times", "records", "for example")
@@ -142,11 +151,21 @@ def _rejects(report: Report) -> str:
     if not rejects:
         return ""
     rows = (
-        f'<tr><td>{escape(reject.reason)}</td><td class="n">{reject.count:,}</td>'
-        f"<td>{_examples(reject.examples)}</td></tr>"
+        f'<tr><td class="wide">{escape(reject.reason)}</td>{_number(reject.count, "records")}'
+        f'<td class="wide">{_examples(reject.examples)}</td></tr>'
         for reject in rejects[:_ROWS]
     )
     return f"<h2>Rejected records</h2>{_table(('reason', 'records', 'for example'), rows)}{_cut(len(rejects))}"
+
+
+def _path(path: str) -> str:
+    """A JSON path that may break before each key."""
+    return escape(path).replace(".", "<wbr>.")
+
+
+def _number(count: int, name: str) -> str:
+    """A cell; on a narrow screen, where the table has no head, its name stands beside the number."""
+    return f'<td class="n" data-name="{name}">{count:,}</td>'
 
 
 def _table(heads: Iterable[str], rows: Iterable[str]) -> str:

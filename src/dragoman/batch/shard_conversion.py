@@ -6,16 +6,16 @@ shard may be converted again, by another worker or after a crash, and nothing ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.options import JobOptions
-from dragoman.batch.record_converter import Reject, encode_rejects
+from dragoman.batch.record_converter import SNIFFED, Reject, encode_rejects, expected_format
 from dragoman.batch.sinks import ShardWriter, write_file
-from dragoman.batch.sources import Shard, Source, read_shard
+from dragoman.batch.sources import STDIN, Shard, Source, read_shard, split_lines
 from dragoman.batch.tally import Tally
 from dragoman.detection import Detected
 
@@ -40,24 +40,20 @@ class ShardResult(Struct, frozen=True):
     digest: str
 
 
-def convert_shard(task: ShardTask, block: list[bytes] | None = None) -> ShardResult:
-    """Read, convert and write one shard; `block` has its records where the source cannot be entered in the middle."""
-    records: Iterable[bytes] = read_shard(task.source, task.shard, task.options) if block is None else block
-    converter = converter_for(task.options.convert, task.source.name, task.expected, task.shard.name)
-    convert, rejects, line = converter.convert, list[Reject](), 0
-    writer = ShardWriter(task.folder, task.shard.name, task.suffix, dry_run=task.options.dry_run)
-    for line, raw in enumerate(records, 1):
-        record = raw.strip()
-        if not record:
-            continue
-        converted = convert(record, line)
-        if isinstance(converted, bytes):
-            writer.write(converted)
-        elif converted is not None:
-            rejects.append(converted)
+def convert_shard(task: ShardTask, block: bytes | None = None) -> ShardResult:
+    """Read, convert and write one shard; `block` has its lines where the source cannot be entered in the middle."""
+    options, expected = task.options.convert, task.expected
+    if task.source.name == STDIN and block is not None:  # its beginning could not be looked at before
+        expected = expected_format(options, islice(split_lines(block), SNIFFED))
+    converter = converter_for(options, task.source.name, expected, task.shard.name)
+    rejects, line = list[Reject](), 1
+    with ShardWriter(task.folder, task.shard.name, task.suffix, dry_run=task.options.dry_run) as writer:
+        for records in read_shard(task.source, task.shard, task.options) if block is None else (split_lines(block),):
+            writer.write(converter.convert_many(records, line, rejects.append))
+            line += len(records)
     name = f"{task.state}/{task.shard.name}"
     write_file(f"{name}.rejects", encode_rejects(rejects))
-    result = ShardResult(task.shard, converter.finish(line), writer.commit())
+    result = ShardResult(task.shard, converter.finish(line - 1), writer.digest)
     # Last: a shard with this file is done, one without it is converted again.
     write_file(f"{name}.done", msgspec.json.encode(result))
     return result

@@ -10,10 +10,12 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from hashlib import blake2b
+from contextlib import contextmanager, nullcontext
+from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, cast
+from secrets import token_hex
+from types import TracebackType
+from typing import IO, Any, Self, cast
 
 import msgspec
 
@@ -24,6 +26,8 @@ from dragoman.installation import install_command
 
 SUFFIXES = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
 """What a shard can be."""
+UNFINISHED = ".part"
+"""How the name of a file ends while it is written."""
 _LEVELS = {"gz": 6, "zst": 3}
 _BUFFER = 1 << 20
 
@@ -125,7 +129,8 @@ def replacing(name: str) -> Iterator[IO[bytes]]:
             raise
         remote.close()
         return
-    temporary = Path(f"{name}.{os.getpid()}.part")
+    # Not the process id: workers on several machines may convert the same shard into a shared folder.
+    temporary = Path(f"{name}.{token_hex(4)}{UNFINISHED}")
     try:
         with temporary.open("wb", buffering=_BUFFER) as stream:
             yield stream
@@ -137,41 +142,38 @@ def replacing(name: str) -> Iterator[IO[bytes]]:
 
 
 class ShardWriter:
-    """Writes the records of one shard. Without `commit` nothing appears."""
+    """Writes the records of one shard, which appears when the block ends without an exception.
+
+    `digest` is the SHA-256 of its lines, whatever they are packed in.
+    """
 
     def __init__(self, folder: str, name: str, suffix: str, *, dry_run: bool = False) -> None:
         self._name = f"{folder}/{name}.{suffix}"
-        self._suffix = suffix
-        self._dry_run = dry_run
-        self._digest = blake2b(digest_size=16)
-        self._lines: list[bytes] = []
-        self._held = 0
-        self._pieces: list[bytes] = []
         self._packer = _packer(suffix)
+        self._digest = sha256()
+        self._file = nullcontext(None) if dry_run else replacing(self._name)
+        self._stream: IO[bytes] | None = None
 
-    def write(self, record: bytes) -> None:
-        self._lines.append(record)
-        self._held += len(record)
-        if self._held >= _BUFFER:
-            self._flush()
+    def __enter__(self) -> Self:
+        self._stream = self._file.__enter__()
+        return self
 
-    def _flush(self) -> None:
-        if self._lines:
-            self._lines.append(b"")
-            block = b"\n".join(self._lines)
+    def write(self, records: Sequence[bytes]) -> None:
+        block = b"\n".join((*records, b""))
+        if records:
             self._digest.update(block)
-            if not self._dry_run:
-                self._pieces.append(self._packer.pack(block))
-            self._lines, self._held = [], 0
+            if self._stream is not None:
+                self._stream.write(self._packer.pack(block))
 
-    def commit(self) -> str:
-        """Publish the shard; the answer is the digest of its records, whatever they are packed in."""
-        self._flush()
-        if not self._dry_run:
-            with replacing(self._name) as stream:
-                for piece in self._pieces:
-                    stream.write(piece)
-                stream.write(self._packer.finish())
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None and self._stream is not None:
+            self._stream.write(self._packer.finish())
+        self._file.__exit__(kind, error, trace)
+
+    @property
+    def digest(self) -> str:
         return self._digest.hexdigest()
 
 

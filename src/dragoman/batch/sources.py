@@ -35,7 +35,14 @@ from dragoman.ir.values import encode_json, exact_json, parse_json
 
 STDIN = "-"
 _CHUNK = 1 << 20
+_LINES_AT_ONCE = 1 << 18
+"""Bytes of lines that are converted together: few enough to stay in the processor's cache."""
 SNIFFED_LINES = 10
+SNIFFED_BYTES = 1 << 14
+_PACKED_AT_ONCE = 1 << 14
+"""Bytes that are decompressed together: a hostile file grows to some hundred times as much."""
+_ROWS = 512
+_DAMAGE = (EOFError, OSError, zlib.error)
 
 Layout: TypeAlias = Literal["lines", "array", "record", "session", "parquet", "arrow", "sqlite"]
 """`record`: the file is one record over many lines; `session`: all lines of a file are one conversation."""
@@ -113,7 +120,8 @@ def _as_session(source: Source, format_name: str | None) -> Source:
         is_one = is_session(format_name)
     else:
         with _opened(source) as stream:
-            is_one = any(_is_session_line(line) for line in islice(_stream_lines(stream), SNIFFED_LINES))
+            lines = (line for block in _blocks_of_lines(stream, SNIFFED_BYTES) for line in split_lines(block))
+            is_one = any(_is_session_line(line) for line in islice(lines, SNIFFED_LINES))
     return structs.replace(source, layout="session") if is_one else source
 
 
@@ -161,6 +169,10 @@ def _source(name: str) -> Source:
         compression: Compression = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
         with _opened(Source(name, "lines", compression)) as stream:
             layout = _layout(stream, Path(plain).suffix.lower())
+    except FileNotFoundError as error:
+        raise SourceError(f"cannot read {name}: no such file") from error
+    except EOFError as error:
+        raise SourceError(f"cannot read {name}: {error}") from error
     except OSError as error:
         raise SourceError(f"cannot read {name}: {error.strerror or error}") from error
     return Source(name, layout, compression, size, changed)
@@ -234,18 +246,53 @@ def _opened(source: Source) -> Iterator[IO[bytes]]:
             with gzip.open(raw, "rb") as stream:
                 yield cast("IO[bytes]", stream)
         elif source.compression == "zst":
-            yield cast("IO[bytes]", io.BufferedReader(_zstd_reader(raw), _CHUNK))
+            yield cast("IO[bytes]", io.BufferedReader(ZstdReader(raw), _CHUNK))
         else:
             yield raw
 
 
-def _zstd_reader(raw: IO[bytes]) -> Any:
-    try:
-        import zstandard  # noqa: PLC0415 - only for such files
-    except ImportError as error:
-        words = f"zstd files need zstandard: {install_command('batch')}"
-        raise NotConfigured(words, missing="zstandard") from error
-    return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+class ZstdReader(io.RawIOBase):
+    """Frames of zstd one after the other, decompressed.
+
+    A frame without its end is an error. The reader of the package takes it for the end of the file.
+    """
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        try:
+            import zstandard  # noqa: PLC0415 - only for such files
+        except ImportError as error:
+            message = f"zstd files need zstandard: {install_command('batch')}"
+            raise NotConfigured(message, missing="zstandard") from error
+        self._raw, self._error = raw, zstandard.ZstdError
+        self._new_frame = zstandard.ZstdDecompressor().decompressobj
+        self._frame: Any = None
+        self._packed = self._plain = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._plain:
+            packed = self._packed or self._raw.read(_PACKED_AT_ONCE)
+            if not packed:
+                if self._frame is not None:
+                    raise EOFError("the compressed file ends in the middle of a frame")
+                return 0
+            self._decompress(packed)
+        length = min(len(buffer), len(self._plain))
+        buffer[:length], self._plain = self._plain[:length], self._plain[length:]
+        return length
+
+    def _decompress(self, packed: bytes) -> None:
+        if self._frame is None:
+            self._frame = self._new_frame()
+        try:
+            self._plain = self._frame.decompress(packed)
+        except self._error as error:
+            raise OSError(str(error)) from error
+        self._packed = self._frame.unused_data
+        if self._frame.eof:
+            self._frame = None
 
 
 # ── shards ──
@@ -260,30 +307,56 @@ def plan_shards(source: Source, index: int, options: JobOptions) -> list[Shard]:
     return [Shard(index, number, start, stop) for number, (start, stop) in enumerate(pairwise(edges))]
 
 
-def read_shard(source: Source, shard: Shard, options: JobOptions) -> Iterator[bytes]:
-    """The records of a shard: lines as they are (blank ones too, they count as lines), rows as JSON."""
-    if source.layout != "lines":
-        return tables.read_rows(source.name, source.layout, shard.start, shard.stop, options)
-    return _read_lines(source, shard)
+def read_shard(source: Source, shard: Shard, options: JobOptions) -> Iterator[list[bytes]]:
+    """The records of a shard, many at a time: lines as they are (blank ones too, they count as lines), rows as JSON."""
+    if source.layout == "lines":
+        return _read_lines(source, shard)
+    return batched(tables.read_rows(source.name, source.layout, shard.start, shard.stop, options), _ROWS)
 
 
-def _read_lines(source: Source, shard: Shard) -> Iterator[bytes]:
+def batched(records: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
+    """Lists of `size` records, the last one shorter."""
+    while batch := list(islice(records, size)):
+        yield batch
+
+
+def split_lines(content: bytes) -> list[bytes]:
+    """The lines of whole lines, without their ends."""
+    lines = content.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _read_lines(source: Source, shard: Shard) -> Iterator[list[bytes]]:
     """Lines that begin in the shard. A line belongs to the shard in which its first byte stands."""
     with _opened(source) as stream:
         position = shard.start
         if position:
             stream.seek(position - 1)
-            position += _line(stream)[1] - 1
+            position += _rest_of_line(stream)[1] - 1
         while position < shard.stop:
-            line, length = _line(stream)
+            chunk, length = _whole_lines(stream, min(_LINES_AT_ONCE, shard.stop - position))
             if not length:
                 return
-            yield line if position else line.removeprefix(BOM)
+            yield split_lines(chunk if position else chunk.removeprefix(BOM))
             position += length
 
 
-def _line(stream: IO[bytes]) -> tuple[bytes, int]:
-    """One line and its length. Of a line longer than any body may be, the beginning is kept: it is rejected by size."""
+def _whole_lines(stream: IO[bytes], size: int) -> tuple[bytes, int]:
+    """At least `size` bytes up to the end of a line, unless the stream ends; and how many bytes were read for them."""
+    chunk = stream.read(size)
+    if not chunk or chunk.endswith(b"\n"):
+        return chunk, len(chunk)
+    rest, length = _rest_of_line(stream)
+    return chunk + rest, len(chunk) + length
+
+
+def _rest_of_line(stream: IO[bytes]) -> tuple[bytes, int]:
+    """The bytes up to the end of the line, and their number.
+
+    Of a line longer than any body may be, the beginning is kept: it is rejected by its size.
+    """
     line = stream.readline(MAX_BODY_BYTES + 2)
     length = len(line)
     if length > MAX_BODY_BYTES + 1:
@@ -294,56 +367,72 @@ def _line(stream: IO[bytes]) -> tuple[bytes, int]:
     return line, length
 
 
-def read_blocks(source: Source, options: JobOptions) -> Iterator[list[bytes]]:
-    """Blocks of records of a source that can only be read from its beginning."""
-    block: list[bytes] = []
-    size = count = 0
+def read_blocks(source: Source, options: JobOptions) -> Iterator[bytes]:
+    """Blocks of whole lines, one record each, of a source that can only be read from its beginning."""
+    records = 0
     with _opened(source) as stream:
-        records = _READERS[source.layout](stream)
         try:
-            for record in records:
-                block.append(record)
-                size += len(record)
-                if size >= options.shard_bytes:
-                    yield block
-                    count += len(block)
-                    block, size = [], 0
-        except (EOFError, OSError, zlib.error) as error:
-            words = f"cannot read {source.name} to its end: it is damaged after record {count + len(block)} ({error})"
+            for block in _READERS[source.layout](stream, options.shard_bytes):
+                yield block
+                records += block.count(b"\n")
+        except _DAMAGE as error:
+            words = f"cannot read {source.name} to its end: it is damaged after record {records} ({error})"
             raise SourceError(words) from error
+
+
+def _blocks_of_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
+    """What stands before a damaged place is given before the error."""
+    block, is_first = bytearray(), True
+    try:
+        while piece := stream.read1(_CHUNK):  # type: ignore[attr-defined]  # `read` would drop it
+            block += piece
+            if len(block) >= size:
+                if not block.endswith(b"\n"):
+                    block += _rest_of_line(stream)[0]
+                yield bytes(block).removeprefix(BOM) if is_first else bytes(block)
+                block, is_first = bytearray(), False
+    except _DAMAGE:
+        yield bytes(block[: block.rfind(b"\n") + 1])
+        raise
     if block:
-        yield block
+        yield bytes(block).removeprefix(BOM) if is_first else bytes(block)
 
 
-def _stream_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    line = _line(stream)[0].removeprefix(BOM)
-    while line:
-        yield line
-        line = _line(stream)[0]
-
-
-def _whole_session(stream: IO[bytes]) -> Iterator[bytes]:
+def _whole_session(stream: IO[bytes], _size: int) -> Iterator[bytes]:
     """All lines as one list. A last line that was cut when the program died is left out."""
-    lines = [line.strip() for line in _stream_lines(stream)]
+    lines = [line.strip() for block in _blocks_of_lines(stream, _CHUNK) for line in split_lines(block)]
     found = [line for line in lines if line and exact_json(line) is not None]
     if sum(map(len, found)) > MAX_BODY_BYTES:
         found = found[:1]  # rejected as what it is: the beginning of a session
-    yield b"[" + b",".join(found) + b"]"
+    yield b"[" + b",".join(found) + b"]\n"
 
 
-def _whole_record(stream: IO[bytes]) -> Iterator[bytes]:
-    yield stream.read(MAX_BODY_BYTES + 1).removeprefix(BOM)
+def _whole_record(stream: IO[bytes], _size: int) -> Iterator[bytes]:
+    yield _as_line(stream.read(MAX_BODY_BYTES + 1).removeprefix(BOM))
 
 
-def _array_elements(stream: IO[bytes]) -> Iterator[bytes]:
+def _array_elements(stream: IO[bytes], size: int) -> Iterator[bytes]:
     framing = JsonArray(Limits(event_bytes=MAX_BODY_BYTES, stream_bytes=sys.maxsize), "JSON array")
+    block, held = list[bytes](), 0
     while chunk := stream.read(_CHUNK):
-        yield from framing.feed(chunk)
-    yield from framing.close()
+        for element in framing.feed(chunk):
+            block.append(_as_line(element))
+            held += len(element)
+            if held >= size:
+                yield b"".join(block)
+                block, held = [], 0
+    block.extend(map(_as_line, framing.close()))
+    if block:
+        yield b"".join(block)
 
 
-_READERS: dict[str, Callable[[IO[bytes]], Iterator[bytes]]] = {
-    "lines": _stream_lines,
+def _as_line(record: bytes) -> bytes:
+    """The record in one line: between its tokens, JSON takes a space for the end of a line."""
+    return record.replace(b"\n", b" ") + b"\n"
+
+
+_READERS: dict[str, Callable[[IO[bytes], int], Iterator[bytes]]] = {
+    "lines": _blocks_of_lines,
     "array": _array_elements,
     "record": _whole_record,
     "session": _whole_session,
@@ -355,13 +444,9 @@ def first_records(source: Source, shard: Shard | None, options: JobOptions, coun
     if source.name == STDIN:
         return []
     if shard is not None:
-        records = read_shard(source, shard, options)
+        batches = read_shard(source, shard, options)
     else:
-        records = (record for block in read_blocks(source, options) for record in block)
-    found: list[bytes] = []
-    for record in records:
-        if record.strip():
-            found.append(record)
-        if len(found) >= count:
-            break
-    return found
+        small = structs.replace(options, shard_bytes=_CHUNK)
+        batches = (split_lines(block) for block in read_blocks(source, small))
+    records = (record for batch in batches for record in batch if record.strip())
+    return list(islice(records, count))

@@ -145,30 +145,34 @@ def _merge_rejects(into: list[RejectCount], others: Iterable[RejectCount]) -> No
 
 
 class LossCounter:
-    """Counts losses as they come; `counts` is what a tally keeps."""
+    """Counts losses as they come; `counts` is what a tally keeps.
+
+    Records of one source mostly lose the same things at the same places. Such a record costs one lookup: once it cannot
+    give an example any more, it is counted as a repetition, and added up at the end.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str, str], LossCount] = {}
+        self._records: dict[tuple[Loss, ...], int] = {}
 
     def add(self, losses: tuple[Loss, ...], source: str, line: int) -> None:
-        if len(losses) == 1:
-            self._note(self._count_of(losses[0]), losses[0], source, line)
-            return
-        seen: set[int] = set()
+        """Count the losses of one record."""
+        count = self._records.get(losses, 0)
+        if count < EXAMPLES:
+            self._add(losses, source, line)
+        if count or len(self._records) < MAX_KINDS:
+            self._records[losses] = count + 1
+
+    def _add(self, losses: tuple[Loss, ...], source: str, line: int, times: int = 1) -> None:
+        seen = set[int]()
         for loss in losses:
             count = self._count_of(loss)
-            if id(count) in seen:
-                count.count += 1
-            else:
+            count.count += times
+            if id(count) not in seen:
                 seen.add(id(count))
-                self._note(count, loss, source, line)
-
-    def _note(self, count: LossCount, loss: Loss, source: str, line: int) -> None:
-        """The first loss of this kind in a record."""
-        count.count += 1
-        count.records += 1
-        if len(count.examples) < EXAMPLES:
-            count.examples.append(Example(source, line, loss.path))
+                count.records += times
+                if len(count.examples) < EXAMPLES:
+                    count.examples.append(Example(source, line, loss.path))
 
     def _count_of(self, loss: Loss) -> LossCount:
         key = (loss.severity, pattern_of(loss.path), loss.what, loss.why)
@@ -180,6 +184,11 @@ class LossCounter:
         return count
 
     def counts(self) -> list[LossCount]:
+        """One count per kind of loss, in the order in which the kinds came up."""
+        for losses, count in self._records.items():
+            if count > EXAMPLES:
+                self._add(losses, "", 0, count - EXAMPLES)
+        self._records = {}
         return list(self._known.values())
 
 

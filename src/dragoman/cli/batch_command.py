@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,15 +15,18 @@ from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Progress, 
 from dragoman.batch.inference import Estimate, InferenceOptions, InferenceReport, estimate, run_inference
 from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.cli.ask_command import options_of
-from dragoman.cli.names import ALL, source_format, target_formats
-from dragoman.cli.problems import BAD_INPUT, OK, REFUSED, CommandError
+from dragoman.cli.names import ALL, AUTO, known_format, target_formats
+from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, OK, REFUSED, CommandError, system_reason
 from dragoman.cli.targets import explain
+from dragoman.codecs.registry import formats
 from dragoman.drivers.connect import open_channel, split_model_name
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError, NotConfigured
 
 NOTHING_CONVERTED = 1
 _MEGABYTE = 1 << 20
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_GOES_ON = "; the same command goes on where it was"
 _MINUTE = 60
 T = TypeVar("T")
 _PLAIN_SECONDS = 10.0
@@ -39,20 +43,31 @@ def convert(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error), REFUSED if "--max-errors" in str(error) else 2) from error
     except DragomanError as error:
         raise CommandError(str(error)) from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a full disk, most often
+        again = _GOES_ON if error.errno in _NO_ROOM and arguments.output != "-" else ""
+        raise CommandError(
+            f"cannot write {error.filename or arguments.output}: {system_reason(error)}{again}"
+        ) from error
+    except KeyboardInterrupt:
+        print(f"dragoman: interrupted{_GOES_ON if arguments.output != '-' else ''}", file=sys.stderr)
+        return INTERRUPTED
     print(f"dragoman: {report.summary()}", file=sys.stderr)
     is_all_rejected = report.tally.rejected == report.tally.records > 0
     return NOTHING_CONVERTED if is_all_rejected else OK
 
 
 def _job_options(arguments: argparse.Namespace) -> JobOptions:
-    target = arguments.target if arguments.target in BATCH_FILES else target_formats(arguments.target)[0]
     if arguments.target == ALL:
         raise CommandError("batch convert writes one format: choose it with --to FORMAT")
-    source = arguments.source
-    if source is not None and source not in BATCH_FILES:
-        source = source_format(source)
     if arguments.shard_size < 1:
         raise CommandError("--shard-size must be at least 1 (megabytes)")
+    if arguments.sample is not None and not 0 < arguments.sample <= 1:
+        raise CommandError("--sample is a share of the records: above 0, at most 1")
+    known = (*formats(None), *formats("dataset"), *BATCH_FILES)
+    target = known_format(arguments.target, known)
+    source = None if arguments.source in {None, AUTO} else known_format(arguments.source, (AUTO, *known))
     return JobOptions(
         convert=ConvertOptions(
             target=target,
@@ -75,6 +90,8 @@ def _job_options(arguments: argparse.Namespace) -> JobOptions:
 def _run_options(arguments: argparse.Namespace) -> RunOptions:
     if arguments.workers is not None and arguments.workers < 1:
         raise CommandError("--workers must be at least 1")
+    if arguments.max_errors is not None and arguments.max_errors < 0:
+        raise CommandError("--max-errors must be at least 0")
     return RunOptions(
         engine="local" if arguments.ray is None else "ray",
         workers=arguments.workers,

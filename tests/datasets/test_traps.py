@@ -1,0 +1,223 @@
+"""Traps of stored conversations: what files in circulation look like, and what must not be made of them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman import decode_request, detect, translate_request
+from dragoman.batch import RecordRejected, convert_lines
+from dragoman.errors import DecodeError
+from dragoman.ir import Request
+from tests.support.promises import promise
+
+pytestmark = promise("batch:datasets")
+
+SECRET = "sk-do-not-print-me"
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}
+USER = {"role": "user", "content": "Weather?"}
+
+
+def read(record: Any, name: str) -> Request:
+    return decode_request(json.dumps(record), name)
+
+
+def crossed(record: Any, source: str, target: str) -> Any:
+    return translate_request(json.dumps(record), source=source, target=target).body
+
+
+def called(name: str, city: str, **more: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "arguments": {"city": city}}, **more}
+
+
+PARALLEL = {
+    "messages": [
+        USER,
+        {"role": "assistant", "tool_calls": [called("weather", "Oslo"), called("time", "Oslo")]},
+        {"role": "tool", "name": "time", "content": "noon"},
+        {"role": "tool", "name": "weather", "content": "3C"},
+        {"role": "assistant", "content": "3 degrees at noon."},
+    ]
+}
+
+
+def test_invented_ids_are_the_same_every_time_and_fit_a_narrow_alphabet() -> None:
+    assert crossed(PARALLEL, "trl", "openai-chat") == crossed(PARALLEL, "trl", "openai-chat")
+    ids = [call["id"] for message in crossed(PARALLEL, "trl", "mistral")["messages"]
+           for call in message.get("tool_calls") or ()]  # fmt: skip
+    assert len(set(ids)) == 2
+    assert all(len(one) == 9 and one.isalnum() and one.isascii() for one in ids)
+
+
+def test_parallel_results_in_another_order_are_paired_by_name() -> None:
+    """In the order in which they were finished, as many sets store them."""
+    results = {
+        result.name: result.value for message in read(PARALLEL, "trl").messages for result in message.tool_results
+    }
+    assert results == {"weather": "3C", "time": "noon"}
+    body = crossed(PARALLEL, "trl", "anthropic-messages")
+    calls = {block["id"]: block["name"] for message in body["messages"] if isinstance(message["content"], list)
+             for block in message["content"] if block["type"] == "tool_use"}  # fmt: skip
+    said = {calls[block["tool_use_id"]]: block["content"] for message in body["messages"]
+            if isinstance(message["content"], list) for block in message["content"]
+            if block["type"] == "tool_result"}  # fmt: skip
+    assert said == {"weather": "3C", "time": "noon"}
+
+
+@pytest.mark.parametrize("content", [{"content": None}, {"content": ""}, {}])
+def test_content_beside_calls_comes_back_as_it_was(content: dict[str, Any]) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    answer = {"role": "assistant", **content, "tool_calls": [call]}
+    record = {"messages": [USER, answer, {"role": "tool", "tool_call_id": "c", "content": "3C"}]}
+    again = crossed(record, "openai-finetuning", "openai-finetuning")
+    assert again["messages"][1] == answer
+
+
+def test_legacy_function_calls_become_calls_with_their_results() -> None:
+    record = {
+        "messages": [
+            USER,
+            {
+                "role": "assistant",
+                "content": None,
+                "function_call": {"name": "weather", "arguments": '{"city":"Oslo"}'},
+            },
+            {"role": "function", "name": "weather", "content": "3C"},
+            {"role": "assistant", "content": "3 degrees."},
+        ],
+        "functions": [{"name": "weather", "parameters": PARAMETERS}],
+    }
+    request = read(record, "openai-finetuning")
+    (call,) = [call for message in request.messages for call in message.tool_calls]
+    (result,) = [result for message in request.messages for result in message.tool_results]
+    assert (call.name, dict(call.arguments), result.tool_call_id) == ("weather", {"city": "Oslo"}, call.id)
+
+
+@pytest.mark.parametrize(
+    ("tools", "count"), [("[]", 0), ("", 0), (None, 0), ([], 0), ([TOOL], 1), (json.dumps([TOOL]), 1)]
+)
+def test_tools_in_every_spelling(tools: Any, count: int) -> None:
+    record = {"messages": [USER, {"role": "assistant", "content": "Mild."}], "tools": tools}
+    assert len(read(record, "trl").tools or ()) == count
+    bare = [TOOL["function"]] if count else tools
+    shared = {
+        "conversations": [{"from": "human", "value": "Weather?"}, {"from": "gpt", "value": "Mild."}],
+        "tools": json.dumps(bare) if count else tools,
+    }
+    assert len(read(shared, "sharegpt").tools or ()) == count
+
+
+def test_dotted_names_and_python_types_of_a_benchmark() -> None:
+    record = {
+        "id": "simple_0",
+        "question": [[USER]],
+        "function": [
+            {
+                "name": "weather.get",
+                "description": "",
+                "parameters": {
+                    "type": "dict",
+                    "properties": {"city": {"type": "string"}, "days": {"type": "float"}, "when": {"type": "any"}},
+                    "required": ["city"],
+                },
+            }
+        ],
+    }
+    (tool,) = crossed(record, "bfcl", "openai-chat")["tools"]
+    assert "." not in tool["function"]["name"]
+    schema = tool["function"]["parameters"]
+    assert (schema["type"], schema["properties"]["days"]["type"]) == ("object", "number")
+
+
+def test_thinking_in_text_stays_text() -> None:
+    """As a thinking block without a signature, Anthropic would refuse it."""
+    record = {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "<think>Hm.</think>Hello"}]}
+    body = crossed(record, "sharegpt", "anthropic-messages")
+    assert "thinking" not in {block.get("type") for message in body["messages"] for block in _blocks(message)}
+
+
+def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
+    return (
+        message["content"] if isinstance(message["content"], list) else [{"type": "text", "text": message["content"]}]
+    )
+
+
+def test_duplicates_of_codex_and_langchain_are_read_once() -> None:
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Weather?"}]}
+    session = [
+        {"timestamp": "t", "type": "session_meta", "payload": {"id": "s", "cwd": "/p"}},
+        {"timestamp": "t", "type": "response_item", "payload": item},
+        {"timestamp": "t", "type": "event_msg", "payload": {"type": "user_message", "message": "Weather?"}},
+    ]
+    assert [message.text for message in read(session, "codex").messages if message.role == "user"] == ["Weather?"]
+    call = {"name": "weather", "args": {"city": "Oslo"}, "id": "c", "type": "tool_call"}
+    same = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+    messages = [
+        {"type": "human", "data": {"content": "Weather?"}},
+        {"type": "ai", "data": {"content": "", "tool_calls": [call], "additional_kwargs": {"tool_calls": [same]}}},
+    ]
+    assert [one.name for message in read(messages, "langchain").messages for one in message.tool_calls] == ["weather"]
+
+
+def test_rounds_of_one_ui_message_are_turns() -> None:
+    parts = [
+        {"type": "step-start"},
+        {"type": "tool-weather", "toolCallId": "c", "state": "output-available", "input": {}, "output": {"t": 3}},
+        {"type": "step-start"},
+        {"type": "text", "text": "3 degrees.", "state": "done"},
+    ]
+    messages = [
+        {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Weather?"}]},
+        {"id": "2", "role": "assistant", "parts": parts},
+    ]
+    assert [message.role for message in read(messages, "vercel-ui").messages] == [
+        "user", "assistant", "tool", "assistant",
+    ]  # fmt: skip
+
+
+def test_lines_of_one_claude_code_answer_are_one_message() -> None:
+    def line(number: int, role: str, content: Any, **more: Any) -> dict[str, Any]:
+        parent = None if number == 1 else f"u{number - 1}"
+        message = {"role": role, "content": content, **more}
+        return {"type": role, "uuid": f"u{number}", "parentUuid": parent, "sessionId": "s", "message": message}
+
+    answer = {"id": "msg_1", "type": "message", "model": "claude-x"}
+    session = [
+        line(1, "user", "Weather?"),
+        line(2, "assistant", [{"type": "text", "text": "I look."}], **answer),
+        line(3, "assistant", [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}], **answer),
+        line(4, "user", [{"type": "tool_result", "tool_use_id": "t", "content": "3C"}]),
+    ]
+    assert [message.role for message in read(session, "claude-code").messages] == ["user", "assistant", "tool"]
+
+
+def test_parts_that_were_cut_for_privacy_are_not_empty_texts() -> None:
+    messages = [{"role": "user", "parts": [{"type": "text"}]}]
+    with pytest.raises(DecodeError, match="privacy settings") as caught:
+        read(messages, "opentelemetry")
+    assert caught.value.path == "$[0].parts[0]"
+
+
+def test_demonstrations_are_not_part_of_a_run() -> None:
+    history = [
+        {"role": "system", "content": "Fix it.", "message_type": "system_prompt"},
+        {"role": "user", "content": "A demonstration", "is_demo": True, "message_type": "demonstration"},
+        {"role": "user", "content": "The task", "message_type": "observation"},
+        {"role": "assistant", "content": "Done.", "message_type": "action"},
+    ]
+    record = {"environment": "e", "trajectory": [], "history": history, "info": {}}
+    assert "A demonstration" not in [message.text for message in read(record, "swe-agent").messages]
+
+
+def test_two_readings_are_not_guessed() -> None:
+    """A list of messages without a sign is a list of messages; rows without any known key are nothing."""
+    assert detect(json.dumps({"text": "hi", "label": 1})) is None
+    assert detect(json.dumps({"instruction": "a", "input": "b", "output": "c"})) is None
+
+
+def test_rejects_do_not_print_the_record() -> None:
+    for record in ({"messages": [SECRET]}, {"conversations": [{"from": SECRET, "value": 1}]}, {"contents": SECRET}):
+        with pytest.raises(RecordRejected) as caught:
+            convert_lines(json.dumps(record).encode(), target="anthropic-messages")
+        assert SECRET not in caught.value.reject.reason, record
