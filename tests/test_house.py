@@ -102,6 +102,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "sim": frozenset(),
     "terminal": frozenset(),
     "private_files": frozenset(),
+    "event_reader": frozenset({"ir", "errors", "codecs"}),
     "multipart": frozenset(),
 }
 # Front doors, which may use everything below them.
