@@ -105,6 +105,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "installation": frozenset(),
     "terminal": frozenset(),
     "private_files": frozenset(),
+    "event_reader": frozenset({"ir", "errors", "codecs"}),
     "multipart": frozenset(),
 }
 # Front doors, which may use everything below them.
