@@ -72,9 +72,6 @@ _SHARED: Final = (
     "passes/private.py",
     "passes/survey.py",
     "passes/turns.py",
-    "schema/keywords.py",
-    "schema/root.py",
-    "schema/steps.py",
 )
 
 

@@ -100,7 +100,6 @@ LAYERS: dict[str, frozenset[str]] = {
     "translate": frozenset({"errors", "ir", "loss", "losses", "profile", "codecs", "passes"}),
     "single_values": frozenset({"errors", "ir", "loss", "losses", "profile", "codecs", "passes", "translate"}),
     "detection": frozenset({"errors", "ir", "loss", "losses", "codecs", "translate"}),
-    "event_reader": frozenset({"errors", "ir", "codecs"}),
     "sim": frozenset(),
     "installation": frozenset(),
     "terminal": frozenset(),
