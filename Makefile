@@ -29,7 +29,7 @@ CHECKED_COMPILED := tests/test_compiling.py tests/codecs tests/passes tests/stre
     tests/laws/test_law_10_bad_input.py tests/laws/test_ugly_bodies.py tests/gateway/test_pairs.py tests/gateway/test_capture.py
 
 .DELETE_ON_ERROR:
-.PHONY: help run demo check-run test lint format unit fuzz bench bench-compiled compile check-compiled fidelity docs lock web check-web clean
+.PHONY: help run demo check-run check-install test lint format unit fuzz bench bench-compiled compile check-compiled fidelity docs lock web check-web clean
 
 help:
 	@echo "make run     the gateway and its page, until Ctrl-C: any client in, any model out, simulated ones without keys"
@@ -45,6 +45,7 @@ help:
 	@echo "make fidelity  write docs/fidelity.* anew (the PNG needs the extra docs)"
 	@echo "make docs    the documentation site, into build/docs"
 	@echo "make web     check and build the page (web/, needs Node.js 20 and npm) into src/dragoman/web/static"
+	@echo "make check-install  install every extra from an index, alone, and let it work (ARGS='--python python3.14')"
 	@echo "make lock    resolve requirements.lock again (ARGS='--add NAME' for one package, ARGS=--hashes for missing hashes)"
 	@echo "make clean   remove $(VENV), caches and build products"
 	@echo
@@ -60,6 +61,10 @@ demo: $(RUNTIME)
 # `make run` as a newcomer meets it: the page, and a question in the words of three SDKs.
 check-run: $(RUNTIME)
 	@$(PY) scripts/check_run.py
+
+# Each extra from an index, in an environment of its own: before a release.
+check-install: $(DEVELOP)
+	@$(PY) scripts/check_install.py $(ARGS)
 
 test: lint unit
 	@echo "==> all good"

@@ -44,6 +44,7 @@ _SHARED: Final = (
     "codecs/block_streams.py",
     "codecs/cache_breakpoints.py",
     "codecs/claude_tools.py",
+    "codecs/event_decoder.py",
     "codecs/failures.py",
     "codecs/framing.py",
     "codecs/google_usage.py",

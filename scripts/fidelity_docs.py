@@ -57,26 +57,8 @@ The same examples and the same judge, {date}, for the pairs and exchanges each l
 
 """
 AHEAD = """
-Where the judge finds that another library brings intact what dragoman only degrades:
-
-| library | | feature | from | to | why dragoman does not |
-|---|---|---|---|---|---|
+By this judge no other library brings intact what dragoman only degrades (`tests/fidelity/test_matrix.py`).
 """
-_AS_TEXT = "Anthropic's clients show text: the words stay a text, and the stop reason says that they refuse"
-REASONS = {
-    ("llm-rosetta", "request", "text-between-calls", "openai-responses", "openai-chat"): (
-        "it makes two turns of one and moves a result before the second call, as if the model had seen it then"
-    ),
-    ("llm-rosetta", "response", "refusals", "openai-chat", "anthropic-messages"): _AS_TEXT,
-    ("llm-rosetta", "response", "refusals", "openai-responses", "anthropic-messages"): _AS_TEXT,
-    ("llm-rosetta", "response", "refusals", "openai-chat", "gemini"): (
-        "it adds a key to the part that Google's API does not have, and reads it again itself"
-    ),
-    ("llm-rosetta", "response", "refusals", "openai-responses", "gemini"): (
-        "it adds a key to the part that Google's API does not have, and reads it again itself"
-    ),
-}
-"""(library, kind, feature, from, to) -> why it is so; a test wants one for each."""
 
 
 class Peers(msgspec.Struct):
@@ -98,9 +80,7 @@ def page(matrix: Matrix, peers: Peers | None) -> str:
     )
     told = ""
     if peers is not None:
-        rows = [f"| {' | '.join(row)} | {REASONS[row]} |" for row in ahead(peers.interpreters)]
-        told = PEERS.format(date=peers.date) + "\n".join(side_by_side(peers.interpreters)) + "\n"
-        told += AHEAD + "\n".join(rows) + "\n"
+        told = PEERS.format(date=peers.date) + "\n".join(side_by_side(peers.interpreters)) + "\n" + AHEAD
     overview, details = tables.overview_markdown(matrix), tables.details_markdown(matrix)
     return f"{introduction}{overview}\n{told}\n## Features\n{details}\n"
 

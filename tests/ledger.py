@@ -295,6 +295,8 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("hosted-tools", "Tools that the provider runs stand beside own ones."),
     ("as-model", "`dragoman serve --agent` makes an agent a model for every SDK, its tools shown as reasoning."),
     ("front-ends", "Events stream as AG-UI, as UI messages of the Vercel AI SDK, and as JSON Lines."),
+    ("approvals", "Front ends answer calls that wait; only what waited runs, once, and only after a clear yes."),
+    ("client-tools", "A served agent's model may call the client's tools; their results go on with the run."),
     ("spans", "OpenTelemetry spans by the GenAI conventions for agent, model and tool, without what was written."),
     ("record-replay", "Whole runs are recorded without keys and replayed through the wire formats."),
     ("assert-calls", "Tests assert which tools were called, in order or not."),
@@ -308,6 +310,7 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("idempotent", "Only an idempotent tool is called again by itself; every attempt has the same key."),
     ("limits", "Requests, tool calls, tokens, cost and time of a run are limited; it ends with a valid history."),
     ("pending", "Calls that wait end the run; decisions go on with it in another process, or are refused as a whole."),
+    ("bad-input", "Outputs, decisions, schemas and limits that cannot be: an error says what to do, history is valid."),
     ("instructions", "Instructions are functions of dependencies; history processors change only what is sent."),
     ("context-error", "A request that is too long for the model is compacted and sent again."),
     ("documented", "The examples of docs/agent.md run."),
@@ -598,7 +601,8 @@ FRONT: tuple[tuple[str, str], ...] = (
     ("pages-run", "The pages about the four types and about other libraries run as printed."),
     ("site", "The documentation site builds without a warning; its links lead somewhere, its programs run as printed."),
     ("examples", "The programs of examples/ run as their README says."),
-    ("release", "The sdist and the wheel are the same bytes each time, complete, and install with msgspec alone."),
+    ("release", "The sdist and the wheel are the same bytes each time, complete, and each extra works alone."),
+    ("install-advice", "An error about a missing package names the command that adds it to this installation."),
 )
 """`front:*`: the types that `dragoman` exports."""
 

@@ -100,6 +100,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "single_values": frozenset({"errors", "ir", "loss", "losses", "profile", "codecs", "passes", "translate"}),
     "detection": frozenset({"errors", "ir", "loss", "losses", "codecs", "translate"}),
     "sim": frozenset(),
+    "installation": frozenset(),
     "terminal": frozenset(),
     "private_files": frozenset(),
     "multipart": frozenset(),

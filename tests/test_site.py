@@ -25,7 +25,7 @@ from tests.support.promises import promise
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # The programs of the other pages are run by tests of what they describe.
-PAGES = ("index.md", "quickstart.md", "formats.md", "faq.md", "not-supported.md", "comparison.md")
+PAGES = ("index.md", "quickstart.md", "installation.md", "formats.md", "faq.md", "not-supported.md", "comparison.md")
 _BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 
 
@@ -74,6 +74,52 @@ def test_the_site_builds_and_its_links_lead_somewhere(site: Path) -> None:
                 lost.append(f"{file.name}: {link}")
     assert lost == []
     assert {"index.html", "quickstart.html", "api.html", "search.html"} <= {file.name for file in pages}
+
+
+# Sites that the pages refer to. Nothing is asked over the network: a new host is a decision, a wrong form a mistake.
+HOSTS = frozenset(
+    {
+        "ai.pydantic.dev", "dev.to", "docs.getbifrost.ai", "docs.litellm.ai", "docsearch.algolia.com", "github.com",
+        "glama.ai", "opentelemetry.io", "portkey.ai", "pypi.org", "raw.githubusercontent.com", "www.mintlify.com",
+        "www.npmjs.com",
+    }
+)  # fmt: skip
+_EXTERNAL = re.compile(r"\]\((https?://[^)\s]*)\)")
+
+
+@promise("front:site")
+def test_links_to_other_sites_are_well_formed_and_lead_to_known_hosts() -> None:
+    pages = [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / name / "README.md" for name in ("deploy", "examples"))]
+    wrong, seen = [], set()
+    for page in (*pages, ROOT / "benchmarks" / "README.md"):
+        found = _EXTERNAL.findall(page.read_text(encoding="utf-8"))
+        seen |= {urlsplit(address).hostname for address in found}
+        repeated = [address for address, times in Counter(found).items() if times > 1]
+        wrong += [f"{page.name}: {address} twice" for address in repeated]
+        for address in found:
+            parts = urlsplit(address)
+            if (
+                parts.scheme != "https"
+                or parts.hostname not in HOSTS
+                or address.endswith((".", ",", ";"))
+                or parts.port
+            ):
+                wrong.append(f"{page.name}: {address}")
+    assert wrong == []
+    assert seen == HOSTS
+
+
+_STATUS = re.compile(r"# .+\n\n\*\*Status:\*\* (accepted|replaced by \[\d+\]\((.+?)\))")
+
+
+@promise("front:site")
+def test_every_decision_says_whether_it_holds() -> None:
+    for file in sorted((DOCS / "decisions").glob("0*.md")):
+        status = re.search(
+            r"\A# .+\n\n\*\*Status:\*\* (accepted|replaced by \[\d+\]\((.+?)\))", file.read_text("utf-8")
+        )
+        assert status is not None, file.name
+        assert status[2] is None or (file.parent / status[2]).exists(), file.name
 
 
 @promise("front:site")
@@ -149,4 +195,5 @@ def test_the_comparison_has_the_numbers_that_were_measured() -> None:
 @promise("front:site")
 def test_every_format_is_on_the_page_of_formats() -> None:
     text = (DOCS / "formats.md").read_text(encoding="utf-8")
-    assert [name for name in dragoman.formats() if f"`{name}`" not in text] == []
+    named = text + (DOCS / "record-formats.md").read_text(encoding="utf-8")
+    assert [name for name in dragoman.formats(None) if f"`{name}`" not in named] == []

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from msgspec import structs
 
 from dragoman.codecs.accumulate import Accumulator
+from dragoman.codecs.event_decoder import EventDecoder
+from dragoman.codecs.framing import BoundedFraming
 from dragoman.codecs.reading import MALFORMED, check_text, misread
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import AnyEvent, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed
@@ -26,11 +27,9 @@ class EventReader:
     """Bytes of one stream in, events out. A fault is told as a last `StreamFailed`, after the ends of open parts."""
 
     failed: bool
-    decoder: Any
-    framing: Any
+    decoder: EventDecoder
+    framing: BoundedFraming
     _source: str
-    _frame: Callable[[bytes], list[bytes]]
-    _decode: Callable[[bytes], list[AnyEvent]]
     _restore: Change | None
     _account: Accumulator | None
     _texts: Mapping[int, list[str]]
@@ -38,14 +37,17 @@ class EventReader:
     """Whether text goes to the account as it is, without a second look."""
 
     def __init__(
-        self, source: str, decoder: Any, framing: Any, restore: Change | None, account: Accumulator | None
+        self,
+        source: str,
+        decoder: EventDecoder,
+        framing: BoundedFraming,
+        restore: Change | None,
+        account: Accumulator | None,
     ) -> None:
         self.failed = False
         self._source = source
         self.decoder = decoder
         self.framing = framing
-        self._frame = framing.feed
-        self._decode = decoder.decode
         self._restore = restore
         self._account = account
         self._texts = _NO_TEXTS if account is None else account.texts
@@ -55,14 +57,12 @@ class EventReader:
         events: list[AnyEvent] = []
         if self.failed:
             return events
-        # Called by local names, here and in `streams.py`: Python 3.11 looks an attribute up twice as fast as a method
-        # that turns out to be an attribute.
-        frame, decode = self._frame, self._decode
+        decoder = self.decoder
         try:
-            for payload in frame(data):
+            for payload in self.framing.feed(data):
                 if not payload.isascii():
                     check_text(payload, self._source)  # pieces that are carried unparsed are text too
-                told = decode(payload)
+                told = decoder.decode(payload)
                 if told:
                     # The account hears it at once: the next payload may look back at what this one said.
                     event = told[0]
@@ -98,7 +98,7 @@ class EventReader:
             try:
                 for payload in payloads:
                     check_text(payload, self._source)
-                    events += self.publish(self._decode(payload))
+                    events += self.publish(self.decoder.decode(payload))
             except _BROKEN as error:
                 # What no end of an event followed, and does not read, was cut.
                 return events + self._break_off(error, "truncated")

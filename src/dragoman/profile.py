@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
@@ -49,6 +50,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
 
     usage_details: frozenset[str] = frozenset()
     """Which further counts its usage has fields for (`ir.completions.USAGE_DETAILS`)."""
+    answer_tiers: Mapping[str, str] = MappingProxyType({})
+    """Our words for the tier of an answer -> its own; empty where an answer does not name its tier."""
     shows_reasoning_unasked: bool = True
     """Whether its clients expect reasoning in an answer although their request did not ask for it."""
     names_speakers: bool = False

@@ -222,6 +222,7 @@ class StreamTranslator:
             self._encode = encoder.encode if opening is None else self._encode_opening
 
     def feed(self, data: bytes) -> bytes:
+        # By local names: Python 3.11 finds an attribute faster than a method that turns out to be an attribute.
         read, encode = self._read, self._encode
         events = read(data)
         if encode is None:

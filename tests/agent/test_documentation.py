@@ -12,18 +12,12 @@ from tests.cli.command import environment
 from tests.support.promises import promise
 
 PAGE = Path(__file__).parents[2] / "docs" / "agent.md"
-EXAMPLES = re.findall(
-    r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
-)
-NAMES = ["weather", "rules", "typed", "limits", "instructions", "composition", "testing"]
+TEXT = PAGE.read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", TEXT, re.DOTALL)
 
 
 @promise("agent:documented")
-@pytest.mark.parametrize(
-    ("program", "printed"),
-    EXAMPLES,
-    ids=["weather", "rules", "typed", "limits", "instructions", "composition", "testing"],
-)
+@pytest.mark.parametrize(("program", "printed"), EXAMPLES, ids=range(1, len(EXAMPLES) + 1))
 def test_the_examples_run(program: str, printed: str, dragoman_sim: Simulator) -> None:
     variables = {
         **environment(),
@@ -40,5 +34,4 @@ def test_the_examples_run(program: str, printed: str, dragoman_sim: Simulator) -
 
 @promise("agent:documented")
 def test_all_programs_of_the_page_are_run() -> None:
-    assert len(EXAMPLES) == 7
-    assert PAGE.read_text(encoding="utf-8").count("```python\n") == 7
+    assert TEXT.count("```python") == len(EXAMPLES) > 7

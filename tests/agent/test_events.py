@@ -65,7 +65,7 @@ EXAMPLES: list[tuple[AnyAgentEvent, str]] = [
     (LimitEvent("requests", 2.0, 2.0), '{"type":"limit","limit":"requests","allowed":2.0,"used":2.0}'),
     (
         PendingEvent((PendingCall("c1", "pay", {"sum": 5}, "approval"),)),
-        '{"type":"pending","calls":[{"call_id":"c1","tool":"pay","arguments":{"sum":5},"kind":"approval","reason":""}]}',
+        '{"type":"pending","calls":[{"call_id":"c1","tool":"pay","arguments":{"sum":5},"kind":"approval","reason":"","path":[]}]}',
     ),
     (
         NestedEvent(("research",), TextEvent("a", 1)),

@@ -1,24 +1,36 @@
 """The same scenario on the simulators of all providers, over real HTTP: the same events as from a script."""
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import dragoman
 from dragoman.agent import Agent, NestedEvent, SessionStore, StepCompleteEvent, agent_tool, done, tool, toolset
+from dragoman.agent.evaluation import Case, evaluate
 from dragoman.agent.history_repair import is_whole
+from dragoman.agent.mcp import McpServers, StdioServer
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.retries import RetryPolicy
-from dragoman.ir import Image, Message, Text
+from dragoman.drivers.telemetry_names import vendor_of
+from dragoman.ir import Image, Message, Text, Usage
 from dragoman.sim.server import Simulator
-from tests.drivers.partners import COMPATIBLE, EACH_FORMAT, EVERY, FORMATS, PARTNERS, Partner, driver_of, talking
+from tests.cli.command import COMMAND, environment
+from tests.drivers.partners import COMPATIBLE, EACH_FORMAT, EVERY, FORMATS, KEY, PARTNERS, Partner, driver_of, talking
 from tests.support.agents import Story, plain, run, story_of, types
 from tests.support.promises import promise
 
+MCP_SERVER = Path(__file__).parent / "fixtures" / "mcp_server.py"
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -226,3 +238,135 @@ def test_toolsets_agents_as_tools_instructions_and_processors(partner: Partner, 
     assert "What to pack?" not in first
     assert "far_get_weather" in second
     assert "Today is Monday." not in second
+
+
+# ── tools of MCP servers, spans, evaluations ──────────────────────────────────────────────────────────────────
+
+
+@promise("agent:mcp", "agent:mcp-results", "agent:mcp-requests", "agent:same-story")
+def test_tools_of_a_server_on_every_provider(dragoman_sim: Simulator) -> None:
+    """Text, data, pictures and errors of a server reach every model, and every model answers what the server asks."""
+    address = StdioServer(command=sys.executable, args=[str(MCP_SERVER)])
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("add", {"a": 2, "b": 3}),
+        ("greet", {"name": "Ada"}),
+        ("draw", {}),
+        ("fail", {"reason": "no luck"}),
+        ("add", {"a": "two"}),
+        ("order", {}),
+    ]
+
+    async def session() -> None:
+        chosen: list[Any] = []
+        elicit = lambda _message, _schema: {"seats": 3}  # noqa: E731
+        for partner in FORMATS:
+            dragoman_sim.reset()
+            async with talking(partner, dragoman_sim) as driver:
+                servers = McpServers({"tests": address}, sampling=driver, elicit=elicit)
+                async with servers:
+                    tools = servers.tools()
+                    dragoman_sim.play(
+                        {"calls": [{"name": name, "arguments": arguments} for name, arguments in calls]},
+                        {"text": "Yes."},  # what the server asks the model
+                        {"text": "Done."},
+                    )
+                    agent = Agent(driver, tools=tools)
+                    assert (await agent.run("Go")).text == "Done."
+            found = [(one.kind, one.value) for message in agent.history for one in message.tool_results]
+            assert [kind for kind, _ in found] == ["data", "text", "multimodal", "error", "error", "text"], partner.name
+            assert found[5][1] == "3 seats, says the model: Yes.", partner.name
+            assert [recorded.status for recorded in dragoman_sim.requests] == [200] * 3, partner.name
+            chosen.append(partner)
+        assert len(chosen) == len(FORMATS)
+
+    asyncio.run(session())
+
+
+@promise("agent:spans", "agent:same-story")
+@EVERY
+@pytest.mark.parametrize("deltas", [False, True], ids=["whole", "streamed"])
+def test_spans_of_every_provider(partner: Partner, deltas: bool, dragoman_sim: Simulator) -> None:  # noqa: FBT001
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+    async def session() -> Usage:
+        dragoman_sim.play({"calls": [{"name": "get_weather", "arguments": {"city": "Rome"}}]}, {"text": "Warm."})
+        async with talking(partner, dragoman_sim) as driver:
+            agent = Agent(driver, tools=[get_weather], tracer=provider.get_tracer("t"), deltas=deltas, name="tester")
+            return (await agent.run("How warm is it?")).usage
+
+    usage = run(session())
+    spans = exporter.get_finished_spans()
+    model = partner.model.partition("/")[2]
+    chat = f"chat {model}"
+    assert [span.name for span in spans] == [chat, "execute_tool get_weather", chat, "invoke_agent tester"]
+    whole = spans[-1]
+    for span in spans:
+        found = dict(span.attributes or {})
+        assert found["gen_ai.operation.name"] == span.name.split()[0]
+        if span is not whole:
+            assert span.parent is not None
+            assert span.parent.span_id == whole.context.span_id
+        if span.name == chat:
+            assert found["gen_ai.provider.name"] == vendor_of(partner.provider)
+            assert found["gen_ai.request.model"] == model
+            assert found["gen_ai.response.finish_reasons"]
+    assert dict(whole.attributes or {})["gen_ai.usage.output_tokens"] == usage.output
+    ends = [dict(span.attributes or {}).get("gen_ai.response.finish_reasons") for span in spans if span.name == chat]
+    assert ends == [("tool_calls",), ("stop",)]
+
+
+CASES = '[[case]]\nprompt = "What is the weather in Rome?"\ncontains = "degrees"\ncalls = ["get_weather"]\n'
+TOOLS_FILE = '''
+from dragoman import tool
+
+
+@tool
+def get_weather(city: str) -> str:
+    """Tell the weather of a city."""
+    return f"18 degrees in {city}"
+'''
+
+
+@promise("agent:eval", "agent:same-story")
+@EVERY
+def test_cases_are_evaluated_with_every_provider(partner: Partner, dragoman_sim: Simulator) -> None:
+    cases = [
+        Case(prompt="How warm is it?", contains="18.5", calls=("get_weather",)),
+        Case(prompt="?", contains="never"),
+    ]
+
+    async def session() -> None:
+        call = {"calls": [{"name": "get_weather", "arguments": {"city": "Rome"}}]}
+        dragoman_sim.play(call, {"text": "18.5 degrees."}, {"text": "No."})
+        async with talking(partner, dragoman_sim) as driver:
+            score = await evaluate(cases, lambda: Agent(driver, tools=[get_weather]), model=driver.name, concurrency=1)
+        assert [one.passed for one in score.outcomes] == [True, False]
+        assert score.outcomes[0].output_tokens > 0
+
+    run(session())
+
+
+@promise("agent:eval")
+def test_the_command_evaluates_all_providers_whose_address_is_in_the_environment(
+    dragoman_sim: Simulator, tmp_path: Path
+) -> None:
+    (tmp_path / "cases.toml").write_text(CASES, encoding="utf-8")
+    (tmp_path / "tools.py").write_text(TOOLS_FILE, encoding="utf-8")
+    variables, models = dict(environment()), list[str]()
+    for partner in (*PARTNERS, *COMPATIBLE):
+        provider = PROVIDERS[partner.provider]
+        known = provider.base_url_environment and provider.key_environment and "credentials" not in partner.options()
+        if known and partner.model not in models:
+            models.append(partner.model)
+            variables[provider.base_url_environment[0]] = dragoman_sim.url + partner.mount
+            variables[provider.key_environment[0]] = KEY
+    assert len(models) >= 10
+    ended = subprocess.run(  # noqa: S603
+        [*COMMAND, "eval", "cases.toml", "--tools", "tools.py", "--json", *(f"-m{name}" for name in models)],
+        cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert {row["model"]: row["passed"] for row in rows} == dict.fromkeys(models, 1)

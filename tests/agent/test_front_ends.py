@@ -159,10 +159,14 @@ def test_the_conversation_of_the_client_is_the_history(gateway: Served) -> None:
 
 @promise("agent:as-model")
 def test_an_agent_that_cannot_be_loaded_ends_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "import dragoman\ndragoman.connect('anthropic/claude-sonnet-5', environment={})\n"
+    )
     for place, words in (
         ("nothing:agent", "No module named"),
         ("json:loads", "making the agent failed"),
         ("json:__doc__", "expected an Agent"),
+        ("broken:agent", "broken cannot be imported: NotConfigured: anthropic has no api_key"),
     ):
         ended = command("serve", "--port", "0", "--agent", place, cwd=tmp_path)
         assert ended.returncode == 2
@@ -208,7 +212,8 @@ def test_json_lines_over_http_and_bad_requests(gateway: Served) -> None:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
-            return error.code, error.read()
+            with error:
+                return error.code, error.read()
 
     status, lines = post("/agents/plain/json-lines", b'{"messages": [{"role": "user", "content": "Rome"}]}')
     events = [decode_event(line) for line in lines.splitlines()]

@@ -1,6 +1,7 @@
 """MCP servers as sources of tools: a real server of the official SDK, over stdio and over HTTP."""
 
 import asyncio
+import re
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from dragoman.agent.mcp import HttpServer, McpFailed, McpServers, StdioServer, o
 from dragoman.agent.tools import NAME
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.errors import NotConfigured
+from dragoman.installation import install_command
 from dragoman.ir import Audio, Document, Image, Text
 from tests.support.agents import CLOCK, Story, final, result, results_in, run, step, story_of, types
 from tests.support.promises import promise
@@ -148,7 +150,8 @@ def test_a_server_over_http(http_server: str, headers: dict[str, str]) -> None:
 def test_an_unreachable_server_is_reported_at_once(address: Any, words: str) -> None:
     async def session() -> None:
         with pytest.raises(McpFailed, match=words):
-            async with McpServers({"broken": address}, connect_timeout=2):
+            # A program that ends at once may take seconds to do so on a busy machine.
+            async with McpServers({"broken": address}, connect_timeout=2 if "2 seconds" in words else 15):
                 pass
         left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         assert left == []
@@ -163,7 +166,7 @@ def test_without_the_sdk_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     async def session() -> None:
         async with McpServers({}) as none:  # no servers, no need
             assert none.tools() == []
-        with pytest.raises(NotConfigured, match=r"pip install 'dragoman\[mcp\]'"):
+        with pytest.raises(NotConfigured, match=re.escape(install_command("mcp"))):
             async with McpServers({"tests": STDIO}):
                 pass
 
@@ -333,5 +336,101 @@ def test_a_server_that_died_is_started_again_at_the_next_call() -> None:
         async with McpServers({"tests": STDIO}, timeout=5) as servers:
             agent, _ = await told_by(servers, ("add", {"a": 1}), ("die", {}), ("add", {"a": 2}))
             assert [kind for _, kind, _ in results_in(agent.history)] == ["data", "error", "data"]
+
+    run(session())
+
+
+# ── the protocol of 2026: what a server needs comes with the result of the call ───────────────────────────────
+
+MODERN = ["stdio", "http"]
+
+
+def _modern(transport: str, request: pytest.FixtureRequest) -> Any:
+    return HttpServer(url=request.getfixturevalue("http_server")) if transport == "http" else STDIO
+
+
+@promise("agent:mcp-requests")
+@pytest.mark.parametrize("transport", MODERN)
+def test_forms_and_models_in_the_protocol_of_2026(transport: str, request: pytest.FixtureRequest) -> None:
+    address = _modern(transport, request)
+    asked: list[Any] = []
+
+    async def elicit(message: str, schema: Any) -> dict[str, Any] | None:
+        asked.append((message, sorted(schema["properties"])))
+        return {"seats": 3}
+
+    async def session() -> None:
+        if transport == "http":
+            await _answers(address.url)
+        model = ScriptedDriver(["Yes."], name="scripted/model")
+        async with McpServers({"tests": address}, sampling=model, elicit=elicit) as servers:
+            agent, _ = await told_by(servers, ("order", {}))
+        assert results_in(agent.history)[0][2] == "3 seats, says the model: Yes."
+        assert asked == [("How many seats?", ["seats"])]
+        assert model.requests[0].messages[0].text == "Be brief."
+
+    run(session())
+
+
+@promise("agent:mcp-requests")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "error"),
+        ({"sampling": ScriptedDriver(lambda _: "Yes.")}, "error"),
+        ({"sampling": ScriptedDriver(lambda _: "Yes."), "elicit": lambda _message, _schema: None}, "error"),
+        ({"sampling": ScriptedDriver(lambda _: "Yes."), "elicit": lambda _message, _schema: {"seats": "x"}}, "error"),
+    ],
+    ids=["neither", "no user", "declined", "does not fit"],
+)
+def test_what_is_refused_in_the_protocol_of_2026_is_an_error_of_the_call(options: Any, words: str) -> None:
+    async def session() -> None:
+        async with McpServers({"tests": STDIO}, **options) as servers:
+            agent, _ = await told_by(servers, ("order", {}), ("add", {"a": 1}))
+        assert [kind for _, kind, _ in results_in(agent.history)] == [words, "data"]
+
+    run(session())
+
+
+@promise("agent:mcp-requests")
+@pytest.mark.parametrize(("agreed", "action"), [(True, "accept"), (False, "decline"), (None, "cancel")])
+def test_users_are_sent_to_addresses_of_servers(*, agreed: bool | None, action: str) -> None:
+    """With the result of the call (2026), by a request in between (2025), and by an error that wants it first."""
+    shown: list[tuple[str, str]] = []
+
+    def open_url(message: str, url: str) -> bool | None:
+        shown.append((message, url))
+        return agreed
+
+    async def session() -> None:
+        async with McpServers({"tests": STDIO}, open_url=open_url) as servers:
+            agent, _ = await told_by(servers, ("log_in", {}), ("log_in", {"url": "file:///etc/passwd"}), ("files", {}))
+        first, other, needed = results_in(agent.history)
+        assert first[2] == f"login: {action}"
+        assert other[2] == "login: decline"
+        assert needed[1] == "error"
+        assert ("call again" in needed[2]) is (agreed is True)
+        assert "https://example.com/grant" in needed[2]
+        async with McpServers({"tests": LEGACY}, open_url=open_url) as servers:
+            agent, _ = await told_by(servers, ("log_in_before", {}))
+        assert results_in(agent.history)[0][2] == f"login: {action}"
+
+    run(session())
+    assert shown == [
+        ("Please log in.", "https://example.com/login"),
+        ("Grant access.", "https://example.com/grant"),
+        ("Please log in.", "https://example.com/login"),
+    ]
+
+
+@promise("agent:mcp-requests")
+def test_without_a_way_to_open_addresses_they_are_declined() -> None:
+    async def session() -> None:
+        async with McpServers({"tests": STDIO}, elicit=lambda _message, _schema: {}) as servers:
+            agent, _ = await told_by(servers, ("log_in", {}), ("files", {}))
+        assert [value for _, _, value in results_in(agent.history)] == [
+            "login: decline",
+            "MCP server 'tests' needs the user to go to https://example.com/grant, which the user did not do",
+        ]
 
     run(session())

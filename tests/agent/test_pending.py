@@ -227,10 +227,11 @@ def test_in_another_process(tmp_path: Path) -> None:
         return ended.stdout.strip()
 
     assert ran("ask") == "pending call_1"
-    messages = SessionStore(tmp_path).resume("s").messages
-    assert is_whole(messages)
+    with SessionStore(tmp_path) as store:
+        assert is_whole(store.resume("s").messages)
     assert ran("resume") == "answer Paid."
-    messages = SessionStore(tmp_path).resume("s").messages
+    with SessionStore(tmp_path) as store:
+        messages = store.resume("s").messages
     assert results_in(messages) == [("call_1", "text", "paid 5")]
     assert messages[-1].text == "Paid."
 

@@ -220,7 +220,7 @@ def test_ui_messages_there_and_back(gateway: RunningGateway, dragoman_sim: Simul
 @each("model", MODELS)
 def test_json_lines_there_and_back(gateway: RunningGateway, dragoman_sim: Simulator, model: str) -> None:
     play_all_kinds(dragoman_sim)
-    body = {"thread": f"j-{model}", "messages": [{"role": "user", "content": "Go"}], "tools": NAMES}
+    body: dict[str, Any] = {"thread": f"j-{model}", "messages": [{"role": "user", "content": "Go"}], "tools": NAMES}
     events = [decode_event(line) for line in post(gateway, model, "json-lines", body).splitlines()]
     assert events[-1].type == "pending"
     decisions = {

@@ -10,12 +10,13 @@ import pytest
 
 from dragoman.agent import Agent, NoOutput, PartialOutputEvent, Retry, SchemaRefused, tool
 from dragoman.agent.history_repair import is_whole
-from dragoman.agent.outputs import PartialReader, completions
 from dragoman.codecs.registry import codec
 from dragoman.drivers import Scripted, ScriptedDriver
+from dragoman.drivers.partial_output import PartialReader, completions
+from dragoman.drivers.sync import SyncDriver
 from dragoman.drivers.typed_output import TOOL_NAME, OutputMode, mode_for, output_of
-from dragoman.errors import InvalidRequest, InvalidType, InvalidValue
-from dragoman.ir import Failure
+from dragoman.errors import CallCancelled, InvalidRequest, InvalidType, InvalidValue
+from dragoman.ir import Failure, Message, Refusal
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH_FORMAT, Partner, talking
 from tests.support.agents import run
@@ -231,6 +232,109 @@ def test_partials_of_real_streams(partner: Partner, dragoman_sim: Simulator) -> 
             assert partial or mode == "tool"  # some give the arguments of a call as a whole
 
     run(session())
+
+
+# ── a stream of a driver ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("kind", "text", "value"), VALUES, ids=[str(row[0])[-20:] for row in VALUES])
+def test_a_stream_of_every_type_in_every_mode(kind: Any, text: str, value: Any, mode: OutputMode) -> None:
+    async def session() -> None:
+        stream = ScriptedDriver(lines(mode, text)).stream_query("?", output_type=kind, output_mode=mode)
+        async with stream:
+            partials = [one async for one in stream.partials()]
+            found = await stream.result
+            assert found is await stream.result
+        assert found.output == value
+        assert type(found.output) is type(value)
+        assert all(isinstance(one, type(value)) for one in partials)
+        assert found.corrections == 0
+
+    run(session())
+
+
+@EACH_FORMAT
+@pytest.mark.parametrize("mode", MODES)
+def test_streams_of_every_provider_in_every_mode(partner: Partner, mode: OutputMode, dragoman_sim: Simulator) -> None:
+    answer = {"name": "Rome", "degrees": 18.5, "tags": [f"tag number {number}" for number in range(12)]}
+
+    async def session() -> None:
+        async with talking(partner, dragoman_sim) as driver:
+            said = msgspec.json.encode(answer).decode()
+            dragoman_sim.play(
+                {"calls": [{"name": TOOL_NAME, "arguments": answer}]} if mode == "tool" else {"text": said}
+            )
+            stream = driver.stream_query("How warm?", output_type=City, output_mode=mode)
+            partials = [one async for one in stream.partials()]
+            found = (await stream.result).output
+            assert msgspec.to_builtins(found) == answer
+            assert [len(one.tags) for one in partials] == sorted(len(one.tags) for one in partials)
+            assert partials[-1] == found
+            if mode != "tool":
+                assert "".join([text async for text in stream]) == said
+
+    run(session())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_streamed_answer_is_corrected_by_the_model_within_bounds(mode: OutputMode) -> None:
+    bad, good = '{"name":"Rome"}', '{"name":"Rome","degrees":18.5,"tags":["old"]}'
+
+    async def session() -> None:
+        driver = ScriptedDriver(lines(mode, bad, good))
+        found = await driver.stream_query("?", output_type=City, output_mode=mode).result
+        assert (found.output, found.corrections) == (ROME, 1)
+        assert "degrees" in str(driver.requests[1].messages[-1])
+        stream = ScriptedDriver(lines(mode, bad, bad)).stream_query(
+            "?", output_type=City, output_mode=mode, output_retries=1
+        )
+        with pytest.raises(NoOutput, match="after 1 corrections"):
+            await stream.result
+
+    run(session())
+
+
+def test_a_stream_that_fails_is_refused_or_is_left() -> None:
+    refusal = InvalidRequest(Failure("invalid_request", "Invalid schema for response_format 'City'", 400))
+
+    async def session() -> None:
+        with pytest.raises(SchemaRefused, match='output_mode="tool"'):
+            await ScriptedDriver([refusal]).stream_query("?", output_type=City).result
+        failed = await ScriptedDriver([refusal]).stream_query("?", output_type=City, errors="result").result
+        with pytest.raises(NoOutput, match="the call failed: Invalid schema"):
+            _ = failed.output
+        whole = await ScriptedDriver([refusal]).query("?", output_type=City, errors="result")
+        assert whole.failure is not None
+        refused = Message("assistant", (Refusal("I will not."),))
+        with pytest.raises(NoOutput, match="the model refused: I will not"):
+            await ScriptedDriver([refused]).stream_query("?", output_type=City).result
+        called = (
+            await ScriptedDriver([Scripted(calls=[("look", {"place": "x"})])])
+            .stream_query("?", output_type=City, tools=[look])
+            .result
+        )
+        assert called.tool_calls is not None
+        with pytest.raises(NoOutput, match="called tools"):
+            _ = called.output
+        left = ScriptedDriver(['{"name": "Rome"']).stream_query("?", output_type=City)
+        async with left:
+            async for _ in left.events():
+                break
+        with pytest.raises(CallCancelled):
+            await left.result
+
+    run(session())
+
+
+def test_a_typed_stream_by_waiting() -> None:
+    text = '{"name": "Rome", "degrees": 18.5, "tags": ["old", "large and sunny", "crowded", "on seven hills"]}'
+    driver = SyncDriver(ScriptedDriver([text, "Hello."]))
+    with driver.stream_query("?", output_type=City) as stream:
+        partials = list(stream.partials())
+        assert partials[-1] == stream.result.output
+        assert "".join(stream) == text
+    assert driver.stream_query("Hi").result.content == "Hello."
 
 
 def test_beginnings_of_json_are_completed() -> None:

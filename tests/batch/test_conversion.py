@@ -5,6 +5,7 @@ import io
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def as_arrow(records: tuple[bytes, ...], folder: Path) -> Path:
 
 def as_sqlite(records: tuple[bytes, ...], folder: Path) -> Path:
     path = folder / "in.db"
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute(
             "create table chats (id integer primary key, model text, messages text, tools text, temperature real)"
         )

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def insert(database: sqlite3.Connection, table: str, *rows: dict[str, Any]) -> N
 
 
 def older(path: Path) -> None:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.executescript(OLDER)
         insert(database, "conversations", {"id": "c1", "name": "Oslo", "model": "gpt-4.1"})
         said = {"conversation_id": "c1", "model": "gpt-4.1", "system": "Answer briefly."}
@@ -71,7 +72,7 @@ def older(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.executescript(NEWER)
         chain = [("m1", None, "user"), ("m2", "m1", "assistant"), ("m3", "m2", "user"), ("m4", "m3", "assistant")]
         fork = [("m5", "m2", "user"), ("m6", "m5", "assistant")]

@@ -118,7 +118,7 @@ def test_parts(part: Any, expected: str) -> None:
 
 
 def test_what_is_too_deep_to_print_is_still_shown() -> None:
-    call = ToolCall("c", "f", Raw(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}"))
+    call = ToolCall("c", "f", Raw(b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}"))
     assert "call f (nested too deeply to show)" in request_with(Message("assistant", (call,)))
 
 

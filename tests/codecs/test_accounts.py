@@ -7,7 +7,7 @@ import pytest
 
 import dragoman
 from dragoman import ir
-from tests.support.formats import FORMATS
+from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
 pytestmark = promise("core:accounts")
@@ -124,3 +124,115 @@ def test_answers_of_ollama_always_have_durations() -> None:
     last = json.loads((encoder.encode(events) + encoder.close()).splitlines()[-1])
     assert all(last[name] > 0 for name in names)
     assert body["eval_count"] / body["eval_duration"]
+
+
+# ── the tier at which a request was served ──
+
+TIERED: dict[str, dict[str, Any]] = {
+    "openai-chat": {**CHAT, "service_tier": "priority"},
+    "openai-responses": {
+        "id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "gpt-5.1",
+        "service_tier": "priority",
+        "output": [
+            {
+                "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": "Hi.", "annotations": []}],
+            }
+        ],
+        "usage": {
+            "input_tokens": 5, "output_tokens": 2, "total_tokens": 7,
+            "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
+        },
+    },
+    "anthropic-messages": {**MESSAGE, "usage": {**MESSAGE["usage"], "service_tier": "priority"}},
+    "gemini": {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "Hi."}]}, "finishReason": "STOP"}],
+        "usageMetadata": {
+            "promptTokenCount": 5, "candidatesTokenCount": 2, "totalTokenCount": 7, "serviceTier": "priority",
+        },
+    },
+    "bedrock-converse": {
+        "output": {"message": {"role": "assistant", "content": [{"text": "Hi."}]}}, "stopReason": "end_turn",
+        "usage": {"inputTokens": 5, "outputTokens": 2, "totalTokens": 7}, "metrics": {"latencyMs": 1},
+        "serviceTier": {"type": "priority"},
+    },
+    "gemini-interactions": {
+        "id": "i", "object": "interaction", "model": "gemini-2.5-flash", "status": "completed",
+        "service_tier": "priority", "steps": [{"type": "model_output", "content": [{"type": "text", "text": "Hi."}]}],
+        "usage": {"total_input_tokens": 5, "total_output_tokens": 2, "total_tokens": 7},
+    },
+}  # fmt: skip
+WHERE = {
+    "openai-chat": "$.service_tier",
+    "openai-responses": "$.service_tier",
+    "anthropic-messages": "$.usage.service_tier",
+    "gemini": "$.usageMetadata.serviceTier",
+    "bedrock-converse": "$.serviceTier.type",
+    "gemini-interactions": "$.service_tier",
+}
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("source", TIERED)
+def test_the_tier_of_an_answer_crosses(source: str, target: str) -> None:
+    there = dragoman.translate_response(TIERED[source], source=source, target=target)
+    noted = {loss.path for loss in there.losses if "tier" in loss.what}
+    if target not in {*TIERED, "vertex"}:
+        assert noted == {WHERE[source]}
+        return
+    assert noted == set()
+    usage = dragoman.decode_response(there.json(), target).usage
+    assert usage is not None
+    assert usage.service_tier == "priority"
+    if FAMILY[source] == FAMILY[target]:
+        assert there.body == TIERED[source]
+
+
+def test_a_tier_that_a_target_has_no_word_for_is_noted() -> None:
+    flex = {**CHAT, "service_tier": "flex"}
+    there = dragoman.translate_response(flex, source="openai-chat", target="anthropic-messages")
+    assert "service_tier" not in there.body["usage"]
+    assert ("$.service_tier", "noted") in {(loss.path, loss.severity) for loss in there.losses}
+    odd = {**CHAT, "service_tier": "tomorrow"}
+    assert dragoman.translate_response(odd, source="openai-chat", target="openai-chat").body == odd
+    assert "$.service_tier" in {
+        loss.path for loss in dragoman.translate_response(odd, source="openai-chat", target="gemini").losses
+    }
+
+
+@pytest.mark.parametrize("source", ["anthropic-messages", "gemini"])
+@pytest.mark.parametrize("target", list(TIERED))
+def test_the_tier_crosses_in_streams_whose_usage_has_it(source: str, target: str) -> None:
+    usage = ir.Usage(5, 2, total=7, service_tier="priority")
+    events: list[ir.AnyEvent] = [
+        ir.StreamStart(id="x", model="m"),
+        ir.PartStart(0, ir.Text("Hi.")),
+        ir.PartEnd(0),
+        ir.UsageUpdate(usage),
+        ir.Finished(ir.Finish("stop")),
+    ]
+    encoder = dragoman.StreamEncoder(source)
+    data = encoder.encode(events) + encoder.close()
+    translator = dragoman.StreamTranslator(source=source, target=target)
+    out = translator.feed(data) + translator.close()
+    assert b"priority" in out
+
+
+def test_what_was_written_to_a_cache_for_an_hour_crosses_between_anthropic_and_bedrock() -> None:
+    there = dragoman.translate_response(MESSAGE, source="anthropic-messages", target="bedrock-converse")
+    assert there.body["usage"]["cacheDetails"] == [{"ttl": "5m", "inputTokens": 40}, {"ttl": "1h", "inputTokens": 60}]
+    back = dragoman.translate_response(there.json(), source="bedrock-converse", target="anthropic-messages")
+    assert back.body["usage"]["cache_creation"] == MESSAGE["usage"]["cache_creation"]
+
+
+def test_durations_of_ollama_are_noted_elsewhere() -> None:
+    body = {
+        "model": "qwen3", "created_at": "2026-11-18T00:00:00Z", "message": {"role": "assistant", "content": "Hi."},
+        "done": True, "done_reason": "stop", "total_duration": 9, "load_duration": 1, "prompt_eval_count": 3,
+        "prompt_eval_duration": 4, "eval_count": 2, "eval_duration": 4,
+    }  # fmt: skip
+    durations = {f"$.{name}" for name in ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")}
+    for target in FORMATS:
+        encoded = dragoman.translate_response(body, source="ollama-chat", target=target)
+        noted = {loss.path for loss in encoded.losses if loss.severity == "noted"}
+        assert durations <= noted if target != "ollama-chat" else encoded.body == body

@@ -292,3 +292,58 @@ def test_a_model_that_was_only_loaded_said_nothing_and_did_not_fail(word: str) -
         assert encoded.status == 200
         assert is_success(encoded.body, target) == (target != "ollama-chat")
         assert dragoman.decode_response(encoded.json(), target).text == ""
+
+
+# ── refusals in words ──
+
+REFUSED_BY: dict[str, dict[str, Any]] = {
+    "openai-chat": {
+        "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [
+            {
+                "index": 0, "finish_reason": "stop",
+                "message": {"role": "assistant", "content": None, "refusal": "I will not."},
+            }
+        ],
+    },
+    "openai-responses": {
+        "id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m",
+        "output": [
+            {
+                "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                "content": [{"type": "refusal", "refusal": "I will not."}],
+            }
+        ],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["anthropic-messages", "gemini", "vertex"])
+@pytest.mark.parametrize("source", REFUSED_BY)
+def test_a_refusal_in_words_is_repeated_where_the_end_is_explained_and_returns(source: str, target: str) -> None:
+    there = dragoman.translate_response(REFUSED_BY[source], source=source, target=target)
+    assert not is_success(there.body, target)
+    if target == "anthropic-messages":
+        assert there.body["content"] == [{"type": "text", "text": "I will not."}]
+        assert there.body["stop_details"] == {"type": "refusal", "category": None, "explanation": "I will not."}
+    else:
+        (candidate,) = there.body["candidates"]
+        assert candidate["finishMessage"] == candidate["content"]["parts"][0]["text"] == "I will not."
+    answer = dragoman.decode_response(there.json(), target)
+    assert answer.messages[0].parts == (ir.Refusal("I will not."),)
+    assert answer.finish_reason == "refusal"
+    again = dragoman.translate_response(there.json(), source=target, target=target)
+    assert (again.body, again.losses) == (there.body, ())
+    back = dragoman.translate_response(there.json(), source=target, target="openai-chat")
+    assert back.body["choices"][0]["message"]["refusal"] == "I will not."
+    assert back.body["choices"][0]["finish_reason"] == "stop"
+
+
+def test_what_a_classifier_stopped_is_no_refusal_in_words() -> None:
+    details = {"type": "refusal", "category": "cyber", "explanation": "This asks for malware."}
+    body = {**json.loads(messages("refusal", streamed=False)), "stop_details": details}
+    answer = dragoman.decode_response(body, "anthropic-messages")
+    assert (answer.text, answer.refusal) == (SAID, None)
+    there = dragoman.translate_response(body, source="anthropic-messages", target="openai-chat")
+    assert there.body["choices"][0]["finish_reason"] == "content_filter"
+    assert "$.stop_details" in {loss.path for loss in there.losses}

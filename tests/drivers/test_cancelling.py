@@ -143,7 +143,7 @@ def test_nothing_is_left_behind(partner: Partner, streamed: bool, dragoman_sim: 
         async with talking(partner, dragoman_sim) as driver:
             asked = {"headers": fault("stall=3")}
             waiting = asyncio.ensure_future(
-                _awaited(driver.stream_query("x", **asked)) if streamed else driver.query("x", **asked)  # type: ignore[arg-type,call-overload]
+                _awaited(driver.stream_query("x", **asked)) if streamed else driver.query("x", **asked)  # type: ignore[call-overload]
             )
             await asyncio.sleep(0.1)
             waiting.cancel()

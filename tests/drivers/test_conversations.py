@@ -23,10 +23,10 @@ QUESTION = "Get the weather and the map of Paris."
 
 async def ask(driver: RemoteDriver, streamed: bool, **more: Any) -> QueryResult:  # noqa: FBT001
     asked: dict[str, Any] = {"tools": TOOLS, "reasoning": "medium", **more}
-    if not streamed:
-        whole: QueryResult = await driver.query(QUESTION, **asked)
-        return whole
-    return await driver.stream_query(QUESTION, **asked).result
+    found: QueryResult = await (
+        driver.stream_query(QUESTION, **asked).result if streamed else driver.query(QUESTION, **asked)
+    )
+    return found
 
 
 def answered(call: ToolCall) -> ToolResult:

@@ -79,7 +79,8 @@ async def gather(stream: StreamResult, texts: list[str]) -> None:
 
 async def ask(driver: RemoteDriver, streamed: bool, words: str, **more: Any) -> QueryResult:  # noqa: FBT001
     asked: dict[str, Any] = {"headers": fault(words), **more}
-    return await (driver.stream_query(LONG, **asked).result if streamed else driver.query(LONG, **asked))
+    found: QueryResult = await (driver.stream_query(LONG, **asked).result if streamed else driver.query(LONG, **asked))
+    return found
 
 
 @EACH_FORMAT

@@ -77,7 +77,7 @@ def test_what_is_asked_with_curl(first_run: str) -> None:
 
 
 def test_there_are_programs_for_three_sdks_in_both() -> None:
-    assert len(PROGRAMS) == 6
+    assert len(PROGRAMS) == 4
 
 
 @promise("gateway:documented")

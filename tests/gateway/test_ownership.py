@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -83,18 +84,18 @@ def test_ids_of_keys_are_random_and_stay(tmp_path: Path) -> None:
     address = str(tmp_path / "gateway.db")
     for action in (("create", "ada"), ("create", "bob"), ("rotate", "ada")):
         run("keys", *action, "--database", address)
-    with sqlite3.connect(address) as database:
+    with closing(sqlite3.connect(address)) as database, database:
         ids = dict(database.execute("SELECT name, id FROM gateway_keys").fetchall())
     assert len({*ids.values(), *ids}) == 4
     run("keys", "rotate", "ada", "--database", address)
-    with sqlite3.connect(address) as database:
+    with closing(sqlite3.connect(address)) as database, database:
         assert dict(database.execute("SELECT name, id FROM gateway_keys").fetchall()) == ids
 
 
 @promise("gateway:key-ids")
 def test_a_database_of_an_earlier_version(tmp_path: Path) -> None:
     file = tmp_path / "gateway.db"
-    with sqlite3.connect(file) as old:
+    with closing(sqlite3.connect(file)) as old, old:
         old.executescript(
             "CREATE TABLE gateway_keys (name TEXT PRIMARY KEY, digest TEXT UNIQUE NOT NULL, models TEXT NOT NULL, "
             "created DOUBLE PRECISION NOT NULL, expires DOUBLE PRECISION, revoked DOUBLE PRECISION, "

@@ -152,7 +152,7 @@ def test_bodies_packed_by_zstd(small: RunningGateway, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "zstandard", None)
     status, words = got(packer.compress(asked))
     assert status == 415
-    assert "dragoman[gateway]" in words
+    assert "zstandard (extra gateway)" in words
 
 
 @promise("gateway:bad-input")

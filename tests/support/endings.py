@@ -34,6 +34,8 @@ def is_success(body: dict[str, Any], target: str) -> bool:
 def succeeded(answer: ir.Completion) -> bool:
     if answer.finish is None:
         return bool(answer.messages)
+    if answer.finish.reason == "refusal":  # what a classifier stopped is no answer; what the model declined is one
+        return any(message.refusal is not None for message in answer.messages)
     return answer.finish.reason not in _NO_SUCCESS
 
 

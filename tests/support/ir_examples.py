@@ -255,7 +255,7 @@ EXAMPLES: dict[type[Value], Example] = {
         {
             **_set(input=9000 + NUMBER, output=9000 + NUMBER, cached=NUMBER, cache_written=NUMBER, reasoning=NUMBER),
             **_set(image=NUMBER, total=18000 + NUMBER, searches=NUMBER),
-            **_set(details={"cache_written_1h": NUMBER}),
+            **_set(details={"cache_written_1h": NUMBER}, service_tier="priority"),
             **_METADATA,
         },
     ),

@@ -252,7 +252,7 @@ def test_what_another_program_saved_is_kept_beside_ours(tmp_path: Path) -> None:
         other = FileStore(tmp_path)
         other.save(structs.replace(other.load("one"), system_prompt="theirs"))
         await web.ask("POST", f"{path}/messages", {"text": "@gemini two"})
-        names = {}
+        names: dict[str, Any] = {}
         async with asyncio.timeout(PATIENCE):
             while "one (copy)" not in names or names["one (copy)"].entries < 4:
                 await asyncio.sleep(0.02)

@@ -219,6 +219,12 @@ AnyAgentEvent: TypeAlias = AgentEvent
 FinalResponseEvent: TypeAlias = FinalEvent
 """Its name in the specification of the agent SDK."""
 
-encode_event = msgspec.json.Encoder(decimal_format="number").encode
+
+def _as_json(value: Any) -> Any:
+    """A value of an output type that msgspec does not know: a model of pydantic, or what it says of itself."""
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else repr(value)
+
+
+encode_event = msgspec.json.Encoder(decimal_format="number", enc_hook=_as_json).encode
 """One event as JSON, without line breaks."""
 decode_event = msgspec.json.Decoder(AnyAgentEvent).decode

@@ -33,6 +33,7 @@ from dragoman.agent.front_end_input import NESTED, FrontEndInput, ProtocolName, 
 from dragoman.agent.paused_runs import PausedRun, PausedRuns
 from dragoman.agent.pending import Decision, PendingCall, pending_in, waiting_ids
 from dragoman.agent.permissions import Deny
+from dragoman.agent.result_text import WAITING
 from dragoman.errors import DragomanError
 from dragoman.ir import Message
 
@@ -269,6 +270,7 @@ class UiMessages(_EventTable):
         self._message = message or uuid.uuid4().hex
         self._nested: set[str] = set()
         """Calls of sub-agents that are shown, because they wait or have waited."""
+        self._called: set[str] = set()
 
     def resume(self, seen: Collection[str], decisions: Mapping[str, Decision]) -> None:
         super().resume(seen, decisions)
@@ -293,6 +295,7 @@ class UiMessages(_EventTable):
         return {"type": f"{kind}-delta", "id": block, "delta": text}
 
     def _call(self, event: ToolCallEvent) -> list[Payload]:
+        self._called.add(event.tool_call_id)
         call = {"toolCallId": event.tool_call_id, "toolName": event.tool, "dynamic": True}
         return [{"type": "tool-input-start", **call}, {"type": "tool-input-available", **call, "input": event.args}]
 
@@ -322,7 +325,11 @@ class UiMessages(_EventTable):
         return [*found, {"type": f"data-{event.type.replace('_', '-')}", "data": _data(event)}]
 
     def _shown(self, call: PendingCall) -> list[Payload]:
-        """A call of a sub-agent, which is shown because the user has to answer it."""
+        """A call of a sub-agent, which is shown because the user has to answer it.
+
+        The call that gave the sub-agent its task has an output for the time being: a chat sends what the user decided
+        when no call is left without either. The real output replaces it.
+        """
         if call.call_id in self._nested:
             return []
         self._nested.add(call.call_id)
@@ -333,7 +340,11 @@ class UiMessages(_EventTable):
             "title": "/".join((*call.path, call.tool)),
             "providerMetadata": {NESTED: {"path": call.path}},
         }
+        waits = {"type": "tool-output-available", "dynamic": True, "output": WAITING.format(names=call.tool)}
+        outer = [one for one in self._called if call.call_id.startswith(f"{one}/")]
+        self._called.difference_update(outer)
         return [
+            *({**waits, "toolCallId": one} for one in outer),
             {"type": "tool-input-start", **given},
             {"type": "tool-input-available", **given, "input": call.arguments},
         ]

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from dragoman.agent.mcp_requests import Elicit, ServerRequests
+from dragoman.agent.mcp_requests import Elicit, OpenUrl, ServerRequests
 from dragoman.agent.tools import RESERVED, Content, Output, Tool, ToolContext, checking
 from dragoman.drivers.base import Driver
 from dragoman.errors import DragomanError, NotConfigured
+from dragoman.installation import install_command
 from dragoman.ir import Audio, Document, Image, Message, Text, ToolDefinition
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _NAME_LENGTH = 64
 _CLOSING = 15.0
+_URL_REQUIRED = -32042
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
 
@@ -130,9 +132,14 @@ class McpServers:
         connect_timeout: float = 30.0,
         sampling: Driver | None = None,
         elicit: Elicit | None = None,
+        open_url: OpenUrl | None = None,
     ) -> None:
-        """`sampling` answers servers that ask for a model, `elicit` those that ask the user; else they are refused."""
-        requests = ServerRequests(sampling, elicit)
+        """What servers may ask for; else they are refused.
+
+        `sampling`: a model. `elicit`: a form that the user fills in. `open_url`: that the user goes to an address, to
+        log in or to pay.
+        """
+        requests = ServerRequests(sampling, elicit, open_url)
         self._servers = [
             _Server(name, address, timeout, connect_timeout, requests) for name, address in servers.items()
         ]
@@ -353,12 +360,33 @@ class _Server:
         except Exception as error:  # noqa: BLE001 - whatever went wrong with the server, the model reads it
             if _is_disconnected(error):
                 self._client = None  # the next call connects again
+            if addresses := _addresses_in(error):
+                return Output("error", await self._sent_away(addresses))
             return Output("error", f"MCP server {self.name!r} failed: {_innermost(error)}")
         finally:
             asked.cancel()
         if keeper.done():
             return Output("error", f"MCP server {self.name!r} is gone")
         return Output("error", f"MCP server {self.name!r} gave no answer within {self._timeout:g} seconds")
+
+    async def _sent_away(self, addresses: Sequence[tuple[str, str]]) -> str:
+        """What the model reads of a call that the user has to do something for first, at addresses of the server's."""
+        answers = [await self._requests.visit(message, url) for message, url in addresses]
+        if set(answers) == {"accept"}:
+            return f"MCP server {self.name!r} has sent the user to {addresses[0][1]}: call again when that is done"
+        return f"MCP server {self.name!r} needs the user to go to {addresses[0][1]}, which the user did not do"
+
+
+def _addresses_in(error: BaseException) -> list[tuple[str, str]]:
+    """(message, address) of each page that a server demands to be visited before a call (error -32042)."""
+    found = getattr(error, "error", None)
+    if getattr(found, "code", None) != _URL_REQUIRED:
+        return []
+    data = getattr(found, "data", None)
+    asked = data.get("elicitations", ()) if isinstance(data, Mapping) else ()
+    return [
+        (str(one.get("message") or ""), str(one["url"])) for one in asked if isinstance(one, Mapping) and "url" in one
+    ]
 
 
 def _client(address: ServerAddress, stack: AsyncExitStack, requests: ServerRequests) -> Client:
@@ -368,7 +396,8 @@ def _client(address: ServerAddress, stack: AsyncExitStack, requests: ServerReque
         from mcp.client.stdio import stdio_client  # noqa: PLC0415
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
     except ImportError as error:
-        raise NotConfigured(f"{error.name} is not installed: pip install 'dragoman[mcp]'", missing="mcp") from None
+        words = f"{error.name} is not installed: {install_command('mcp')}"
+        raise NotConfigured(words, missing="mcp") from None
     callbacks = {**requests.callbacks(), "mode": address.protocol}
     if isinstance(address, HttpServer):
         if not address.headers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dragoman.agent.validation import problems_of
 from dragoman.drivers.base import Driver, Settings
@@ -16,23 +16,29 @@ if TYPE_CHECKING:
 
 Elicit: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, Any] | None | Awaitable[Mapping[str, Any] | None]]
 """The user's answers to a question, given the JSON Schema of the form; None: the user declined."""
+OpenUrl: TypeAlias = Callable[[str, str], bool | None | Awaitable[bool | None]]
+"""Shows the user a message and an address, and opens it if the user agrees: True, False (declined), None (dismissed).
+
+What the user enters there goes to the server alone.
+"""
 _STOPS = {"stop": "endTurn", "length": "maxTokens", "tool_calls": "toolUse"}
 _INTERNAL_ERROR = -32603
 _MOST_TOKENS = 100_000
 
 
 class ServerRequests:
-    """Answers the requests of servers; without a driver or a function for them, the server is told that we cannot."""
+    """Answers the requests of servers; without a driver or a function for them, they are refused."""
 
-    def __init__(self, sampling: Driver | None, elicit: Elicit | None) -> None:
+    def __init__(self, sampling: Driver | None, elicit: Elicit | None, open_url: OpenUrl | None = None) -> None:
         self._driver = sampling
         self._elicit = elicit
+        self._open_url = open_url
 
     def callbacks(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if self._driver is not None:
             found["sampling_callback"] = self.sample
-        if self._elicit is not None:
+        if self._elicit is not None or self._open_url is not None:
             found["elicitation_callback"] = self.elicit
         return found
 
@@ -66,8 +72,10 @@ class ServerRequests:
     ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
         import mcp_types  # noqa: PLC0415 - an extra
 
-        schema = getattr(params, "requested_schema", None)
-        if self._elicit is None or schema is None:
+        if isinstance(params, mcp_types.ElicitRequestURLParams):
+            return mcp_types.ElicitResult(action=await self.visit(params.message, params.url))
+        schema = params.requested_schema
+        if self._elicit is None:
             return mcp_types.ElicitResult(action="decline")
         found = self._elicit(params.message, schema)
         answer = await found if inspect.isawaitable(found) else found
@@ -77,6 +85,14 @@ class ServerRequests:
         if problems:
             return mcp_types.ErrorData(code=_INTERNAL_ERROR, message=f"the answer does not fit: {'; '.join(problems)}")
         return mcp_types.ElicitResult(action="accept", content=dict(answer))
+
+    async def visit(self, message: str, url: str) -> Literal["accept", "decline", "cancel"]:
+        """Whether the user goes to an address of the server's. Only addresses of the web are shown."""
+        if self._open_url is None or not url.startswith(("https://", "http://")):
+            return "decline"
+        found = self._open_url(message, url)
+        agreed = await found if inspect.isawaitable(found) else found
+        return "cancel" if agreed is None else "accept" if agreed else "decline"
 
 
 def _message(given: mcp_types.SamplingMessage) -> Message:

@@ -19,16 +19,15 @@ from dragoman.agent.events import (
     usage_event,
 )
 from dragoman.agent.history_repair import heal
-from dragoman.agent.outputs import PartialReader, is_output_tool
 from dragoman.agent.run_state import RunState
 from dragoman.agent.tools import Tool, ToolContext, call_with_dependencies
 from dragoman.agent.tracing import trace_model
 from dragoman.drivers.base import QueryResult, Settings, StreamResult
+from dragoman.drivers.partial_output import PartialValues
 from dragoman.drivers.retries import RetryNotice, listening
 from dragoman.drivers.typed_output import refused_schema
 from dragoman.errors import InvalidRequest, ProviderError
 from dragoman.ir import (
-    AnyEvent,
     Message,
     PartDelta,
     PartStart,
@@ -133,11 +132,14 @@ class ModelTurns:
 
     async def _streamed(self, stream: StreamResult) -> QueryResult:
         kinds: dict[int, type[TextDeltaEvent | ReasoningDeltaEvent]] = {}
-        partial = _Partials(self._state) if self._state.partials else None
+        output, mode = self._setup.output, self._state.output_mode()
+        values = (
+            PartialValues(output, mode) if self._state.partials and output is not None and mode is not None else None
+        )
         async with stream:
             async for event in stream.events():
-                if partial is not None:
-                    await partial.follow(event)
+                if values is not None and (value := values.feed(event)) is not UNSET:
+                    await self._state.emit(PartialOutputEvent(value))
                 if not self._setup.deltas:
                     continue
                 if isinstance(event, PartStart) and isinstance(event.part, Text | Reasoning) and not event.candidate:
@@ -177,30 +179,3 @@ class ModelTurns:
         answer = await self.ask([*self._conversation.messages, question])
         await self._report_usage(answer)
         return answer.message.text
-
-
-class _Partials:
-    """Follows a stream and reports each value of the output type that its text, or the output tool's call, gives."""
-
-    def __init__(self, state: RunState) -> None:
-        self._state = state
-        self._readers: dict[int, PartialReader] = {}
-
-    async def follow(self, event: AnyEvent) -> None:
-        text = ""
-        if isinstance(event, PartStart) and not event.candidate:
-            text = self._opened(event)
-        elif isinstance(event, PartDelta):
-            text = event.text
-        reader = self._readers.get(event.index) if text and isinstance(event, PartStart | PartDelta) else None
-        value = UNSET if reader is None else reader.feed(text)
-        if value is not UNSET:
-            await self._state.emit(PartialOutputEvent(value))
-
-    def _opened(self, event: PartStart) -> str:
-        part, output = event.part, self._state.setup.output
-        carries = is_output_tool(part.name) if isinstance(part, ToolCall) else isinstance(part, Text)
-        if output is None or not carries or isinstance(part, ToolCall) != (self._state.mode == "tool"):
-            return ""
-        self._readers[event.index] = PartialReader(output)
-        return part.text if isinstance(part, Text) else ""

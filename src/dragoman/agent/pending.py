@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.agent.permissions import Allow, Deny
-from dragoman.agent.tools import Resumed, Tool
+from dragoman.agent.tools import Resumed, Tool, result_of
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, ToolCall, ToolResult
 from dragoman.ir.values import encode_json
@@ -39,7 +39,7 @@ class _Note(Struct, frozen=True, omit_defaults=True):
     """Of the agent behind the call, whose own calls wait."""
 
 
-class PendingCall(Struct, frozen=True, omit_defaults=True):
+class PendingCall(Struct, frozen=True):
     """A call that waits. Serialises with msgspec, as everything here does."""
 
     call_id: str
@@ -114,6 +114,7 @@ def check_decisions(
         problems.append(f"unknown calls: {', '.join(unknown)}")
     if missing := [f"{one.call_id} ({one.tool})" for one in pending if one.call_id not in decisions]:
         problems.append(f"no decision for: {', '.join(missing)}; give Allow(), Deny('why') or a result for each")
+    problems += [problem for call_id, given in decisions.items() if (problem := _problem_with(call_id, given))]
     for call_id, call in waits.items():
         if call.path:
             outer = known_tools.get(call.path[0])
@@ -124,6 +125,18 @@ def check_decisions(
             problems.append(gone)
     if problems:
         raise BadDecisions("; ".join(problems))
+
+
+def _problem_with(call_id: str, decision: Decision) -> str:
+    if isinstance(decision, Allow | Deny):
+        return ""
+    try:
+        result_of(ToolCall(call_id, ""), decision)
+    except RecursionError:
+        return f"{call_id}: its result is nested too deeply, or contains itself"
+    except Exception as error:  # noqa: BLE001 - the value is the caller's own: reading it may fail in any way
+        return f"{call_id}: its result cannot be said in JSON: {error}"
+    return ""
 
 
 def _note_of(result: ToolResult) -> _Note | None:

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from dragoman.agent.clock import Clock
 from dragoman.agent.conversation import is_hidden
-from dragoman.agent.events import AnyAgentEvent, ReasoningDeltaEvent, TextDeltaEvent
+from dragoman.agent.events import AnyAgentEvent, NestedEvent, PartialOutputEvent, ReasoningDeltaEvent, TextDeltaEvent
 from dragoman.agent.history_repair import heal
 from dragoman.agent.token_totals import Account, added
 from dragoman.ir import Message, Usage
@@ -47,6 +47,8 @@ create table if not exists usage (
     primary key (session, model)
 ) without rowid;
 """
+_PASSING = (TextDeltaEvent, ReasoningDeltaEvent, PartialOutputEvent)
+"""Events whose content a later one has as a whole."""
 _message = msgspec.json.Decoder(Message).decode
 _usage = msgspec.json.Decoder(Usage).decode
 
@@ -198,7 +200,7 @@ class Session:
                 self._insert(database, message)
 
     def tell(self, event: AnyAgentEvent) -> None:
-        if not isinstance(event, TextDeltaEvent | ReasoningDeltaEvent):
+        if not isinstance(event.event if isinstance(event, NestedEvent) else event, _PASSING):
             self._log.write(event=event)
 
     def count(self, model: str, usage: Usage) -> None:

@@ -15,6 +15,7 @@ from dragoman.batch.job import Job, JobError
 from dragoman.batch.shard_conversion import ShardResult, ShardTask, convert_shard
 from dragoman.batch.sources import STDIN, Shard, read_blocks
 from dragoman.errors import NotConfigured
+from dragoman.installation import install_command
 
 
 def run_on_ray(
@@ -71,5 +72,5 @@ def _ray() -> Any:
         import ray  # noqa: PLC0415 - an extra
         import ray.data  # noqa: PLC0415
     except ImportError as error:
-        raise NotConfigured("a Ray cluster needs Ray: pip install 'dragoman[ray]'", missing="ray") from error
+        raise NotConfigured(f"a Ray cluster needs Ray: {install_command('ray')}", missing="ray") from error
     return ray

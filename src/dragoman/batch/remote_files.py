@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from dragoman.errors import NotConfigured
+from dragoman.installation import install_command
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://")
 
@@ -20,7 +21,7 @@ def remote_file_system(name: str) -> tuple[Any, str]:
     try:
         import fsspec  # noqa: PLC0415 - only for such addresses
     except ImportError as error:
-        message = f"{name}: object storage needs fsspec: pip install 'dragoman[batch]'"
+        message = f"{name}: object storage needs fsspec: {install_command('batch')}"
         raise NotConfigured(message, missing="fsspec") from error
     try:
         files, path = fsspec.core.url_to_fs(name)

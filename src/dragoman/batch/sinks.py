@@ -20,6 +20,7 @@ import msgspec
 from dragoman.batch.remote_files import is_remote, remote_file_system
 from dragoman.batch.tables import arrow
 from dragoman.errors import InvalidValue, NotConfigured
+from dragoman.installation import install_command
 
 SUFFIXES = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
 """What a shard can be."""
@@ -229,7 +230,7 @@ def _packer(suffix: str) -> _Plain | _Gzip | _Packed | _Parquet:
         try:
             import zstandard  # noqa: PLC0415 - only for such files
         except ImportError as error:
-            message = "zstd files need zstandard: pip install 'dragoman[batch]'"
+            message = f"zstd files need zstandard: {install_command('batch')}"
             raise NotConfigured(message, missing="zstandard") from error
         return _Packed(zstandard.ZstdCompressor(level=_LEVELS["zst"]).compressobj())
     return _Parquet() if suffix == "parquet" else _Plain()

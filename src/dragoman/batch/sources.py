@@ -30,6 +30,7 @@ from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.codecs.stream_limits import Limits
 from dragoman.detection import detect
 from dragoman.errors import DragomanError, NotConfigured
+from dragoman.installation import install_command
 from dragoman.ir.values import encode_json, exact_json, parse_json
 
 STDIN = "-"
@@ -242,7 +243,8 @@ def _zstd_reader(raw: IO[bytes]) -> Any:
     try:
         import zstandard  # noqa: PLC0415 - only for such files
     except ImportError as error:
-        raise NotConfigured("zstd files need zstandard: pip install 'dragoman[batch]'", missing="zstandard") from error
+        words = f"zstd files need zstandard: {install_command('batch')}"
+        raise NotConfigured(words, missing="zstandard") from error
     return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
 
 

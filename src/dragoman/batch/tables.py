@@ -19,6 +19,7 @@ from dragoman.batch.options import ConvertOptions, JobOptions
 from dragoman.batch.record_converter import PACKED, SNIFFED, Reject, expected_format, unpacked_json
 from dragoman.batch.remote_files import is_remote, remote_file_system
 from dragoman.errors import DragomanError, NotConfigured
+from dragoman.installation import install_command
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +40,7 @@ def arrow() -> Any:
         import pyarrow.ipc  # noqa: PLC0415
         import pyarrow.parquet  # noqa: PLC0415
     except ImportError as error:
-        message = "Parquet and Arrow files need pyarrow: pip install 'dragoman[batch]'"
+        message = f"Parquet and Arrow files need pyarrow: {install_command('batch')}"
         raise NotConfigured(message, missing="pyarrow") from error
     return pyarrow
 

@@ -15,7 +15,7 @@ from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, on
 from dragoman.cli.table import align_columns
 from dragoman.cli.targets import Target, explain, find_target, model_and_words, settings_of
 from dragoman.cli.toolfile import load_definitions
-from dragoman.drivers.base import Defaults, QueryResult, RawExchange
+from dragoman.drivers.base import Defaults, QueryResult, RawExchange, StreamResult
 from dragoman.drivers.connect import Options, is_local, open_channel
 from dragoman.drivers.curl import curl_command
 from dragoman.drivers.key_store import environment_with_stored_keys
@@ -149,7 +149,7 @@ async def _print_answer(driver: RemoteDriver, prompt: str, tools: list[AnyTool],
 async def _print_stream(driver: RemoteDriver, prompt: str, asked: dict[str, Any]) -> QueryResult:
     """Streams text to stdout; reasoning is dimmed, and shown only on a terminal."""
     stream, screen = stdout(), terminal_of(sys.stdout)
-    answer = driver.stream_query(prompt, **asked)
+    answer: StreamResult = driver.stream_query(prompt, **asked)
     kinds: dict[int, type] = {}
     async for event in answer.events():
         if isinstance(event, PartStart):

@@ -29,6 +29,7 @@ from dragoman.cli.run_command import APPROVALS, mcp_servers
 from dragoman.cli.targets import Settings, find_target, settings_of
 from dragoman.cli.toolfile import load_tools
 from dragoman.errors import DragomanError
+from dragoman.installation import install_command
 from dragoman.terminal import stdout
 
 _NO_MODEL = "none"
@@ -45,7 +46,7 @@ def chat(arguments: argparse.Namespace) -> int:
     except (DragomanError, LookupError, ValueError) as error:
         raise CommandError(str(error)) from None
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[all]'") from None
+        raise CommandError(f"{error.name} is not installed: {install_command('chat')}") from None
 
 
 def _apply_settings(arguments: argparse.Namespace) -> None:

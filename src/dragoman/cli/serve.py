@@ -64,7 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
         from dragoman.gateway.config_file import find_config_file
         from dragoman.web.serving import page_before
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
+        from dragoman.installation import install_command
+
+        raise CommandError(f"{error.name} is not installed: {install_command('gateway')}") from None
     file = find_config_file(arguments.config).path
     options = serve_command.ServeOptions(
         file=file,

@@ -51,7 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from dragoman.sim.server import serving
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[sim]'") from None
+        from dragoman.installation import install_command
+
+        raise CommandError(f"{error.name} is not installed: {install_command('sim')}") from None
     from dragoman.sim.script import Script, load_script
     from dragoman.sim.service import MOUNTS, Service, Settings
 

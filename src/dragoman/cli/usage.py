@@ -39,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
         from dragoman.gateway import admin_commands
         from dragoman.gateway.config import ConfigError
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
+        from dragoman.installation import install_command
+
+        raise CommandError(f"{error.name} is not installed: {install_command('gateway')}") from None
 
     try:
         lines = asyncio.run(admin_commands.usage(arguments))

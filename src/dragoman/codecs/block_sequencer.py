@@ -146,14 +146,15 @@ class SequentialEncoder(ABC):
 
     def _open(self, part: Outgoing) -> list[bytes]:
         """A call starts at once. Text and thoughts start with their first fragment: they may be empty and signed."""
-        content = part.part
-        if isinstance(content, ToolCall):
+        content, kind = part.part, type(part.part)
+        if kind is ToolCall:
             return self._open_call(part)
-        if isinstance(content, Refusal):
+        if kind is Refusal:
             self._log.degrade(content, "", "refusal", self.refusals_as_text)
-        out = self._flow(part, content.text) if type(content) in _RUNNING and content.text else []
-        for citation in content.citations if isinstance(content, Text) else ():
-            out += self._cite(part, citation)
+        out = self._flow(part, content.text) if kind in _RUNNING and content.text else []
+        if kind is Text and content.citations:
+            for citation in content.citations:
+                out += self._cite(part, citation)
         return out
 
     @abstractmethod
@@ -285,7 +286,7 @@ class SequentialEncoder(ABC):
             return self._cite(part, delta.citation)
         if not delta.text:
             return []
-        if isinstance(part.part, ToolCall):
+        if type(part.part) is ToolCall:
             return self._arguments(part, delta.text)
         return self._flow(part, delta.text) if type(part.part) in _RUNNING else []
 

@@ -12,6 +12,7 @@ from typing import ClassVar, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.signature_tags import SIGNED_AFTER
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -61,7 +62,7 @@ Block = TypeVar("Block", bound=Incoming)
 Carrier = TypeVar("Carrier")
 
 
-class BlockDecoder(Generic[Block, Carrier]):
+class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
     """The blocks and parts of one stream; what its events say is the codec's."""
 
     source: ClassVar[str]
@@ -172,7 +173,7 @@ class BlockDecoder(Generic[Block, Carrier]):
         """A part that is told at once. The end carries the signature, except of what is nothing else."""
         self._release()
         self._put_carrier_back()
-        if isinstance(part, Text | Reasoning) and not (isinstance(part, Reasoning) and part.redacted):
+        if type(part) is Text or (type(part) is Reasoning and not part.redacted):
             index = self._start(replace(part, signature=None))
             self._events.append(PartEnd(index, part.signature))
         else:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from dragoman.ir import Completion, Failure, FailureKind, Finish, FinishReason, Message, Refusal, StreamFailed, ToolCall
+from dragoman.ir import (
+    AnyPart,
+    Completion,
+    Failure,
+    FailureKind,
+    Finish,
+    FinishReason,
+    Message,
+    Refusal,
+    StreamFailed,
+    Text,
+    ToolCall,
+)
 from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 
@@ -117,6 +129,23 @@ def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[Fin
     if completion.usage is not None:
         log.drop(completion, "usage", "usage", "an error of this API has none")
     return failure_of(finish)
+
+
+def refusal_told(parts: Sequence[AnyPart], words: object) -> tuple[AnyPart, ...] | None:
+    """The parts with the last text as a refusal, where an API repeats it as the explanation of the end; else None.
+
+    That is how an answer that declines in words crosses to APIs without a part for such words, and how it returns.
+    """
+    if not isinstance(words, str) or not words or not parts or parts[-1] != Text(words):
+        return None
+    return (*parts[:-1], Refusal(words))
+
+
+def words_of_refusal(message: Message) -> str | None:
+    """The words to repeat as the explanation of the end; None unless the message ends with a refusal, its only one."""
+    parts = message.parts
+    ends_so = len(parts) > 0 and type(parts[-1]) is Refusal and parts[-1].text == message.refusal
+    return message.refusal or None if ends_so else None
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:

@@ -32,7 +32,7 @@ class Framing(Protocol):
     def close(self) -> list[bytes]: ...
 
 
-class _Bounded:
+class BoundedFraming:
     """Counts what comes in, keeps the unfinished rest in pieces, and tells a fault only after what came before it.
 
     So the payloads, and the fault behind them, are the same for every cut of the bytes.
@@ -135,7 +135,7 @@ def _is_name(line: bytes) -> bool:
     return True
 
 
-class ServerSentEvents(_Bounded):
+class ServerSentEvents(BoundedFraming):
     """`data:` lines until a blank line. CR, LF and CRLF end a line; comments and other fields say nothing to us.
 
     A line that begins with a brace is no field either, but Google and others answer a failed stream with a bare JSON
@@ -237,7 +237,7 @@ class ServerSentEvents(_Bounded):
         return self._read([self._take(b""), b""])
 
 
-class Lines(_Bounded):
+class Lines(BoundedFraming):
     """One JSON document per line (NDJSON)."""
 
     _first: bool = True
@@ -286,7 +286,7 @@ _OPENING, _CLOSING = b"[{", b"]}"
 _WHITESPACE = b" \t\r\n"
 
 
-class JsonArray(_Bounded):
+class JsonArray(BoundedFraming):
     """One streamed JSON array; each element is a payload. What Gemini sends without `alt=sse`.
 
     An element is complete as soon as its last bracket is there. Objects outside of any array are elements too.
@@ -405,7 +405,7 @@ _beginnings: dict[bytes, tuple[int, bytes, int]] = {}
 The same for all frames of a type and a length."""
 
 
-class AwsEventStream(_Bounded):
+class AwsEventStream(BoundedFraming):
     """AWS event-stream frames: prelude with lengths and CRC, headers, payload, CRC.
 
     A payload comes as {type of the event: its JSON}, an exception likewise, under its own type.

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from dragoman.ir import Request, StructuredOutput
 from dragoman.ir.requests import schema_held
-from dragoman.ir.values import compact_text
+from dragoman.ir.values import compact_text, encode_json
 from dragoman.losses import LossLog
 
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,6 +118,17 @@ GEMINI_TIERS: Final = {"default": "standard", "flex": "flex", "priority": "prior
 CONVERSE_TIERS: Final = {
     "default": "default", "flex": "flex", "priority": "priority", "fast": "priority", "reserved": "reserved"
 }  # fmt: skip
+
+
+ANSWERED_BY_OPENAI: Final = {tier: tier for tier in ("auto", "default", "flex", "scale", "priority", "fast")}
+ANSWERED_BY_ANTHROPIC: Final = {"default": "standard", "priority": "priority", "batch": "batch"}
+ANSWERED_BY_GOOGLE: Final = {"default": "standard", "flex": "flex", "priority": "priority"}
+ANSWERED_BY_BEDROCK: Final = {tier: tier for tier in ("default", "flex", "priority", "reserved")}
+
+
+def tiers_read(words: Mapping[str, str]) -> dict[bytes, str]:
+    """An API's own word for the tier of an answer, as JSON -> ours."""
+    return {encode_json(word): tier for tier, word in words.items()}
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, Unpack, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from msgspec import Struct
 
@@ -34,6 +34,7 @@ from dragoman.ir import (
 from dragoman.ir import FinishReason as WireReason
 from dragoman.loss import Loss
 
+T = TypeVar("T")
 ErrorsAs: TypeAlias = Literal["raise", "result"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "error"]
 
@@ -287,7 +288,7 @@ class StreamResult:
 
     @property
     def result(self) -> Awaitable[QueryResult]:
-        return _Later(self._finished)
+        return Later(self._finished)
 
     @property
     def partial(self) -> Completion:
@@ -359,13 +360,13 @@ class StreamResult:
             self._add([StreamFailed(failure)])
 
 
-class _Later:
+class Later(Generic[T]):
     """An awaitable that need not be awaited."""
 
-    def __init__(self, start: Callable[[], Coroutine[Any, Any, QueryResult]]) -> None:
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._start = start
 
-    def __await__(self) -> Generator[Any, None, QueryResult]:
+    def __await__(self) -> Generator[Any, None, T]:
         return self._start().__await__()
 
 

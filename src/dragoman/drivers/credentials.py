@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from dragoman.drivers.secret import Secret
 from dragoman.drivers.transport import HttpRequest, failed
 from dragoman.errors import NotConfigured
+from dragoman.installation import install_command
 
 ApiKey: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or a function that gives a fresh token each time (Entra ID, a vault)."""
@@ -75,7 +76,8 @@ def needed(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise NotConfigured(f"{error.name} is not installed: pip install 'dragoman[{extra}]'", missing=extra) from error
+        words = f"{error.name} is not installed: {install_command(extra)}"
+        raise NotConfigured(words, missing=extra) from error
 
 
 # ── Google ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -45,7 +45,8 @@ from dragoman.drivers.transport import (
     failed,
     read_whole,
 )
-from dragoman.drivers.typed_output import OutputMode, TypedQueries, mode_for
+from dragoman.drivers.typed_output import OutputMode, mode_for
+from dragoman.drivers.typed_queries import TypedQueries
 from dragoman.errors import CONNECTION, DecodeError, ProviderError, provider_error
 from dragoman.ir import AnyEvent, Completion, Failure, Finished, PartEnd, Request, StreamFailed
 from dragoman.ir.values import encode_json, parse_json
@@ -159,14 +160,13 @@ class RemoteDriver(TypedQueries):
                 raise
             return self._conclude(call, error.partial or Completion(()), error.failure)
 
-    def stream_query(
+    def _stream_query(
         self,
-        prompt: Prompt = None,
-        *,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[MessageLike] = (),
-        **settings: Unpack[Settings],
+        prompt: Prompt,
+        tools: Sequence[Tool] | None,
+        tool_choice: Choice,
+        messages: Sequence[MessageLike],
+        settings: Settings,
     ) -> StreamResult:
         merged: Defaults = {**self.defaults, **settings}
         request = build_request(prompt, tools=tools, tool_choice=tool_choice, messages=messages, settings=merged)

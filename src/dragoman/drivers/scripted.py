@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ from dragoman.drivers.base import (
 )
 from dragoman.drivers.message_dicts import MessageLike
 from dragoman.drivers.query import build_request
-from dragoman.drivers.typed_output import TypedQueries
+from dragoman.drivers.typed_queries import TypedQueries
 from dragoman.errors import DecodeError, ProviderError, ScriptExhausted
 from dragoman.ir import (
     AnyEvent,
@@ -95,17 +95,15 @@ class ScriptedDriver(TypedQueries):
         messages: Sequence[MessageLike],
         settings: Settings,
     ) -> QueryResult:
-        stream = self.stream_query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
-        return await stream.result
+        return await self._stream_query(prompt, tools, tool_choice, messages, settings).result
 
-    def stream_query(
+    def _stream_query(
         self,
-        prompt: Prompt = None,
-        *,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[MessageLike] = (),
-        **settings: Unpack[Settings],
+        prompt: Prompt,
+        tools: Sequence[Tool] | None,
+        tool_choice: Choice,
+        messages: Sequence[MessageLike],
+        settings: Settings,
     ) -> StreamResult:
         merged: Defaults = {**self._defaults, **settings}
         request = build_request(prompt, tools=tools, tool_choice=tool_choice, messages=messages, settings=merged)

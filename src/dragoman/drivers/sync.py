@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
-from typing import Any, Self, TypeVar, Unpack, overload
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 from dragoman.codecs.unified_chunks import Chunk
 from dragoman.drivers.base import Choice, Driver, Prompt, QueryResult, Settings, StreamResult, Tool
 from dragoman.drivers.embed import EmbeddingResult, EmbeddingSettings
 from dragoman.drivers.message_dicts import MessageLike
-from dragoman.drivers.typed_output import RETRIES, Ask, OutputMode, TypedResult, query_typed
+from dragoman.drivers.typed_output import RETRIES, OutputMode, TypedResult
+from dragoman.drivers.typed_queries import Ask, TypedQuery, TypedStream, query_typed
 from dragoman.ir import AnyEvent
 
 T = TypeVar("T")
@@ -54,10 +55,10 @@ in_background = _background.run
 """Runs a coroutine there, and waits for it."""
 
 
-class SyncStream:
-    """A `StreamResult` that is read by waiting."""
+class _SyncViews:
+    """What streams of both kinds have in common."""
 
-    def __init__(self, stream: StreamResult) -> None:
+    def __init__(self, stream: StreamResult | TypedStream[Any]) -> None:
         self._stream = stream
 
     def __iter__(self) -> Iterator[str]:
@@ -74,13 +75,6 @@ class SyncStream:
     def events(self) -> Iterator[AnyEvent]:
         return _waiting(self._stream.events())
 
-    @property
-    def result(self) -> QueryResult:
-        async def wait() -> QueryResult:
-            return await self._stream.result
-
-        return _background.run(wait())
-
     def close(self) -> None:
         _background.run(self._stream.close())
 
@@ -89,6 +83,37 @@ class SyncStream:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+
+class SyncStream(_SyncViews):
+    """A `StreamResult` that is read by waiting."""
+
+    def __init__(self, stream: StreamResult) -> None:
+        super().__init__(stream)
+        self._answer = stream
+
+    @property
+    def result(self) -> QueryResult:
+        return _background.run(_awaited(self._answer.result))
+
+
+class SyncTypedStream(_SyncViews, Generic[T]):
+    """A `TypedStream` that is read by waiting."""
+
+    def __init__(self, stream: TypedStream[T]) -> None:
+        super().__init__(stream)
+        self._answer = stream
+
+    def partials(self) -> Iterator[T]:
+        return _waiting(self._answer.partials())
+
+    @property
+    def result(self) -> TypedResult[T]:
+        return _background.run(_awaited(self._answer.result))
+
+
+async def _awaited(result: Awaitable[T]) -> T:
+    return await result
 
 
 def _waiting(pieces: AsyncIterator[T]) -> Iterator[T]:
@@ -169,6 +194,33 @@ class SyncDriver:
         # A protocol promises something to await; the loop wants a coroutine.
         return _background.run(asked)
 
+    @overload
+    def stream_query(
+        self,
+        prompt: Prompt = None,
+        *,
+        output_type: type[T],
+        output_mode: OutputMode | None = None,
+        output_retries: int = RETRIES,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[MessageLike] = (),
+        **settings: Unpack[Settings],
+    ) -> SyncTypedStream[T]: ...
+    @overload
+    def stream_query(
+        self,
+        prompt: Prompt = None,
+        *,
+        output_type: Any,
+        output_mode: OutputMode | None = None,
+        output_retries: int = RETRIES,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[MessageLike] = (),
+        **settings: Unpack[Settings],
+    ) -> SyncTypedStream[Any]: ...
+    @overload
     def stream_query(
         self,
         prompt: Prompt = None,
@@ -177,10 +229,29 @@ class SyncDriver:
         tool_choice: Choice = None,
         messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
-    ) -> SyncStream:
+    ) -> SyncStream: ...
+    def stream_query(  # noqa: PLR0913 - all by name
+        self,
+        prompt: Prompt = None,
+        *,
+        output_type: Any = None,
+        output_mode: OutputMode | None = None,
+        output_retries: int = RETRIES,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[MessageLike] = (),
+        **settings: Unpack[Settings],
+    ) -> SyncStream | SyncTypedStream[Any]:
+        ask = Ask(prompt=prompt, messages=messages, tools=tools, tool_choice=tool_choice, settings=settings)
+
+        async def start_typed() -> TypedStream[Any]:
+            return TypedStream(TypedQuery(self.driver, output_type, ask, mode=output_mode, retries=output_retries))
+
         async def start() -> StreamResult:
             return self.driver.stream_query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
 
+        if output_type is not None:
+            return SyncTypedStream(_background.run(start_typed()))
         return SyncStream(_background.run(start()))
 
     def embed(self, inputs: str | Sequence[str], **settings: Unpack[EmbeddingSettings]) -> EmbeddingResult:

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, structs
+from msgspec import UNSET, Struct, UnsetType
 
 from dragoman.catalogue import lookup
 from dragoman.codecs.shared_settings import json_instruction
-from dragoman.drivers.base import Choice, Driver, Prompt, QueryResult, Settings, Tool
-from dragoman.drivers.message_dicts import MessageLike
+from dragoman.drivers.base import Driver, QueryResult
 from dragoman.drivers.python_types import Parameter, arguments_of, schema_of, value_decoder
-from dragoman.drivers.query import read_choice
 from dragoman.errors import DragomanError, InvalidRequest, InvalidType, InvalidValue
-from dragoman.ir import Message, StructuredOutput, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.ir import StructuredOutput, ToolDefinition
 from dragoman.profile import Profile
 
 T = TypeVar("T")
@@ -100,6 +97,8 @@ class TypedResult(QueryResult, Generic[T], frozen=True, kw_only=True):
     def output(self) -> T:
         """The value. Raises `NoOutput` if the model called tools of the caller instead of answering."""
         if isinstance(self.value, UnsetType):
+            if self.failure is not None:
+                raise NoOutput(f"the call failed: {self.failure.message}", self.content)
             raise NoOutput("the model called tools instead of answering; see `tool_calls`", self.content)
         return self.value
 
@@ -173,168 +172,3 @@ def refused_schema(error: InvalidRequest, output: Output[Any]) -> SchemaRefused 
         return None
     advice = 'try output_mode="tool" or output_mode="prompted", or a simpler type'
     return SchemaRefused(f"the provider refused the JSON Schema of {output.name}: {error}; {advice}")
-
-
-# ── one query ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Ask(Struct, frozen=True, kw_only=True):
-    """What a typed query asks, whatever the mode."""
-
-    prompt: Prompt = None
-    messages: Sequence[MessageLike] = ()
-    tools: Sequence[Tool] | None = None
-    tool_choice: Choice = None
-    settings: Settings = {}
-
-
-async def query_typed(
-    driver: Driver, kind: Any, ask: Ask, *, mode: OutputMode | None = None, retries: int = RETRIES
-) -> TypedResult[Any]:
-    """The answer as a value of the type. Raises `NoOutput` when the model has used up its corrections."""
-    output = output_of(kind)
-    chosen = chosen_mode(driver, mode, beside_tools=bool(ask.tools))
-    asked = _ARRANGE[chosen](ask, output)
-    messages = list(asked.messages)
-    corrections = 0
-    while True:
-        answer = await _ask(driver, asked, messages, output)
-        if answer.message.refusal:
-            raise NoOutput(f"the model refused: {answer.message.refusal}", answer.content)
-        try:
-            value = _value_in(answer, output, chosen, own_tools=bool(ask.tools))
-        except BadOutput as error:
-            if corrections >= retries:
-                problem = f"after {corrections} corrections the answer is still not a {output.name}: {error}"
-                raise NoOutput(problem, answer.content) from None
-            messages += [answer.message, *correcting(answer.message, str(error), chosen)]
-            corrections += 1
-            continue
-        parts = {name: getattr(answer, name) for name in QueryResult.__struct_fields__}
-        return TypedResult(**parts, value=value, corrections=corrections)
-
-
-async def _ask(driver: Driver, asked: Ask, messages: Sequence[MessageLike], output: Output[Any]) -> QueryResult:
-    try:
-        return await driver.query(
-            asked.prompt, messages=messages, tools=asked.tools, tool_choice=asked.tool_choice, **asked.settings
-        )
-    except InvalidRequest as error:
-        raise refused_schema(error, output) or error from error
-
-
-def _value_in(answer: QueryResult, output: Output[T], mode: OutputMode, *, own_tools: bool) -> T | UnsetType:
-    calls = answer.tool_calls or ()
-    given = next((call for call in calls if call.name == TOOL_NAME), None) if mode == "tool" else None
-    if given is not None:
-        if not given.parsed:
-            raise BadOutput("the arguments are not a JSON object")
-        return output.decode(given.arguments)
-    if calls and own_tools:
-        return UNSET
-    if mode == "tool":
-        raise BadOutput(f"call `{TOOL_NAME}` with the final answer")
-    return output.read(answer.content)
-
-
-def correcting(message: Message, problem: str, mode: OutputMode) -> list[Message]:
-    """What follows an answer that was not accepted: results for its calls, or a message of the user."""
-    calls = message.tool_calls
-    if not calls:
-        return [Message("user", CALL_NEEDED if mode == "tool" else CORRECTION.format(problem=problem))]
-    return [Message("tool", tuple(_rejection(call, problem) for call in calls))]
-
-
-def _rejection(call: ToolCall, problem: str) -> ToolResult:
-    return ToolResult(call.id, call.name, "error", f"the answer was not accepted: {problem}")
-
-
-def _native(ask: Ask, output: Output[Any]) -> Ask:
-    return structs.replace(ask, settings={**ask.settings, "output": output.structured})
-
-
-def _tool(ask: Ask, output: Output[Any]) -> Ask:
-    own = tuple(ask.tools or ())
-    forced = ToolChoice("required") if own else ToolChoice("required", (TOOL_NAME,))
-    choice = forced if ask.tool_choice is None else read_choice(ask.tool_choice)
-    return structs.replace(ask, tools=(*own, output.definition), tool_choice=choice)
-
-
-def _prompted(ask: Ask, output: Output[Any]) -> Ask:
-    system = "\n\n".join(text for text in (ask.settings.get("system"), output.instruction) if text)
-    return structs.replace(ask, settings={**ask.settings, "system": system})
-
-
-_ARRANGE: Mapping[OutputMode, Callable[[Ask, Output[Any]], Ask]] = {
-    "native": _native,
-    "tool": _tool,
-    "prompted": _prompted,
-}
-
-
-class TypedQueries:
-    """`query` of every driver of ours: with an `output_type`, the result has an `output` of that type."""
-
-    @overload
-    async def query(
-        self,
-        prompt: Prompt = None,
-        *,
-        output_type: type[T],
-        output_mode: OutputMode | None = None,
-        output_retries: int = RETRIES,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[MessageLike] = (),
-        **settings: Unpack[Settings],
-    ) -> TypedResult[T]: ...
-    @overload
-    async def query(
-        self,
-        prompt: Prompt = None,
-        *,
-        output_type: Any,
-        output_mode: OutputMode | None = None,
-        output_retries: int = RETRIES,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[MessageLike] = (),
-        **settings: Unpack[Settings],
-    ) -> TypedResult[Any]: ...
-    @overload
-    async def query(
-        self,
-        prompt: Prompt = None,
-        *,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[MessageLike] = (),
-        **settings: Unpack[Settings],
-    ) -> QueryResult: ...
-    async def query(  # noqa: PLR0913 - all by name
-        self,
-        prompt: Prompt = None,
-        *,
-        output_type: Any = None,
-        output_mode: OutputMode | None = None,
-        output_retries: int = RETRIES,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[MessageLike] = (),
-        **settings: Unpack[Settings],
-    ) -> QueryResult:
-        if output_type is None:
-            return await self._query(prompt, tools, tool_choice, messages, settings)
-        ask = Ask(prompt=prompt, messages=messages, tools=tools, tool_choice=tool_choice, settings=settings)
-        driver: Any = self
-        return await query_typed(driver, output_type, ask, mode=output_mode, retries=output_retries)
-
-    @abstractmethod
-    async def _query(
-        self,
-        prompt: Prompt,
-        tools: Sequence[Tool] | None,
-        tool_choice: Choice,
-        messages: Sequence[MessageLike],
-        settings: Settings,
-    ) -> QueryResult: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Raw
@@ -187,9 +187,25 @@ def conversation(said: Said) -> object:
 
 def story(said: Said) -> object:
     """What the assistant said and did, in order; neighbouring texts are one."""
+    return _story(_of_the_assistant(said))
+
+
+def story_with_results(asked: Request) -> object:
+    """The same, and where results stand in it: what a model did before it read a result, it did not do after it."""
+    return _story(
+        part
+        for message in asked.messages
+        for part in message.parts
+        if message.role == "assistant" or isinstance(part, ToolResult)
+    )
+
+
+def _story(parts: Iterable[AnyPart]) -> list[tuple[str, object]]:
     told: list[tuple[str, object]] = []
-    for part in _of_the_assistant(said):
+    for part in parts:
         kind, content = _told(part)
+        if kind == "ToolResult" and told and told[-1][0] == kind:
+            continue
         if kind in {"Text", "Reasoning"} and told and told[-1][0] == kind:
             told[-1] = (kind, f"{told[-1][1]}{content}")
         elif content != "":

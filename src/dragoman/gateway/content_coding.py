@@ -87,7 +87,7 @@ class _Zstd:
         try:
             from zstandard import ZstdDecompressor  # noqa: PLC0415 - Python has its own only from 3.14 on
         except ImportError:
-            raise UnknownCoding("'zstd' is not understood here: pip install 'dragoman[gateway]'") from None
+            raise UnknownCoding("'zstd' needs the package zstandard (extra gateway) on the gateway's side") from None
         self._machine: ZstdDecompressionObj = ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
 
     def feed(self, data: bytes, limit: int) -> bytes:

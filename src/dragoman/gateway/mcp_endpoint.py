@@ -23,6 +23,7 @@ from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.request_records import Record
+from dragoman.installation import install_command
 from dragoman.ir import Failure, ToolCall
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class McpEndpoint:
             from mcp.server.lowlevel import Server  # noqa: PLC0415 - an extra
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
         except ImportError as error:
-            raise NotConfigured(f"{error.name} is not installed: pip install 'dragoman[mcp]'", missing="mcp") from None
+            words = f"{error.name} is not installed: {install_command('mcp')}"
+            raise NotConfigured(words, missing="mcp") from None
         server: Any = Server(
             "dragoman", version=dragoman.__version__, on_list_tools=_list_tools, on_call_tool=_call_tool
         )

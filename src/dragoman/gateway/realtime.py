@@ -75,7 +75,7 @@ async def realtime(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
     try:
         from dragoman.gateway.client_websocket import ClientWebSocket  # noqa: PLC0415 - of the extra `gateway`
     except ImportError:
-        words = "WebSockets need the package websockets: pip install 'dragoman[gateway]'"
+        words = "WebSockets need the package websockets (extra gateway) on the gateway's side"
         raise BadBody(Failure("not_found", words, 404)) from None
     model = endpoint.model or exchange.head.parameters.get("model", "")
     candidate = _candidate(gateway, endpoint, caller, model, record) if model else None

@@ -54,7 +54,7 @@ async def _websocket(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, r
     try:
         from dragoman.gateway.responses_websocket import ResponsesWebSocket  # noqa: PLC0415 - of the extra `gateway`
     except ImportError:
-        words = "WebSocket mode needs the package websockets: pip install 'dragoman[gateway]'"
+        words = "WebSocket mode needs the package websockets (extra gateway) on the gateway's side"
         raise BadBody(Failure("not_found", words, 404)) from None
     tunnel = exchange.open_tunnel()
     if tunnel is None:

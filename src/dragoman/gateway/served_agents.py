@@ -57,6 +57,8 @@ def load_agent(place: str) -> tuple[str, Agent[Any]]:
         found = getattr(importlib.import_module(module), name or "agent")
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"--agent {place}: {error}; expected MODULE:NAME, such as app:agent") from None
+    except Exception as error:
+        raise ConfigError(f"--agent {place}: {module} cannot be imported: {type(error).__name__}: {error}") from error
     try:
         made = found() if callable(found) and not isinstance(found, Agent) else found
     except Exception as error:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.config import ConfigError, TelemetryTable
 from dragoman.gateway.request_log import Log
 from dragoman.gateway.routing import revealed_key
+from dragoman.installation import install_command
 
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Tracing
 
 _SPOKEN = "http/protobuf"
-_MISSING = "spans need more packages: pip install 'dragoman[otel]'"
 
 
 def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log) -> Tracing | None:
@@ -31,10 +31,11 @@ def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log
 
         from dragoman.gateway.tracing import Tracing, provider_of_spans  # noqa: PLC0415
     except ImportError:
+        missing = f"spans need more packages: {install_command('otel')}"
         if table.endpoint:
-            raise ConfigError(f"telemetry.endpoint: {_MISSING}") from None
+            raise ConfigError(f"telemetry.endpoint: {missing}") from None
         # A variable that stands there for other programs is no reason not to start.
-        log.event("telemetry_off", reason=_MISSING)
+        log.event("telemetry_off", reason=missing)
         return None
     headers = {name: revealed_key(value, environment) for name, value in table.headers.items()}
     exporter = OTLPSpanExporter(endpoint=endpoint, headers=headers or None)

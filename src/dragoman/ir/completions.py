@@ -33,6 +33,8 @@ class Usage(Value, frozen=True):
     """How often the provider searched the web: no tokens, but paid for apart."""
     details: dict[str, int] | None = None
     """Further counts that some providers keep apart, by our names (`USAGE_DETAILS`); only those above zero."""
+    service_tier: str | None = None
+    """The tier at which the request was served and is paid for: the words of `Request.service_tier`, or `batch`."""
 
     @property
     def uncached_input(self) -> int:

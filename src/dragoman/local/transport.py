@@ -14,6 +14,7 @@ from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.replay import Replayed, ReplayedResponse
 from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, failed
 from dragoman.errors import NotConfigured
+from dragoman.installation import install_command
 from dragoman.local.calling import CallingResponse, prepared
 from dragoman.local.models import Plan, installed_models, plan_for
 from dragoman.local.servers import SERVERS, Server
@@ -25,7 +26,7 @@ _FIRST_ERROR = 300
 class LocalTransport:
     def __init__(self, base_url: str, environment: Mapping[str, str]) -> None:
         if find_spec("xllamacpp") is None:
-            raise NotConfigured("xllamacpp is not installed: pip install 'dragoman[local]'", missing="local")
+            raise NotConfigured(f"xllamacpp is not installed: {install_command('local')}", missing="local")
         self._base_url = base_url
         self._environment = environment
         self._network = HttpTransport()

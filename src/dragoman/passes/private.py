@@ -47,14 +47,18 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     Completion: frozenset(
         {
             "billing",
+            "eval_duration",
+            "load_duration",
             "metrics",
             "performanceConfig",
             "prompt",  # the request's own, told back
+            "prompt_eval_duration",
             "provider",
             "serviceTier",
             "service_tier",
             "system_fingerprint",
             "tool_usage",
+            "total_duration",
             "usage_breakdown",
             "x_groq",
         }
@@ -115,6 +119,9 @@ def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog
     if usage.cached is not None and usage.cached > usage.input:
         what = f"{usage.cached} cached tokens"
         log.note(node, "usage.cached", what, f"more than the whole input, which has {usage.input}")
+    if usage.service_tier is not None and usage.service_tier not in profile.answer_tiers:
+        what = f"service tier {usage.service_tier!r}"
+        log.note(node, "usage.service_tier", what, "an answer of this API has no word for it")
     if usage.details is not None:
         names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
         if names:
@@ -156,13 +163,10 @@ class PrivateEvents:
                 if event.citation is not None and event.citation.metadata is not None:
                     self._report(self._parts[event.index], event.citation.metadata, "citations.")
             elif kind is PartStart:
-                part = self._parts[event.index] = event.part
-                if type(part) is not Opaque:
-                    _report_part(part, self.profile, self.log, _STREAMED)
-                    if type(part) in _MARKED and part.cache is not None:
-                        self.log.drop(part, "cache", "cache mark", "the prompt is cached, and this is an answer")
-                        changed = changed or {}
-                        changed[place] = structs.replace(event, part=structs.replace(part, cache=None))
+                self._parts[event.index] = event.part
+                if type(event.part) is not Opaque and self._report_start(event.part):
+                    changed = changed or {}
+                    changed[place] = structs.replace(event, part=structs.replace(event.part, cache=None))
             elif kind is PartEnd:
                 part = self._parts.pop(event.index)
                 if event.metadata is not None:
@@ -177,6 +181,14 @@ class PrivateEvents:
                 self._report_end(event)
         return events if changed is None else [changed.get(place, event) for place, event in enumerate(events)]
 
+    def _report_start(self, part: Any) -> bool:
+        """Whether the part has a mark of a prompt cache, which it loses."""
+        _report_part(part, self.profile, self.log, _STREAMED)
+        if type(part) not in _MARKED or part.cache is None:
+            return False
+        self.log.drop(part, "cache", "cache mark", "the prompt is cached, and this is an answer")
+        return True
+
     def _report_logprobs(self) -> None:
         """Once: they come with every fragment of the text."""
         if not self.profile.says_logprobs and not self._has_logprobs:
@@ -184,10 +196,12 @@ class PrivateEvents:
         self._has_logprobs = True
 
     def _report_end(self, event: Finished) -> None:
-        late = event.metadata or {}
-        early = self._metadata or {}
-        for family in {**early, **late}:
-            self._report(_THE_ANSWER, {family: {**early.get(family, {}), **late.get(family, {})}}, "")
+        early, late = self._metadata, event.metadata
+        if early and late:
+            early = {family: {**early.get(family, {}), **late.get(family, {})} for family in {**early, **late}}
+        said = early or late
+        if said:
+            self._report(_THE_ANSWER, said, "")
         if event.finish.metadata is not None:
             self._report(_THE_ANSWER, event.finish.metadata, "finish.")
         if self._usage is not None:

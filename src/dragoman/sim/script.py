@@ -141,7 +141,7 @@ def load_script(path: Path) -> Script:
     try:
         return read_script(decode(path.read_bytes()))
     except ImportError:
-        raise ValueError(f"{path}: YAML needs PyYAML (pip install 'dragoman[sim]'); JSON and TOML do not") from None
+        raise ValueError(f"{path}: YAML needs PyYAML, of the extra `sim`; JSON and TOML do not") from None
     except msgspec.DecodeError as error:
         raise ValueError(f"{path}: {error}") from None
 

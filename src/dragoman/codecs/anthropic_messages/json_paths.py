@@ -135,6 +135,7 @@ def _travels_behind_signature(part: AnyPart) -> bool:
 _OF_AN_ANSWER = {
     "finish": "stop_reason",
     "finish.stop_sequence": "stop_sequence",
+    "finish.stop_details": "stop_details",
     "arguments": "input",
     "usage.cache_written": "usage.cache_creation_input_tokens",
     "usage.cached": "usage.cache_read_input_tokens",

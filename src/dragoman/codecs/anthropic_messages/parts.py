@@ -439,7 +439,8 @@ class PartEncoder(BlockEncoder):
         return self._encode_text(Text(part.transcript or ""), role)
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
-        self._log.degrade(part, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
+        if not self._native:
+            self._log.degrade(part, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
         # 400: text content blocks must be non-empty
         return [TextBlock(part.text)] if part.text.strip() or self._native else []
 

@@ -12,6 +12,7 @@ from dragoman.codecs.claude_models import (
     ModelLimits,
     limits_of,
 )
+from dragoman.codecs.shared_settings import ANSWERED_BY_ANTHROPIC
 from dragoman.profile import HostedRule, Profile
 
 __all__ = ["ALL_EFFORTS", "PROFILE", "ModelLimits", "limits_of"]
@@ -23,6 +24,7 @@ SAMPLING_VERSION = "2023-06-01"
 
 PROFILE = Profile(
     name="anthropic-messages",
+    answer_tiers=ANSWERED_BY_ANTHROPIC,
     family="anthropic",
     usage_details=frozenset({"cache_written_1h", "web_fetches"}),
     # Without `thinking`, its models answer without thinking blocks or, the newest, with blocks whose text is empty.

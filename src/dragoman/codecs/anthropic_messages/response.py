@@ -11,10 +11,11 @@ from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_b
 from dragoman.codecs.anthropic_messages.parts import own
 from dragoman.codecs.anthropic_messages.wire import HostedCounts, MessageResponse, OutputDetails, TextBlock, UsageWire
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import failed_answer
+from dragoman.codecs.failures import failed_answer, refusal_told, words_of_refusal
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_settings import ANSWERED_BY_ANTHROPIC
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -159,9 +160,11 @@ def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
         metadata=metadata,
         searches=None if wire.server_tool_use is None else wire.server_tool_use.web_search_requests,
         details=None if wire.cache_creation is wire.server_tool_use is None else _usage_details(wire),
+        service_tier=_TIERS.get(wire.service_tier) if type(wire.service_tier) is str else None,
     )
 
 
+_TIERS = {word: tier for tier, word in ANSWERED_BY_ANTHROPIC.items()}
 _COUNTS = (("cache_written_1h", "cache_creation", "ephemeral_1h_input_tokens"),)
 
 
@@ -205,6 +208,7 @@ def encode_usage(usage: Usage) -> WireValue:
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
         HostedCounts(usage.searches, fetches) if usage.searches or fetches else None,
         **({} if usage.details is None else _encode_details(usage)),
+        service_tier=None if usage.service_tier is None else ANSWERED_BY_ANTHROPIC.get(usage.service_tier),
     )
 
 
@@ -220,6 +224,8 @@ def decode_response(body: bytes) -> Completion:
         # The answer was cut inside the call: its input may be short of something.
         parts[-1] = replace(parts[-1], incomplete=True)
     _note_spelling(wire, finish, extra)
+    if finish is not None and finish.reason == "refusal" and wire.stop_details is not UNSET:
+        finish, parts = _read_refusal(finish, parts, wire.stop_details)
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
         extra["usage"], usage = NULL, UNSET
@@ -231,6 +237,24 @@ def decode_response(body: bytes) -> Completion:
         wire.model,
         metadata={FAMILY: extra},
     )
+
+
+def _read_refusal(finish: Finish, parts: list[AnyPart], held: Raw) -> tuple[Finish, list[AnyPart]]:
+    """The words of a refusal where the details of the end repeat them."""
+    details = parse_json(held)
+    declined = refusal_told(parts, details.get("explanation")) if isinstance(details, dict) else None
+    if declined is None:
+        return finish, parts
+    if details.get("category") is None:  # nothing else is said there
+        finish = replace(finish, metadata={FAMILY: {"~stop_details": held}})
+    return finish, list(declined)
+
+
+def _refusal_details(completion: Completion, word: str | None) -> Raw:
+    words = words_of_refusal(completion.messages[0]) if completion.messages and word == "refusal" else None
+    if words is None:
+        return NULL
+    return Raw(encode_json({"type": "refusal", "category": None, "explanation": words}))
 
 
 def _note_spelling(wire: MessageResponse, finish: Finish | None, extra: Extra) -> None:
@@ -276,7 +300,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         completion.model or "",
         word,
         matched,
-        NULL,
+        _refusal_details(completion, word),
         encode_usage(usage or Usage()),
     )
     return Encoded(encode_json(wire))

@@ -255,10 +255,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         if usage is UNSET or bytes(usage) == b"null":
             return
         if self._usage is not None:
-            known = _entries(self._usage)
-            known.update(
-                {key: held for key, held in _entries(usage).items() if key not in known or bytes(held) != b"null"}
-            )
+            known, said = _entries(self._usage), _entries(usage)
+            if b"null" in bytes(usage):
+                said = {key: held for key, held in said.items() if key not in known or held != NULL}
+            known.update(said)
             usage = Raw(encode_json(known))
         self._usage = usage
         self._events.append(UsageUpdate(decode_usage(usage)))

@@ -383,6 +383,7 @@ class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
     output_tokens_details: OutputDetails | None = None
     server_tool_use: HostedCounts | None = None
     cache_creation: Any = None
+    service_tier: Any = None
 
 
 class MessageResponse(Wire, frozen=True, omit_defaults=True):

@@ -72,6 +72,7 @@ _ANSWER_FIELDS = {
     "finish.stop_sequence": "additionalModelResponseFields.stop_sequence",
     "message": "output.message",
     "usage.cached": "usage.cacheReadInputTokens",
+    "usage.service_tier": "serviceTier.type",
     "usage.cache_written": "usage.cacheWriteInputTokens",
 }
 

@@ -11,12 +11,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.codecs.claude_models import NO_FORCED_CHOICE, NO_OUTPUT_SCHEMA, NO_PREFILL
+from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK
 from dragoman.profile import HostedRule, Profile
 
 FAMILY = "bedrock"
 
 PROFILE = Profile(
     name="bedrock-converse",
+    answer_tiers=ANSWERED_BY_BEDROCK,
+    usage_details=frozenset({"cache_written_1h"}),
     family=FAMILY,
     system="field",
     # Claude's own rules apply underneath.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.bedrock_converse.messages import MessageEncoder, decode_blocks
@@ -22,6 +22,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -133,7 +134,36 @@ def usage_of(wire: UsageWire, held: Raw) -> Usage:
     # `inputTokens` leaves out what was read from a cache or written to one; `totalTokens` is the sum of all four.
     total_input = (wire.input_tokens or 0) + (read or 0) + (written or 0)
     metadata = {FAMILY: {"~usage": held}}
-    return Usage(total_input, wire.output_tokens or 0, read, written, None, None, wire.total_tokens, metadata)
+    return Usage(
+        total_input,
+        wire.output_tokens or 0,
+        read,
+        written,
+        None,
+        None,
+        wire.total_tokens,
+        metadata,
+        details=None if wire.cache_details is None else _written_for_an_hour(wire.cache_details),
+    )
+
+
+def _written_for_an_hour(details: Any) -> dict[str, int] | None:
+    found = [
+        one["inputTokens"]
+        for one in (details if isinstance(details, list) else ())
+        if isinstance(one, dict) and one.get("ttl") == "1h" and type(one.get("inputTokens")) is int
+    ]
+    count = sum(found)
+    return {"cache_written_1h": count} if count > 0 else None
+
+
+def _cache_details(usage: Usage) -> list[dict[str, Any]] | None:
+    """How much was written to a cache for which time, where that is told apart."""
+    hour = None if usage.details is None else usage.details.get("cache_written_1h")
+    if hour is None:
+        return None
+    rest = (usage.cache_written or 0) - hour
+    return [*([{"ttl": "5m", "inputTokens": rest}] if rest > 0 else []), {"ttl": "1h", "inputTokens": hour}]
 
 
 def encode_usage(usage: Usage) -> WireValue:
@@ -147,7 +177,7 @@ def encode_usage(usage: Usage) -> WireValue:
     fresh, output = usage.input - kept, usage.output
     if fresh < 0 or output < 0:
         fresh, output = max(fresh, 0), max(output, 0)
-    return UsageWire(fresh, output, fresh + output + kept, cached, written)
+    return UsageWire(fresh, output, fresh + output + kept, cached, written, _cache_details(usage))
 
 
 def report_usage(usage: Usage, log: LossLog, node: Any) -> None:
@@ -189,7 +219,26 @@ def decode_response(body: bytes) -> Completion:
         finish = decode_finish(wire.stop_reason, parts, further)
         parts = cut_short(parts, None if finish is None else finish.reason)
     usage = None if wire.usage is UNSET else decode_usage(wire.usage)
+    if usage is not None and "serviceTier" in notes:
+        usage = _with_tier(usage, notes)
     return Completion((Message("assistant", parts),), finish, usage, metadata={FAMILY: notes})
+
+
+_TIERS = {encode_json({"type": word}): tier for tier, word in ANSWERED_BY_BEDROCK.items()}
+
+
+def _with_tier(usage: Usage, notes: Extra) -> Usage:
+    """The tier stands beside the usage on this wire; one that says more than its type stays a key of the answer."""
+    tier = _TIERS.get(encode_json(parse_json(notes["serviceTier"])))
+    if tier is None:
+        return usage
+    notes[MODELLED + "serviceTier"] = notes.pop("serviceTier")
+    return structs.replace(usage, service_tier=tier)
+
+
+def tier_of_answer(usage: Usage | None) -> Raw | UnsetType:
+    word = None if usage is None or usage.service_tier is None else ANSWERED_BY_BEDROCK.get(usage.service_tier)
+    return UNSET if word is None else Raw(encode_json({"type": word}))
 
 
 def is_modelled(further: Raw) -> bool:
@@ -215,6 +264,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         encode_usage(completion.usage or Usage()),
         Metrics(),  # type: ignore[arg-type]
         matched_field(completion.finish, stop_reason),
+        service_tier=tier_of_answer(completion.usage),
     )
     return Encoded(encode_json(wire))
 

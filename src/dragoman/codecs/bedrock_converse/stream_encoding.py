@@ -38,6 +38,7 @@ from dragoman.codecs.bedrock_converse.response import (
     matched_field,
     report_untold,
     report_usage,
+    tier_of_answer,
 )
 from dragoman.codecs.bedrock_converse.wire import Metrics
 from dragoman.codecs.block_encoder import Carriers
@@ -120,7 +121,9 @@ class EventEncoder(SequentialEncoder):
         else:
             report_usage(self._usage, self._log, completion)
         self._log.note(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
-        return {"usage": encode_usage(self._usage or _NO_USAGE), "metrics": _NO_METRICS}
+        told = {"usage": encode_usage(self._usage or _NO_USAGE), "metrics": _NO_METRICS}
+        tier = tier_of_answer(self._usage)
+        return told if tier is UNSET else {**told, "serviceTier": tier}
 
     def _failure(self, failure: Failure) -> bytes:
         name, body = _exception(failure)

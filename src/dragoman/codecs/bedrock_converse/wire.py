@@ -5,6 +5,8 @@ A block is an object with exactly one key, which tells its kind; so all kinds ar
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.reading import fields_beyond, spliced
@@ -244,6 +246,7 @@ class UsageWire(Struct, frozen=True, gc=False, rename="camel", omit_defaults=Tru
     total_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_write_input_tokens: int | None = None
+    cache_details: Any = None
 
 
 class Metrics(Struct, frozen=True, rename="camel"):

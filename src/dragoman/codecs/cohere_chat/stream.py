@@ -21,6 +21,7 @@ from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import decode_finish, decode_usage
 from dragoman.codecs.cohere_chat.stream_encoding import EventEncoder
 from dragoman.codecs.cohere_chat.stream_wire import CallDelta, ContentDelta, Event
+from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.reading import check_text
@@ -80,7 +81,7 @@ class _Block:
         self.is_ended = False
 
 
-class PayloadDecoder:
+class PayloadDecoder(EventDecoder):
     """Payloads of one stream in, events out."""
 
     def __init__(self) -> None:

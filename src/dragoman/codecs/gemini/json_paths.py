@@ -47,6 +47,7 @@ _ANSWER = {
     "usage.reasoning": "$.usageMetadata.thoughtsTokenCount",
     "usage.image": "$.usageMetadata.promptTokensDetails",
     "usage.total": "$.usageMetadata.totalTokenCount",
+    "usage.service_tier": "$.usageMetadata.serviceTier",
 }
 _OF_A_CALL = {"name": "functionCall.name", "arguments": "functionCall.args", "id": "functionCall.id"}
 _OF_A_RESULT = {

@@ -627,7 +627,8 @@ class PartEncoder:
         return found
 
     def _refusal(self, part: Refusal) -> WireValue:
-        self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+        if not self._native:
+            self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
         return TextOut(part.text)
 
     def _search_result(self, part: SearchResult) -> WireValue:

@@ -7,6 +7,7 @@ import re
 from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, THINKING, TOOL_NAME, ThinkingRule
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE
 from dragoman.profile import NEVER, HostedRule, Profile
 
 FAMILY = "google"
@@ -36,6 +37,7 @@ class GeminiProfile(Profile, frozen=True, kw_only=True):
 
 PROFILE = GeminiProfile(
     name="gemini",
+    answer_tiers=ANSWERED_BY_GOOGLE,
     family=FAMILY,
     says_logprobs=True,
     system="field",

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import refusal_told, words_of_refusal
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.messages import MessageEncoder, decode_answer
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
@@ -36,6 +37,7 @@ from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tiers_read
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -114,6 +116,15 @@ def with_explanation(finish: Finish, held: Raw | UnsetType) -> Finish:
     return structs.replace(finish, explanation=said) if isinstance(said, str) and said else finish
 
 
+def _read_refusal(finish: Finish, message: Message, held: Raw) -> tuple[Finish, Message]:
+    """The words of a refusal where the message about the end repeats them."""
+    declined = refusal_told(message.parts, parse_json(held))
+    if declined is None:
+        return finish, message
+    spelled = {FAMILY: {"~word": Raw(encode_json(finish.raw))}}
+    return Finish("refusal", finish.raw, metadata=spelled), structs.replace(message, parts=declined)
+
+
 def refuses_calls(finish: Finish | None) -> bool:
     """The finish reason may come with an unexpected call: it is kept, and never run."""
     return finish is not None and finish.raw == "UNEXPECTED_TOOL_CALL"
@@ -165,8 +176,10 @@ def decode_usage(held: Raw) -> Usage:
         return _decode_any_usage(held)
     thoughts = plain.thoughts_token_count
     notes: Extra = {USAGE: held}
+    tier = None
     if plain.service_tier is not None:
-        notes["serviceTier"] = plain.service_tier
+        tier = _TIERS.get(bytes(plain.service_tier))
+        notes["serviceTier" if tier is None else MODELLED + "serviceTier"] = plain.service_tier
     if plain.traffic_type is not None:
         notes["trafficType"] = plain.traffic_type
     return Usage(
@@ -178,13 +191,20 @@ def decode_usage(held: Raw) -> Usage:
         None,
         plain.total_token_count,
         {FAMILY: notes},
+        service_tier=tier,
     )
+
+
+_TIERS = tiers_read(ANSWERED_BY_GOOGLE)
 
 
 def _decode_any_usage(held: Raw) -> Usage:
     wire = _usage_reader.read(bytes(held))
     notes: Extra = {USAGE: held, **(usage_keys(wire) or {})}
     thoughts = _number(wire.thoughts_token_count)
+    tier = _TIERS.get(bytes(notes["serviceTier"])) if "serviceTier" in notes else None
+    if tier is not None:
+        notes[MODELLED + "serviceTier"] = notes.pop("serviceTier")
     return Usage(
         (_number(wire.prompt_token_count) or 0) + (_number(wire.tool_use_prompt_token_count) or 0),
         (_number(wire.candidates_token_count) or 0) + (thoughts or 0),
@@ -195,6 +215,7 @@ def _decode_any_usage(held: Raw) -> Usage:
         _number(wire.total_token_count),
         {FAMILY: notes},
         details=_sound_tokens(wire),
+        service_tier=tier,
     )
 
 
@@ -268,7 +289,13 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
         UNSET if cached is None else cached,
         UNSET if usage.reasoning is None else thoughts,
         prompt_tokens_details=details,
+        service_tier=_tier_word(usage),
     )
+
+
+def _tier_word(usage: Usage) -> Raw | UnsetType:
+    word = None if usage.service_tier is None else ANSWERED_BY_GOOGLE.get(usage.service_tier)
+    return UNSET if word is None else Raw(encode_json(word))
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -292,6 +319,8 @@ def decode_response(body: bytes) -> Completion:
             finish = decode_finish(candidate.finish_reason, message)
             if finish is not None and finish.reason == "error":
                 finish = with_explanation(finish, candidate.finish_message)
+            elif finish is not None and finish.raw == "SAFETY" and candidate.finish_message is not UNSET:
+                finish, message = _read_refusal(finish, message, candidate.finish_message)
             messages.append(_unrunnable(message) if refuses_calls(finish) else message)
             finishes.append(finish)
             if type(candidate) is CandidateBody and (tokens := _tokens_in(candidate)):
@@ -384,8 +413,9 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
             log.invent(completion, "finish", "finish reason OTHER", "there is no answer")
             finish = Finish("error", "OTHER")
         candidate = _encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log)
-        if finish is not None and finish.explanation is not None:
-            candidate = explained(candidate, finish.explanation)
+        declined = None if finish is None or finish.reason != "refusal" else words_of_refusal(message)
+        if declined is not None or (finish is not None and finish.explanation is not None):
+            candidate = explained(candidate, declined or finish.explanation or "")  # type: ignore[union-attr]
         if completion.logprobs:
             candidate = _with_logprobs(candidate, likely.get(index, ()))
         candidates.append(candidate)

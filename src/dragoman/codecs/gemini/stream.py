@@ -23,6 +23,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.accumulate import TEXT, Assembler, Lane
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
+from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import SniffedJson
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import decode_error
@@ -86,7 +87,8 @@ __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
 
 SOURCE = "gemini stream"
 
-_read_first = msgspec.json.Decoder(FirstChunk).decode
+_read_first = msgspec.json.Decoder(FirstChunk[PlainCandidate]).decode
+_read_first_full = msgspec.json.Decoder(FirstChunk[FullCandidate]).decode
 _read_plain = msgspec.json.Decoder(Chunk[PlainCandidate]).decode
 _read_full = msgspec.json.Decoder(Chunk[FullCandidate]).decode
 _wide: WireReader[GenerateContentResponse] = WireReader(GenerateContentResponseBody, SOURCE, aliases=ALIASES)
@@ -244,7 +246,7 @@ class _Answer:
         return self.held_decoder
 
 
-class PayloadDecoder:
+class PayloadDecoder(EventDecoder):
     """Payloads of one stream in, events out."""
 
     texts: Mapping[int, list[str]] | None = None
@@ -305,7 +307,7 @@ class PayloadDecoder:
                         return [PartDelta(answer.lane.flow_index, text)]
         return self._take(candidates, chunk.usage_metadata, chunk.error, payload)
 
-    def _decode_first(self, chunk: FirstChunk, payload: bytes) -> list[AnyEvent]:
+    def _decode_first(self, chunk: FirstChunk[Any], payload: bytes) -> list[AnyEvent]:
         notes: Extra = {}
         created = None if chunk.create_time is UNSET else decode_time(chunk.create_time, notes)
         if chunk.turn_token is not UNSET and bytes(chunk.turn_token) != b"null":
@@ -320,7 +322,13 @@ class PayloadDecoder:
         if isinstance(error, msgspec.ValidationError):
             if payload.lstrip()[:1] == b"[":
                 return [event for item in _items(payload) for event in self.decode(item)]
-            if self._read is _read_plain and self._state is not BEFORE:
+            if self._state is BEFORE:
+                try:
+                    first = _read_first_full(payload)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    return self._decode_wide(payload)
+                return self._decode_first(first, payload)
+            if self._read is _read_plain:
                 try:
                     _read_full(payload)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -138,7 +138,7 @@ class _Outgoing:
 
     def said(self) -> Iterator[str]:
         first = self.start.part
-        if isinstance(first, Text | Reasoning | Refusal):
+        if type(first) is Text or type(first) is Reasoning or type(first) is Refusal:
             yield first.text
         yield from self.pieces
 
@@ -258,13 +258,13 @@ class EventEncoder:
         end = PartEnd(event.index, incomplete=True)
         outgoing = self._parts[event.index] = _Outgoing(answer, event, answer.places, end, keeps=keeps, pieces=pieces)
         outgoing.citations += getattr(part, "citations", ())
-        if isinstance(part, Refusal):
+        if type(part) is Refusal:
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
-        elif not isinstance(part, Text | Reasoning) or _has_notes(part):
+        elif not (type(part) is Text or type(part) is Reasoning) or _has_notes(part):
             answer.queue.append(outgoing)
             return
         outgoing.flows = True
-        if isinstance(part, Reasoning):
+        if type(part) is Reasoning:
             outgoing.head, outgoing.tail = answer.head + b'{"text":', b',"thought":true}' + answer.tail
             if answer.last is Reasoning:
                 # Otherwise the end of the thought before it would be lost.
@@ -304,7 +304,7 @@ class EventEncoder:
         part.end = event
         if not part.flows:
             self._settle(part.answer)
-        elif isinstance(part.start.part, Reasoning):
+        elif type(part.start.part) is Reasoning:
             self._end_reasoning(part)
         else:
             self._end_text(part)
@@ -435,7 +435,9 @@ def _one_line(text: str) -> bytes:
 
 
 def _has_notes(part: Text | Reasoning) -> bool:
-    notes = (part.metadata or {}).get(FAMILY)
+    if part.metadata is None:
+        return False
+    notes = part.metadata.get(FAMILY)
     return notes is not None and not notes.keys() <= {THOUGHT}
 
 

@@ -58,10 +58,10 @@ class FullCandidate(PlainCandidate):
 C = TypeVar("C")
 
 
-class FirstChunk(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+class FirstChunk(Struct, Generic[C], gc=False, rename="camel", forbid_unknown_fields=True):
     """The first chunk, which also says what holds for the whole answer."""
 
-    candidates: list[PlainCandidate]
+    candidates: list[C]
     usage_metadata: Raw | UnsetType = UNSET
     model_version: str | UnsetType = UNSET
     response_id: str | UnsetType = UNSET

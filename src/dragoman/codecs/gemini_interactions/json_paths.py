@@ -206,6 +206,7 @@ _ANSWER = {
     "usage.cached": "usage.total_cached_tokens",
     "usage.reasoning": "usage.total_thought_tokens",
     "usage.total": "usage.total_tokens",
+    "usage.service_tier": "service_tier",
 }
 
 

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, TOOL_NAME
 from dragoman.codecs.google_signatures import GOOGLE
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE
 from dragoman.ir import FinishReason
 from dragoman.profile import NEVER, HostedRule, Profile
 
@@ -28,6 +29,7 @@ class InteractionsProfile(Profile, frozen=True, kw_only=True):
 
 PROFILE = InteractionsProfile(
     name="gemini-interactions",
+    answer_tiers=ANSWERED_BY_GOOGLE,
     family=FAMILY,
     signature_family=GOOGLE,
     system="field",

@@ -18,6 +18,7 @@ from dragoman.codecs.google_errors import encode_event_error, explanation_of
 from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tiers_read
 from dragoman.codecs.timestamps import read_time, write_time
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.notes import MODELLED, Extra
@@ -143,12 +144,15 @@ def decode_response(body: bytes) -> Completion:
     if finish.reason == "length":
         parts = cut_short(parts, finish.reason)
     usage = wire.usage
+    tier = None if usage is UNSET or "service_tier" not in extra else _TIERS.get(bytes(extra["service_tier"]))
+    if tier is not None:
+        extra[MODELLED + "service_tier"] = extra.pop("service_tier")
     if usage is not UNSET and bytes(usage) == b"null":
         extra[MODELLED + "usage"], usage = usage, UNSET
     return Completion(
         (Message("assistant", parts),),
         finish,
-        None if usage is UNSET else decode_usage(usage),
+        None if usage is UNSET else structs.replace(decode_usage(usage), service_tier=tier),
         wire.id,
         wire.model,
         None if wire.created is UNSET else read_time(wire.created),
@@ -180,9 +184,18 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
         time,
         steps=steps,
         usage=usage,
+        service_tier=tier_word(completion.usage),
         errors=UNSET if status != "failed" else Raw(encode_json([encode_event_error(failure, FAMILY)])),
     )
     return Encoded(encode_json(wire))
+
+
+_TIERS = tiers_read(ANSWERED_BY_GOOGLE)
+
+
+def tier_word(usage: Usage | None) -> Raw | UnsetType:
+    word = None if usage is None or usage.service_tier is None else ANSWERED_BY_GOOGLE.get(usage.service_tier)
+    return UNSET if word is None else Raw(encode_json(word))
 
 
 def _encode_native(completion: Completion, notes: Extra, steps: list[WireValue], usage: Any) -> Encoded:

@@ -19,7 +19,7 @@ from dragoman.codecs.failures import failure_of
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.parts import PartEncoder
 from dragoman.codecs.gemini_interactions.profile import FAMILY, InteractionsProfile
-from dragoman.codecs.gemini_interactions.response import encode_finish, encode_usage
+from dragoman.codecs.gemini_interactions.response import encode_finish, encode_usage, tier_word
 from dragoman.codecs.gemini_interactions.steps import CITATIONS, own
 from dragoman.codecs.google_errors import encode_event_error
 from dragoman.codecs.reading import WireValue
@@ -130,6 +130,7 @@ class EventEncoder(SequentialEncoder):
         interaction = self._interaction(status, own(event.metadata))
         if self._usage is not None:
             interaction["usage"] = encode_usage(self._usage, self._log, completion)
+            interaction |= {"service_tier": tier} if isinstance(tier := tier_word(self._usage), Raw) else {}
         if status == "failed":
             interaction["errors"] = [encode_event_error(failure_of(finish), FAMILY)]
         interaction["created"] = interaction["updated"] = write_time(self._start.created)

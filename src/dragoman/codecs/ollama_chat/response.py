@@ -28,7 +28,7 @@ _keys = collect_keys(ChatResponse, ("logprobs",))
 
 CREATED = MODELLED + "created_at"
 LOGPROBS = MODELLED + "logprobs"
-_DURATION_KEYS = tuple(MODELLED + name for name in DURATIONS)
+_DURATION_KEYS = DURATIONS
 CALL_WITHHELD = "call that must not be run"
 CANNOT_SAY = "this API cannot say that an answer was blocked or failed, and its clients run every call"
 

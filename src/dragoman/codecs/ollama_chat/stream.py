@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.accumulate import TEXT, Assembler, Lane, first_lane
 from dragoman.codecs.arguments import unwrap_arguments
 from dragoman.codecs.carried_signatures import signature_in
+from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import Lines
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
@@ -56,7 +57,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import Extra
 from dragoman.ir.values import parse_json
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
@@ -85,7 +86,7 @@ _THINKING = Reasoning("", metadata=foreign_signatures.THINKING)
 _A_CALL = Message("assistant", (ToolCall("", ""),))
 
 
-class PayloadDecoder:
+class PayloadDecoder(EventDecoder):
     """Lines of one stream in, events out."""
 
     _state: str = BEFORE
@@ -206,7 +207,7 @@ class PayloadDecoder:
         for name in DURATIONS:
             held = getattr(closing, name)
             if held is not UNSET:
-                notes[MODELLED + name] = held
+                notes[name] = held
         finish = decode_finish(word, _A_CALL if self._calls else None)
         events.append(Finished(finish, metadata={FAMILY: notes}))
 

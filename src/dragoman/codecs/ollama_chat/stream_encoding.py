@@ -126,18 +126,17 @@ class EventEncoder:
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
             return []
-        if isinstance(part, ToolCall):
+        if type(part) is ToolCall:
             self._queue.append(outgoing)
             return []
-        if isinstance(part, Reasoning):
+        if type(part) is Reasoning:
             outgoing.field, outgoing.head = "thinking", self._head + _NOTHING + b',"thinking":'
-        elif isinstance(part, Text | Refusal):
+        elif type(part) is Text or type(part) is Refusal:
             outgoing.field, outgoing.head = "content", self._head + b'"content":'
-            self._refused = self._refused or isinstance(part, Refusal)
+            self._refused = self._refused or type(part) is Refusal
+            gather([part], self._log)  # for what it reports
         else:
             return self._whole(part)
-        if isinstance(part, Text | Refusal):
-            gather([part], self._log)  # for what it reports
         outgoing.start = self._lengths[outgoing.field]
         return [self._fragment(outgoing, part.text)] if part.text else []
 

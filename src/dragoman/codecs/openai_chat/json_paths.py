@@ -216,6 +216,8 @@ def _answer_path(field: str) -> str:
         return "$.choices[0].finish_reason"
     if head == "logprobs":
         return "$.choices[0].logprobs"
+    if field == "usage.service_tier":
+        return "$.service_tier"
     if head == "usage" and rest:
         return f"$.usage.{_USAGE.get(rest, rest)}"
     return f"$.{field}" if field else "$"

@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec import structs
 
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI
 from dragoman.profile import ALWAYS, REASONING_OWED_MODELS, HostedRule, Profile
 
 PATH = "/chat/completions"
@@ -50,6 +51,7 @@ class ChatProfile(Profile, frozen=True, kw_only=True):
 
 PROFILE = ChatProfile(
     name="openai-chat",
+    answer_tiers=ANSWERED_BY_OPENAI,
     family="openai",
     says_logprobs=True,
     counts_searches=True,

@@ -24,6 +24,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, tiers_read
 from dragoman.ir import (
     Completion,
     Finish,
@@ -145,9 +146,13 @@ def _has_calls(completion: Completion) -> bool:
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
-    """The counts, with the wire's own object beside them."""
-    return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
+def decode_usage(held: Raw, tier: str | None = None) -> Usage:
+    """The counts, with the wire's own object beside them. The tier stands beside the usage on this wire."""
+    usage = usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
+    return usage if tier is None else structs.replace(usage, service_tier=tier)
+
+
+_TIERS = tiers_read(ANSWERED_BY_OPENAI)
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
@@ -242,8 +247,10 @@ def decode_response(body: bytes) -> Completion:
     extra: Extra = _keys(wire) or {}
     if wire.object is not UNSET:
         extra[OBJECT_KEY] = wire.object
+    tier = None
     if wire.service_tier is not UNSET:
-        extra["service_tier"] = wire.service_tier
+        tier = None if wire.usage is UNSET else _TIERS.get(bytes(wire.service_tier))
+        extra["service_tier" if tier is None else MODELLED + "service_tier"] = wire.service_tier
     if wire.system_fingerprint is not UNSET:
         extra["system_fingerprint"] = wire.system_fingerprint
     usage = wire.usage
@@ -264,7 +271,7 @@ def decode_response(body: bytes) -> Completion:
     return Completion(
         tuple(messages),
         finishes[0] if finishes else None,
-        None if usage is UNSET else decode_usage(usage),
+        None if usage is UNSET else decode_usage(usage, tier),
         wire.id,
         wire.model,
         wire.created,
@@ -331,7 +338,16 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
         completion.model,
         UNSET if completion.usage is None else encode_usage(completion.usage),
     )
-    return Encoded(splice(wire, extra) if extra else encode_json(wire))
+    if extra:
+        return Encoded(splice(wire, extra))
+    tier = tier_member(completion.usage)
+    return Encoded(splice(wire, tier) if tier else encode_json(wire))
+
+
+def tier_member(usage: Usage | None) -> Extra:
+    """The member of an answer that names its tier, where that is known."""
+    word = None if usage is None or usage.service_tier is None else ANSWERED_BY_OPENAI.get(usage.service_tier)
+    return {} if word is None else {"service_tier": Raw(encode_json(word))}
 
 
 def _identified(completion: Completion, log: LossLog) -> Completion:

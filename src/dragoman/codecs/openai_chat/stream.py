@@ -8,13 +8,14 @@ reason it is whole if token counts came, every call can be read, and `[DONE]` en
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, Assembler, Lane, first_lane
+from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
@@ -60,8 +61,8 @@ SOURCE = "openai-chat stream"
 _BRACKET = ord("[")
 
 _openings = msgspec.json.Decoder(Opening)
-_plain = msgspec.json.Decoder(Chunk[PlainDelta])
-_vendor = msgspec.json.Decoder(Chunk[VendorDelta])
+_read_plain: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[PlainDelta]).decode
+_read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorDelta]).decode
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -98,12 +99,12 @@ class _Call:
         self.pieces = []
 
 
-class PayloadDecoder:
+class PayloadDecoder(EventDecoder):
     """Payloads of one stream in, events out."""
 
     texts: Mapping[int, list[str]] | None = None
     """What each part said, if an accumulator keeps it; otherwise reasoning that may come once more is kept here."""
-    _reader: msgspec.json.Decoder[Chunk[Any]] = _plain
+    _read: Callable[[bytes], Chunk[Any]]
     _state: str = BEFORE
     _seed: str = ""
     _calls: dict[int, list[_Call]]
@@ -117,6 +118,7 @@ class PayloadDecoder:
     _lane: Lane
 
     def __init__(self) -> None:
+        self._read = _read_plain
         self._calls = {}
         self._by_index = {}
         self._finishes = {}
@@ -141,7 +143,8 @@ class PayloadDecoder:
                 self._move("finish")
             return self.close()
         try:
-            chunk = self._reader.decode(payload)
+            read = self._read
+            chunk = read(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             chunk = self._read_wider(payload, error)
         delta = self._delta_in(chunk)
@@ -218,10 +221,11 @@ class PayloadDecoder:
         return self._counted and all(call.name and _whole(call) for calls in self._calls.values() for call in calls)
 
     def _delta(self, lane: Lane, candidate: int, delta: PlainDelta | VendorDelta) -> None:
-        if isinstance(delta, VendorDelta):
+        if type(delta) is PlainDelta:
+            if delta.content:
+                lane.flow(TEXT, delta.content)
+        elif type(delta) is VendorDelta:
             self._vendor_delta(lane, candidate, delta)
-        elif delta.content:
-            lane.flow(TEXT, delta.content)
         if delta.tool_calls:
             for fragment in delta.tool_calls:
                 self._fragment(lane, candidate, fragment)
@@ -231,11 +235,11 @@ class PayloadDecoder:
 
     def _read_wider(self, payload: bytes, error: Exception) -> Chunk[Any]:
         """Read this and all further chunks of a server that says more than the specification with the wider type."""
-        if not isinstance(error, msgspec.ValidationError) or self._reader is _vendor:
+        if not isinstance(error, msgspec.ValidationError) or self._read is _read_vendor:
             raise _not_a_chunk(error) from error
-        self._reader = _vendor
+        self._read = _read_vendor
         try:
-            return _vendor.decode(payload)
+            return _read_vendor(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wider:
             raise _not_a_chunk(wider) from wider
 

@@ -16,7 +16,7 @@ from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
-from dragoman.codecs.openai_chat.response import encode_finish, encode_usage
+from dragoman.codecs.openai_chat.response import encode_finish, encode_usage, tier_member
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
@@ -265,6 +265,8 @@ class EventEncoder:
         out.append(self._head + b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._end)
         if self._include_usage and self._usage is not None:
             start = self._head.partition(b'"choices":')[0]
+            for key, tier in tier_member(self._usage).items():
+                start += b'"%b":%b,' % (key.encode(), bytes(tier))
             out.append(start + b'"choices":[],"usage":' + encode_json(encode_usage(self._usage)) + b"}\n\n")
         out.append(b"data: [DONE]\n\n")
         return out
@@ -285,15 +287,18 @@ class _Outgoing:
     reasoning: Reasoning | None
     start: int
     """Of a text, among all texts."""
-    length: int = 0
-    pieces: list[str] | None = None
-    signature: Signature | None = None
+    length: int
+    pieces: list[str] | None
+    signature: Signature | None
 
     def __init__(
         self, head: bytes, tail: bytes, number: int = -1, reasoning: Reasoning | None = None, start: int = -1
     ) -> None:
         self.head = head
         self.tail = tail
+        self.length = 0
+        self.pieces = None
+        self.signature = None
         self.number = number
         self.reasoning = reasoning
         self.start = start

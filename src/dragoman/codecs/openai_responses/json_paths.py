@@ -201,6 +201,8 @@ def _answer_path(completion: Completion, field: str) -> str:
             return f"$.incomplete_details.{rest}"
         early = completion.finish is not None and completion.finish.raw in ENDED_EARLY
         return "$.incomplete_details.reason" if early else "$.status"
+    if field == "usage.service_tier":
+        return "$.service_tier"
     if head == "usage" and rest:
         return f"$.usage.{_USAGE.get(rest, rest)}"
     if head == "created":

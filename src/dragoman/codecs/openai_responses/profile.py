@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI
 from dragoman.ir import FinishReason
 from dragoman.profile import HostedRule, Profile
 
@@ -16,6 +17,7 @@ FAMILY = "openai-responses"
 
 PROFILE = Profile(
     name="openai-responses",
+    answer_tiers=ANSWERED_BY_OPENAI,
     family=FAMILY,
     says_logprobs=True,
     # The server's words: string too long, expected a string with maximum length 64.

@@ -32,6 +32,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, tiers_read
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -247,17 +248,27 @@ def decode_response(body: bytes) -> Completion:
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
         extra[MODELLED + "usage"], usage = NULL, UNSET
+    tier = None
+    if usage is not UNSET and "service_tier" in extra:
+        tier = _TIERS.get(bytes(extra["service_tier"]))
+        if tier is not None:
+            extra[MODELLED + "service_tier"] = extra.pop("service_tier")
     parts, tokens = _take_logprobs(parts)
     return Completion(
         (Message("assistant", parts),),
         finish,
-        None if usage is UNSET else HOSTED.count_searches(decode_usage(usage), wire.tool_usage),
+        None if usage is UNSET else _counted(usage, wire.tool_usage, tier),
         wire.id,
         wire.model,
         int(created) if isinstance(created, int | float) else None,
         metadata={FAMILY: extra},
         logprobs=(Logprobs(tuple(tokens)),) if tokens else (),
     )
+
+
+def _counted(held: Raw, tool_usage: Raw | UnsetType, tier: str | None) -> Usage:
+    usage = HOSTED.count_searches(decode_usage(held), tool_usage)
+    return usage if tier is None else structs.replace(usage, service_tier=tier)
 
 
 def _take_logprobs(parts: tuple[AnyPart, ...]) -> tuple[tuple[AnyPart, ...], list[TokenLogprob]]:
@@ -336,10 +347,19 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     usage = None if completion.usage is None else encode_usage(completion.usage)
     if completion.usage is not None:
         report_usage(completion.usage, completion, log)
-    answer = answer_object(completion, status, reason, items, usage) | HOSTED.write_counts(completion.usage)
+    answer = answer_object(completion, status, reason, items, usage) | members_beside_usage(completion.usage)
     if status == "failed":
         answer["error"] = encode_failure(failure_of(completion.finish or Finish("error", "no answer")))
     return Encoded(encode_json(answer))
+
+
+_TIERS = tiers_read(ANSWERED_BY_OPENAI)
+
+
+def members_beside_usage(usage: Usage | None) -> dict[str, Any]:
+    """What this API says beside its usage: how often tools ran, and at which tier the request was served."""
+    tier = None if usage is None or usage.service_tier is None else ANSWERED_BY_OPENAI.get(usage.service_tier)
+    return HOSTED.write_counts(usage) | ({} if tier is None else {"service_tier": tier})
 
 
 def answer_object(

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
+from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.logprobs import convert_tokens, read_tokens, with_logprobs_noted
 from dragoman.codecs.openai_responses import foreign_signatures
@@ -164,7 +165,7 @@ def _item_decoder(seed: str = "") -> MessageDecoder:
     return MessageDecoder(seed=seed, answering=True)
 
 
-class PayloadDecoder:
+class PayloadDecoder(EventDecoder):
     """Payloads of one stream in, events out."""
 
     _events: list[AnyEvent]

@@ -33,6 +33,7 @@ from dragoman.codecs.openai_responses.response import (
     answer_object,
     encode_finish,
     encode_usage,
+    members_beside_usage,
     report_usage,
 )
 from dragoman.codecs.openai_responses.server_items import encode_pair, is_outcome_of
@@ -203,7 +204,7 @@ class EventEncoder:
         usage = None if self._usage is None else encode_usage(self._usage)
         answer = self._answer or Completion(())
         output: list[WireValue] = [Raw(item.whole) if item.whole else item.body for item in self._items]
-        response = answer_object(answer, status, reason, output, usage, self._echo) | HOSTED.write_counts(self._usage)
+        response = answer_object(answer, status, reason, output, usage, self._echo) | members_beside_usage(self._usage)
         if self._clock is not None and status == "completed":
             response["completed_at"] = self._clock()
         return response
@@ -273,26 +274,26 @@ class EventEncoder:
         outgoing = self._parts[event.index] = _Outgoing(part)
         if self._pair is not None and not is_outcome_of(part, self._pair[0]):
             out += self._end_pair()
-        if isinstance(part, Text | Refusal):
+        if type(part) is Text or type(part) is Refusal:
             return out + self._open_text(outgoing)
         out += self._end_message()
-        if isinstance(part, ToolCall) and client_kind(part, own(part.metadata)) is None:
+        if type(part) is ToolCall and client_kind(part, own(part.metadata)) is None:
             return out + self._open_call(outgoing)
-        if isinstance(part, Reasoning):
+        if type(part) is Reasoning:
             return out + (self._open_reasoning(outgoing, part.text) if part.text else [])
         return out + self._open_other(outgoing)
 
     def _open_text(self, outgoing: _Outgoing) -> list[bytes]:
         """An empty text that is signed has no item of its own, so nothing is told before the first character."""
         part = outgoing.part
-        if isinstance(part, Text) and not part.text and not part.citations:
+        if type(part) is Text and not part.text and not part.citations:
             return []
         return self._begin_text(outgoing)
 
     def _begin_text(self, outgoing: _Outgoing) -> list[bytes]:
         part = outgoing.part
         out: list[bytes] = []
-        signature = part.signature if isinstance(part, Text) else None
+        signature = part.signature if type(part) is Text else None
         if signature is not None:
             out += self._end_message()
             out += self._tell_whole(
@@ -459,11 +460,12 @@ class EventEncoder:
         cut = end.incomplete
         self._seen.append(replace(part, incomplete=True) if cut and type(part) is ToolCall else part)
         signature = None if cut else end.signature
-        if isinstance(part, Text | Refusal):
+        kind = type(part)
+        if kind is Text or kind is Refusal:
             return self._shut_text(outgoing, signature)
-        if isinstance(part, ToolCall):
+        if kind is ToolCall:
             return self._shut_call(outgoing, signature, cut=cut)
-        if isinstance(part, Reasoning):
+        if kind is Reasoning:
             return self._shut_reasoning(outgoing, signature or (None if cut else part.signature))
         return []
 

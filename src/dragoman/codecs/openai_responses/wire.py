@@ -353,6 +353,7 @@ class ResponsesAnswer(Answer, frozen=True, omit_defaults=True):
 
     output: list[Raw] | None | UnsetType = UNSET
     access_programs: Raw | UnsetType = UNSET
+    input_transformations: Raw | UnsetType = UNSET
     conversation: Raw | UnsetType = UNSET
     image: Raw | UnsetType = UNSET
     output_text: Raw | UnsetType = UNSET

@@ -121,8 +121,8 @@ _CALLS: tuple[Case, ...] = (
     _case("unparsable-arguments", history(_BROKEN), facts.unparsed, slots(chat="", cohere="", responses="")),
     _case("odd-tool-names", history(_ODD_CALL, tools=(_ODD,)), facts.tool_names,
           slots(gemini="name=weather.v2:now", interactions="name=weather.v2:now")),
-    _case("text-before-calls", history(Text("Let me see."), TOKYO), facts.story),
-    _case("text-between-calls", history(Text("First this."), TOKYO, Text("Then that."), OSLO), facts.story,
+    _case("text-before-calls", history(Text("Let me see."), TOKYO), facts.story_with_results),
+    _case("text-between-calls", history(Text("First this."), TOKYO, Text("Then that."), OSLO), facts.story_with_results,
           slots(responses="", messages="", gemini="", converse="", interactions="")),
     _case(
         "custom-calls",
