@@ -62,18 +62,18 @@ class EventReader:
             for payload in self.framing.feed(data):
                 if not payload.isascii():
                     check_text(payload, self._source)  # pieces that are carried unparsed are text too
-                told = decoder.decode(payload)
-                if told:
+                decoded = decoder.decode(payload)
+                if decoded:
                     # The account gets it at once: decoding the next payload may refer to this text.
-                    event = told[0]
-                    if type(event) is PartDelta and self._is_plain and len(told) == 1 and event.citation is None:
+                    event = decoded[0]
+                    if type(event) is PartDelta and self._is_plain and len(decoded) == 1 and event.citation is None:
                         self._texts[event.index].append(event.text)
                     else:
-                        told = self.publish(told)
+                        decoded = self.publish(decoded)
                     if events:
-                        events += told
+                        events += decoded
                     else:
-                        events = told
+                        events = decoded
         except _BROKEN as error:
             return events + self._break_off(error)
         return events
@@ -103,9 +103,9 @@ class EventReader:
                 # A last event without its end that cannot be read was cut.
                 return events + self._break_off(error, "truncated")
         try:
-            told = self.decoder.close()
-            if told:
-                events += self.publish(told)
+            decoded = self.decoder.close()
+            if decoded:
+                events += self.publish(decoded)
         except _BROKEN as error:
             events += self._break_off(error)
         return events
