@@ -152,7 +152,7 @@ def decode_response(body: bytes) -> Completion:
     else:
         message = decode_assistant(wire.message, seed_of(wire.id, wire.created_at), answer=True)
     unfinished = wire.done is False and wire.done_reason is UNSET
-    # A line without `done` is not a whole answer.
+    # `done: false` without a reason: a line of a stream, not a whole answer.
     finish = Finish("unknown") if unfinished else decode_finish(wire.done_reason, message)
     if finish.reason == "length" and message.tool_calls:
         message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
