@@ -123,7 +123,7 @@ class SignatureBlocks(Generic[Block]):
         return self._block("", tagged(self._kind(_PREVIOUS, part), signature))
 
     def _kind(self, kind: str, part: AnyPart) -> str:
-        """Return the kind with the id of a call, unless its tag came without one: then it is returned as it came."""
+        """Return the kind with the id of a call, unless its tag came without one: then it is sent back so."""
         is_named = isinstance(part, ToolCall) and self._note(part) not in _UNBOUND
         return bound(kind, part.id) if is_named and isinstance(part, ToolCall) else kind
 

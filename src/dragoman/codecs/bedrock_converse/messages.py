@@ -262,7 +262,7 @@ def _call_id_of(block: Block) -> str | None:
     return None if block.tool_use is UNSET else block.tool_use.tool_use_id
 
 
-def _retagged(carrier: Block, tag: str) -> Block:  # noqa: ARG001 - of its words there are none
+def _retagged(carrier: Block, tag: str) -> Block:  # noqa: ARG001 - its text is always empty
     return Block(reasoning_content=ReasoningContent(ReasoningText("", tag)))
 
 

@@ -265,7 +265,7 @@ def _wire_keys(notes: dict[str, Any]) -> dict[str, Any]:
 def _exception(failure: Failure) -> tuple[str, bytes]:
     """Return the name and body of an exception.
 
-    A kind that a stream has no exception for is expressed by the status of the model's answer.
+    A kind that a stream has no exception for is expressed by `originalStatusCode`.
     """
     body = encode_error(failure).content
     raw_type = failure.raw_type

@@ -454,7 +454,7 @@ class MessageEncoder(PartEncoder):
     _contents: list[WireValue]
     system: list[Message]
     places: list[int]
-    """In an answer: wire index of each part of the last encoded turn, if it was carried over."""
+    """In an answer: wire index of each part of the last encoded turn that was sent."""
 
     def __init__(
         self,

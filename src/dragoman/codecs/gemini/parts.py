@@ -304,7 +304,7 @@ class PartDecoder:
         )
 
     def _served_call(self, call_id: str | UnsetType, name: str) -> ToolCall | None:
-        """Return the first call with that id, or else with that name; the server answered it."""
+        """Return the first call with that id (that name, if there is no id), and make it a server call."""
         if self._seen > len(self.parts):  # the parts were replaced
             self._seen, self._unserved = 0, {}
         parts, calls = self.parts, self._unserved

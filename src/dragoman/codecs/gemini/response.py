@@ -117,7 +117,7 @@ def with_explanation(finish: Finish, held: Raw | UnsetType) -> Finish:
 
 
 def _read_refusal(finish: Finish, message: Message, held: Raw) -> tuple[Finish, Message]:
-    """Return the text of the answer as a refusal, if the finish message repeats it."""
+    """Return finish and message with the text as a refusal, if the finish message repeats that text."""
     declined = refusal_told(message.parts, parse_json(held))
     if declined is None:
         return finish, message

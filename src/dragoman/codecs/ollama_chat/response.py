@@ -90,7 +90,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion, *
 
 
 def _is_whole(finish: Finish, completion: Completion) -> bool:
-    """Whether nothing is lost: the model declined in its own text, or the client continues with results."""
+    """Whether the answer is complete: the model declined in its own text, or its calls wait for results."""
     if finish.reason == "refusal":
         return any(message.refusal is not None for message in completion.messages)
     return finish.reason == "pause" and any(message.tool_calls for message in completion.messages)
