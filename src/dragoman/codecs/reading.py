@@ -277,6 +277,7 @@ def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
 
 
 def _respelled(body: bytes, extra: Mapping[str, Any]) -> bytes:
+    """Return the object with the original spelling of its keys, and lone elements without their lists."""
     entries = {}
     for name, held in _entries(body).items():
         renamed = extra.get(RENAMED + name)
@@ -345,6 +346,7 @@ class _Lift:
         return None if EXTRA in entries else self._object(data, plan, entries, deep=False)
 
     def _object(self, data: bytes, plan: _Plan, entries: dict[str, Raw], *, deep: bool) -> bytes:
+        """Lift one object: keys that its struct lacks move to `extra`; `deep` also lifts what is inside it."""
         struct = _struct_of(entries, plan)
         if struct is None:
             return encode_json({plan.tag_field: UNKNOWN, "raw": Raw(data)}) if plan.has_unknown else data
@@ -369,6 +371,7 @@ class _Lift:
         return encode_json(known)
 
     def _noted(self, name: str, held: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
+        """Return the member's value for the decoder; note in `extra` if a lone element became a list."""
         lifted = self.value(held, kind) if deep else self._listed(bytes(held), kind)
         if lifted[:1] == b"[" and bytes(held).lstrip()[:1] == b"{":
             extra[SINGLE + name] = Raw(b"true")

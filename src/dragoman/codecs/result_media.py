@@ -65,6 +65,7 @@ def _by_result(media: dict[str, list[AnyPart]], results: Sequence[ToolResult]) -
 
 
 def _announces(result: ToolResult) -> bool:
+    """Whether the text of a result ends with the announcement that its media follow."""
     texts = result.parts or (Text(str(result.value)),)
     return any(type(part) is Text and part.text.endswith(_ANNOUNCED) for part in texts)
 

@@ -219,6 +219,7 @@ class Settings:
         return NO_SUCH_SETTING if row is None else row.lost
 
     def _unless(self, field: str) -> str:
+        """Return a condition that excludes the value the API uses in any case, which is not a loss."""
         row = self._rows.get(field)
         return "" if row is None or row.anyway is None else f" and request.{field} != {row.anyway!r}"
 

@@ -137,6 +137,7 @@ class MessageDecoder(TraitNotes):
         return Message(role, parts, None, self._noted(notes))
 
     def _noted(self, notes: Extra) -> Metadata | None:
+        """Return the notes as metadata, after recording their traits."""
         if not notes:
             return None
         metadata = {FAMILY: notes}
@@ -292,6 +293,7 @@ def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
 
 
 def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
+    """Give the last part the signature in a block that follows it; return whether it is that part's."""
     wire = held.reasoning_content.reasoning_text  # type: ignore[union-attr]
     tag = _tag_of(held) or ""
     return foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(wire), tag)  # type: ignore[arg-type]

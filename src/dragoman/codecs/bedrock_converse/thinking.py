@@ -123,6 +123,7 @@ def encode_settings(request: Request, log: LossLog) -> ModelSettings:
 
 
 def _as_said(settings: ModelSettings, request: Request, reasoning: ReasoningSettings | None) -> None:
+    """Write the settings back as they came: the request is in this format."""
     fields: dict[str, Any] = {}
     if reasoning is not None:
         notes = own(reasoning.metadata)

@@ -262,6 +262,7 @@ class MessageDecoder(TraitNotes):
         return parts
 
     def _serve(self, part: AnyPart) -> AnyPart:
+        """Give a server result the id of the call it answers, and record that call as the server's."""
         if type(part) is not ServerToolResult or part.tool_call_id or self._unanswered is None:
             return part
         call = self._unanswered.take_named(part.name)
@@ -454,7 +455,7 @@ class MessageEncoder(PartEncoder):
     _contents: list[WireValue]
     system: list[Message]
     places: list[int]
-    """In an answer: wire index of each part of the last encoded turn that was sent."""
+    """In an answer: wire index of each part of the last encoded turn; of a dropped part, that of the next one."""
 
     def __init__(
         self,

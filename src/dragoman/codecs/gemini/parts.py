@@ -485,6 +485,7 @@ class PartEncoder:
         return self._native or self._carries or self._profile.sends_foreign_ids
 
     def _signature(self, part: Any) -> str | UnsetType:
+        """Return the wire signature of a part: its own, or a bundle with the reasoning that it carries."""
         signature: Signature | None = part.signature
         notes = (part.metadata or {}).get(FAMILY, {})
         takes = bool(self.carried) and not self.saves

@@ -348,6 +348,7 @@ class MessageDecoder(TraitNotes):
         self._said.append(part)
 
     def _signed(self, part: AnyPart) -> AnyPart | None:
+        """Give the part the signature that waits for it; None if there is none, or the part cannot have it."""
         if self._owed is None or not isinstance(part, Text | ToolCall) or part.signature is not None:
             return None
         (signature, notes), self._owed = self._owed, None
@@ -569,6 +570,7 @@ class MessageEncoder:
         return [*before, *self._encode_step(parts, index), *behind]
 
     def _carrier(self, part: Any, signature: Signature, following: AnyPart | None) -> WireValue:
+        """Return the thought that carries the signature of a part; None if it cannot be sent (logged)."""
         is_text = type(part) is Text and not part.text
         if signature.family == GOOGLE and signature.data:
             signs = isinstance(following, Text | ToolCall) and following.signature is None

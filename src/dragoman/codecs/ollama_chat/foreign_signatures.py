@@ -76,6 +76,7 @@ def text_parts(content: str, signed: Sequence[SignedText]) -> list[AnyPart]:
 
 
 def _cut(text: str, marks: Sequence[SignedText]) -> list[tuple[str, SignedText | None]]:
+    """Split a text at the ranges of its signatures; pieces without one have None."""
     pieces: list[tuple[str, SignedText | None]] = []
     place = 0
     for mark in sorted(marks, key=lambda mark: mark.start):

@@ -108,6 +108,7 @@ class _Unanswered:
         return self._take_by("name", name) or (None if name else self.take_first())
 
     def _take_by(self, kind: str, key: object) -> ToolCall | None:
+        """Answer and return the first unanswered call with this id, name, or name and invented id."""
         if self._index is None:
             self._index = {}
             for position, call in enumerate(self._calls):
