@@ -17,7 +17,7 @@ _AUDIO_TYPES = {kind: name for name, kind in _AUDIO_FORMATS.items()} | {"audio/m
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
-    """(media type, base64) of a base64 data URL; None for anything else."""
+    """Return (media type, base64) of a base64 data URL; None for anything else."""
     if not url.startswith("data:"):
         return None
     head, comma, data = url[5:].partition(",")
@@ -31,12 +31,12 @@ def data_url(media_type: str, data: str) -> str:
 
 
 def audio_type(name: str) -> str:
-    """Media type of an audio format name (wav, mp3, …)."""
+    """Return the media type of an audio format name (wav, mp3, …)."""
     return _AUDIO_FORMATS.get(name, f"audio/{name}")
 
 
 def audio_format(media_type: str) -> str | None:
-    """Format name of an audio media type, or None when the name is not known."""
+    """Return the format name of an audio media type, or None for an unknown one."""
     known = _AUDIO_TYPES.get(media_type)
     if known is None and media_type.startswith("audio/"):
         return media_type.removeprefix("audio/")
@@ -63,7 +63,11 @@ _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 
 
 def joined_base64(pieces: list[str]) -> str:
-    """Pieces that were encoded each by itself as one; those that end within three bytes are encoded again."""
+    """Join pieces that were each encoded separately as one base64 text.
+
+    Pieces that do not end on a multiple of three bytes cannot be concatenated, so they are decoded and encoded
+    together.
+    """
     if not any("=" in piece or len(piece) % 4 for piece in pieces[:-1]):
         return "".join(pieces)
     try:
@@ -74,7 +78,7 @@ def joined_base64(pieces: list[str]) -> str:
 
 
 def sniffed_type(data: str) -> str | None:
-    """The media type that base64 data begins like, for formats that give the data alone."""
+    """Guess the media type from the first bytes of base64 data, for formats that give only the data."""
     try:
         start = binascii.a2b_base64(data[:16])
     except (ValueError, UnicodeError):
@@ -117,24 +121,24 @@ _TYPES_OF_ENDINGS = {
 _ENDING = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#]+/[^?#]*\.([A-Za-z0-9]{2,5})(?:[?#]|$)", re.IGNORECASE)
 
 WEB_IMAGES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
-"""What OpenAI and Anthropic take."""
+"""The image types that OpenAI and Anthropic take."""
 
 
 _STORED_WITH_GOOGLE = "https://generativelanguage.googleapis.com/"
 
 
 def is_fetched(url: str) -> bool:
-    """Whether an API can fetch the address from the web. A file that is stored with Google needs a key of its owner."""
+    """Whether an API can fetch the URL from the web. A file stored with Google needs its owner's key."""
     return url.startswith(("https://", "http://")) and not url.startswith(_STORED_WITH_GOOGLE)
 
 
 def type_of_address(url: str) -> str | None:
-    """The media type that the ending of an address tells, if it tells one."""
+    """Return the media type implied by the file extension of a URL, if any."""
     found = _ENDING.match(url)
     return None if found is None else _TYPES_OF_ENDINGS.get(found[1].lower())
 
 
 def is_refused_image(media_type: str | None, url: str | None) -> bool:
-    """Whether APIs that take PNG, JPEG, GIF and WebP refuse the image: by its type, or that of its address."""
+    """Whether APIs that take PNG, JPEG, GIF and WebP refuse the image, by its media type or that of its URL."""
     kind = media_type or (None if url is None else type_of_address(url))
     return kind is not None and kind not in WEB_IMAGES

@@ -3,8 +3,8 @@
 Memos are bounded by bytes and evict one entry at a time, oldest first, so that a working set slightly too large does
 not empty them. Entries are found by exact bytes (reading) or by identity (writing); nothing else is remembered.
 
-What comes for the first time gets no entry: making one, and evicting another for it, costs as much as reading a tool,
-and tools that differ with every request would push out those that return. What comes again soon after is kept.
+A first occurrence gets no entry: making one, and evicting another for it, costs as much as reading a tool, and tools
+that differ with every request would evict those that recur. Whatever occurs again soon after is kept.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ V = TypeVar("V")
 MOST_BYTES = 1 << 20
 LONGEST_ENTRY = 1 << 18
 ENTRY_BYTES = 512
-"""Counted for every entry besides its size: the key, the value's own objects, the place in the dictionary."""
+"""Counted for every entry besides its size: the key, the value's own objects, the slot in the dictionary."""
 _LATELY = 512
-"""How many fingerprints of what came lately are remembered, one for each remainder."""
+"""How many recent fingerprints are remembered, one for each remainder."""
 _TAIL = 512
-"""How many bytes at the end of a list make its fingerprint. One that is wrong costs an entry, nothing else."""
+"""How many bytes at the end of a list make its fingerprint. A collision costs one entry, nothing else."""
 _MOST_TOOLS = 512
-"""Longer lists are not remembered: they would only push out what is, and cost more the longer they are."""
+"""Longer lists are not remembered: they would only evict others, and cost more the longer they are."""
 
 
 class BoundedMemo(Generic[K, V]):
-    """A dictionary whose entries may not exceed `most_bytes` together: their sizes, and a fixed number for each."""
+    """A dictionary whose entries may not exceed `most_bytes` in total: their sizes, and a fixed number for each."""
 
     __slots__ = ("_bytes", "_came_lately", "_entries", "get", "most_bytes")
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        # Evicting the oldest entry of a plain dict would scan over all that were evicted before it.
+        # Evicting the oldest entry of a plain dict would scan over all entries evicted before it.
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
         self._came_lately = [0] * _LATELY
@@ -61,7 +61,7 @@ class BoundedMemo(Generic[K, V]):
         self._came_lately = [0] * _LATELY
 
     def admits(self, fingerprint: int) -> bool:
-        """Whether what has this fingerprint came lately too, so that an entry will be used."""
+        """Whether this fingerprint occurred recently too, so that an entry is likely to be used."""
         place = fingerprint % _LATELY
         if self._came_lately[place] == fingerprint:
             return True
@@ -84,7 +84,7 @@ class BoundedMemo(Generic[K, V]):
 
 
 class DecodedTools:
-    """The tools of a request, with what a decoder notes about them (ir/traits.py)."""
+    """The tools of a request, with the traits a decoder notes about them (ir/traits.py)."""
 
     __slots__ = ("is_private", "names", "tools")
 
@@ -100,7 +100,7 @@ _ITEMS: Any = list[Raw] | None
 
 
 class ToolLists(Generic[V]):
-    """Reads the `tools` of a request as a whole: what `decode` made of the same bytes before is used again.
+    """Reads the `tools` of a request as a whole: reuses the result of `decode` for the same bytes.
 
     A list is found by its length and compared byte by byte, which is cheaper than hashing it.
     """
@@ -116,7 +116,7 @@ class ToolLists(Generic[V]):
             return known[0][1]
         decoded = self._decode(held)
         if self._lists.admits(hash(bytes(memoryview(held)[-_TAIL:]))):
-            self._lists.put(size, (Raw(bytes(held)), decoded), size)  # a copy: what is held lives in the whole body
+            self._lists.put(size, (Raw(bytes(held)), decoded), size)  # a copy: `held` keeps the whole body alive
         return decoded
 
 
@@ -171,7 +171,7 @@ class ToolWriter:
         encode: Callable[[AnyTool, tuple[AnyTool, ...], LossLog], WireValue],
         depends: Callable[[tuple[AnyTool, ...]], bool] | None = None,
     ) -> None:
-        """`depends`: whether these tools must be written with a look at each other or at the request."""
+        """`depends`: whether the encoding of these tools depends on each other or on the request."""
         self._encode = encode
         self._depends = depends
         self._dependent: BoundedMemo[int, tuple[tuple[AnyTool, ...], bool]] = BoundedMemo()
@@ -179,7 +179,7 @@ class ToolWriter:
         self._lists: BoundedMemo[int, tuple[tuple[AnyTool, ...], Raw | None, Entries]] = BoundedMemo()
 
     def can_write(self, tools: tuple[AnyTool, ...]) -> bool:
-        """Whether each of these tools is written alone."""
+        """Whether each of these tools can be written independently."""
         if self._depends is None:
             return True
         known = self._dependent.get(id(tools))
@@ -191,7 +191,7 @@ class ToolWriter:
         return not depends
 
     def write(self, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
-        """The list on the wire; None when no tool is left in it."""
+        """Encode the tools; None if none is left."""
         known = self._lists.get(id(tools))
         if known is not None and known[0][0] is tools:
             _, written, entries = known[0]
@@ -228,14 +228,14 @@ def _length(written: Raw | None) -> int:
 
 
 def fingerprint(tools: tuple[AnyTool, ...]) -> int:
-    """A number that tools of the same names and descriptions share (identities do not last: addresses are reused)."""
+    """Return a number that tools of the same names and descriptions share (identities may be reused)."""
     last = tools[-1]
     description = last.description if type(last) is ToolDefinition else None
     return hash((len(tools), tools[0].name, last.name, description))
 
 
 def size_of_tools(tools: tuple[AnyTool, ...]) -> int:
-    """Bytes that an entry keeps alive which is found by the identity of its tools, whatever is written of them."""
+    """Return the bytes that an entry found by the identity of its tools keeps alive, besides the encoded ones."""
     size = 0
     for tool in tools:
         held = _held_by(tool)
@@ -244,7 +244,7 @@ def size_of_tools(tools: tuple[AnyTool, ...]) -> int:
 
 
 _PARSED = 4_096
-"""Of a schema that was built as a mapping: its size is not known, and a thousand of them are enough."""
+"""For a schema that was built as a mapping: its size is unknown, and a thousand of them are enough."""
 
 
 def _held_by(tool: AnyTool) -> object:

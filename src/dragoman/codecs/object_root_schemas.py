@@ -1,4 +1,4 @@
-"""Tools for APIs that want the root of a schema to say that it is an object; Claude takes no alternatives there."""
+"""Tools for APIs that require the root of a schema to be an object; Claude takes no alternatives there."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from dragoman.schema import SchemaNote
 
 NOTHING = Raw(b'{"type":"object","properties":{}}')
-"""The schema of a tool that takes nothing: the field is required."""
+"""The schema of a tool without arguments: the field is required."""
 
 
 def is_plain_object(schema: bytes) -> bool:
-    """True if the root is certainly an object schema without alternatives; False: look closer."""
+    """Whether the root is certainly an object schema without alternatives; False means that it must be examined."""
     return schema.startswith(b'{"type":"object"') and b'Of"' not in schema
 
 
@@ -34,8 +34,8 @@ class Adapted(Struct, frozen=True):
 
 @lru_cache(maxsize=512)
 def adapted(schema: bytes, dialect_name: str) -> Adapted:
-    """An agent sends the same schemas on every turn: what had to be done about one is remembered."""
-    # Imported here: most schemas need nothing, and then the package is never loaded.
+    """Adapt a schema to a dialect. Cached, because an agent sends the same schemas on every turn."""
+    # Imported here: most schemas need no change, and then the package is never loaded.
     from dragoman import schema as schemas  # noqa: PLC0415
 
     dialect: schemas.SchemaDialect = getattr(schemas, dialect_name)
@@ -56,7 +56,7 @@ def _says_object(schema: bytes) -> bool:
 
 
 def rooted_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Any:
-    """The tool's parameters, untouched where their root says that it is an object; None where there are none."""
+    """Return the tool's parameters, unchanged if their root is declared as an object; None if there are none."""
     held = parameters_held(tool)
     if held is None:
         return None
@@ -67,7 +67,7 @@ def rooted_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, 
 
 
 def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Raw:
-    """The tool's parameters as an object schema; `tools` are all of the request's."""
+    """Return the tool's parameters as an object schema; `tools` are all of the request's."""
     held = parameters_held(tool)
     if held is None or bytes(to_raw(held)) == b"null":
         return NOTHING
@@ -85,10 +85,10 @@ def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, 
 
 
 def answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw | None:
-    """The schema of the answer, as Claude takes it, behind whatever API.
+    """Return the schema of the answer in the form that Claude takes, behind whatever API.
 
-    None where it takes no such schema (a recursive one, a property without a type): then the schema is asked for in the
-    system text, and the request need not be refused.
+    None if Claude does not take such a schema (a recursive one, a property without a type): then the schema is asked
+    for in the system text, and the request need not be refused.
     """
     found = adapted(bytes(schema), "ANTHROPIC_FORMAT")
     refusals = [f"{note.keyword}: {note.reason}" for note in found.notes if note.action == "kept"]

@@ -1,13 +1,13 @@
-"""Items by which the client runs a tool of OpenAI's own (shell, patches, the computer), or approves a call of MCP.
+"""Items by which the client runs one of OpenAI's own tools (shell, patches, the computer), or approves an MCP call.
 
 They are ordinary calls and results in the intermediate format: any client can run them, any model can read them.
 
-A note keeps each item whole for this API. A call that another vendor's model made of the function that such a tool is
-there takes the same note from its function (ir/notes.py), and becomes such an item for the client.
+A note keeps each item whole for this API. For other vendors' models such a tool is a function; a call of that
+function takes the same note from it (ir/notes.py), and becomes such an item for the client.
 
-A request for an approval is a call of `mcp_approval_request`, which no client declares: its arguments hold the id of
-the request, so that the call and its result return as they were through clients of any format. Only a result that
-says `{"approve": true}` approves.
+An approval request is a call of `mcp_approval_request`, which no client declares: its arguments hold the id of the
+request, so that the call and its result come back unchanged through clients of any format. Only a result with
+`{"approve": true}` approves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json
 
 WHOLE = "~whole"
-"""Note: the item as it was."""
+"""Note: the original item."""
 
 APPROVAL = "mcp_approval_request"
 _APPROVAL_ID = "approval_request_id"
@@ -39,13 +39,13 @@ _NAMES = {
     "computer_call": "computer",
 }
 _ASKED = {"shell_call": "action", "local_shell_call": "action", "apply_patch_call": "operation"}
-"""The member that holds what is asked for; a computer has one action, or several."""
+"""The member that holds the requested action; a computer has one action, or several."""
 _PREFIXES = {"shell_call": "sh", "local_shell_call": "lsh", "apply_patch_call": "apc", "computer_call": "cu"}
 CLIENT_OUTPUTS = {f"{kind}_output": name for kind, name in _NAMES.items()}
 
 
 def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
-    """The call that such an item is; None for another item."""
+    """Decode such an item as a call; None for another item."""
     kind = head.type or ""
     if kind == APPROVAL and head.id:
         return _decode_approval_request(raw, head.id)
@@ -82,7 +82,7 @@ def _decode_approval_request(raw: Raw, item_id: str) -> ToolCall:
 
 
 def approval_id(call: ToolCall) -> str | None:
-    """The id of the request for an approval that a call is; None for any other call."""
+    """Return the id of an approval request; None for any other call."""
     if call.name != APPROVAL or type(arguments_held(call)) not in {Raw, dict}:
         return None
     found = call.arguments.get(_APPROVAL_ID)
@@ -90,7 +90,7 @@ def approval_id(call: ToolCall) -> str | None:
 
 
 def decode_client_result(raw: Raw, head: ItemHead, names: Mapping[str, str]) -> ToolResult | None:
-    """The result that such an item is; None for another item."""
+    """Decode such an item as a result; None for another item."""
     kind = head.type or ""
     if kind == _ANSWER:
         return _decode_approval(raw, names)
@@ -132,7 +132,7 @@ def _screen(url: str | None, file_id: str | None) -> Image:
 
 
 def client_kind(call: ToolCall, notes: Extra) -> str | None:
-    """The type of the item that a call is; None for a call of a function."""
+    """Return the item type of a call; None for a function call."""
     if CLIENT_ITEM not in notes or type(arguments_held(call)) not in {Raw, dict}:
         return None
     return str(parse_json(notes[CLIENT_ITEM]))
@@ -167,7 +167,7 @@ def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[st
 
 
 def write_client_result(result: ToolResult, kind: str) -> dict[str, Any] | None:
-    """None where this API takes no such result: a computer answers with its screen alone."""
+    """Encode the result; None if this API takes no such result: a computer answers only with its screen."""
     item: dict[str, Any] = {"type": f"{kind}_output", "call_id": result.tool_call_id}
     said = _text_of(result)
     if kind == "shell_call":
@@ -188,7 +188,7 @@ def write_client_result(result: ToolResult, kind: str) -> dict[str, Any] | None:
 
 
 def write_approval(result: ToolResult, request_id: str) -> dict[str, Any]:
-    """Approved by nothing but `{"approve": true}`; whatever else came back is the reason why not."""
+    """Encode the approval: only `{"approve": true}` approves; any other result is the reason for the denial."""
     said = _text_of(result)
     held = None if result.is_error else exact_object(said)
     answer = {} if held is None else parse_json(held)

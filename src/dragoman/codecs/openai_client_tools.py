@@ -1,8 +1,8 @@
 """Tools that OpenAI defines and the client runs, as functions for models of other vendors.
 
-Their calls are items of their own (`shell_call`, `apply_patch_call`, …). In the intermediate format each is an ordinary
-call of a function with the same name, whose arguments are what the item asks for. The functions of a namespace are
-called `<namespace>__<function>` elsewhere; notes on them say how their calls return.
+Their calls are separate item types (`shell_call`, `apply_patch_call`, …). In the intermediate format each is an
+ordinary call of a function with the same name, whose arguments are the requested action. The functions of a namespace
+are called `<namespace>__<function>` in other formats; notes on them say how to convert their calls back.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _ANY_TEXT = {"type": "object", "properties": {"input": _TEXT}, "required": ["inp
 
 
 def functions_of(definition: Mapping[str, Any], family: str) -> tuple[ToolDefinition, ...]:
-    """The functions that such a tool is elsewhere; none for a tool that the client does not run."""
+    """Return the functions for such a tool in other formats; none for a tool that the client does not run."""
     kind = str(definition.get("type"))
     if kind == "namespace":
         return tuple(_members(definition, family))

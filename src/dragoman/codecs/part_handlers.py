@@ -30,7 +30,7 @@ H = TypeVar("H")
 
 
 class PartHandlers(Struct, Generic[H], frozen=True, kw_only=True):
-    """What a codec does with each type of part."""
+    """A codec's handler for each type of part."""
 
     text: H
     reasoning: H
@@ -46,7 +46,7 @@ class PartHandlers(Struct, Generic[H], frozen=True, kw_only=True):
     opaque: H
 
     def by_type(self) -> dict[type[AnyPart], H]:
-        """The table that the walk looks a part's exact type up in."""
+        """Return the handlers by the exact type of a part."""
         return {kind: getattr(self, field) for field, kind in PART_TYPES.items()}
 
 
@@ -64,4 +64,4 @@ PART_TYPES: dict[str, type[Any]] = {
     "search_result": SearchResult,
     "opaque": Opaque,
 }
-"""By the tag that each type has in the intermediate format; a test compares both with `AnyPart`."""
+"""Part types by their tag in the intermediate format; a test compares both with `AnyPart`."""

@@ -1,9 +1,9 @@
 """From bytes to typed wire values without losing what the types do not know.
 
-Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body that says more than its
-struct (a vendor's extra key, an explicit null, a block type of tomorrow, snake_case for camelCase) fails that
-first decode and is *lifted*: what the types do not know moves into the `extra` of its own object, what they know is
-decoded as before. Only then is a body that still does not fit an error, and the error names the path.
+Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body with more than its
+struct (a vendor's extra key, an explicit null, a future block type, snake_case for camelCase) fails that first decode
+and is *lifted*: what the types do not know moves into the `extra` of its own object, what they know is decoded as
+before. Only a body that still does not fit is an error, and the error names the path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, Extra
 from dragoman.ir.values import Metadata, encode_json
 
 WireValue: TypeAlias = Any
-"""Something an encoder puts on the wire: a wire struct, or the exact bytes that stand for one."""
+"""A value that an encoder puts on the wire: a wire struct, or its exact bytes."""
 
 MAX_BODY_BYTES = 256 << 20
 """Anthropic takes 32 MB, Gemini 20 MB inline; a stored conversation of 256 MB is a mistake or an attack."""
@@ -45,7 +45,7 @@ class WireReader(Generic[W]):
     """Decodes one wire type.
 
     `wider` is a subclass of `kind` with keys that few bodies have, tried before anything is lifted. `aliases` maps
-    other spellings of a key to the one the structs use; `lone_elements` takes an object for a list.
+    other spellings of a key to the one the structs use; `lone_elements` reads an object as a list of one.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class WireReader(Generic[W]):
         self._path = path
 
     def read(self, body: bytes | Raw, path: str | None = None) -> W:
-        """`path`, where this is a piece of a body: the place that errors name."""
-        if type(body) is bytes and not body.isascii():  # a piece of a body was looked at with the whole
+        """Decode a body; if it is a piece of one, `path` is the place that errors name."""
+        if type(body) is bytes and not body.isascii():  # a piece was checked with its whole body
             check_text(body, self._source)
         try:
             return self._strict.decode(body)
@@ -87,7 +87,7 @@ class WireReader(Generic[W]):
         return self._read_lifted(body, fault, path)
 
     def _read_lifted(self, body: bytes | Raw, fault: str, path: str) -> W:
-        """Lifts the object that the decoder's message names, then the next one; after a few, the whole body at once.
+        """Lift the object that the decoder's message names, then the next one; after a few, the whole body at once.
 
         Most odd bodies have one or two odd objects. One with thousands must not be decoded thousands of times.
         """
@@ -124,13 +124,13 @@ _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
 def _split_fault(message: str) -> tuple[str, str]:
-    """What a decoder's message says, and the path that it names."""
+    """Split a decoder's message into its text and the path that it names."""
     what, found, path = message.rpartition(" - at `")
     return (what, path.removesuffix("`")) if found else (message, "$")
 
 
 def _steps_to(fault: str) -> list[str | int]:
-    """The path in a decoder's message, as keys and indices; it ends early where a step has no name."""
+    """Return the path in a decoder's message as keys and indices; it ends early at a step without a name."""
     _, path = _split_fault(fault)
     steps: list[str | int] = []
     position = 1
@@ -141,7 +141,7 @@ def _steps_to(fault: str) -> list[str | int]:
 
 
 def _lone_surrogate(data: bytes) -> re.Match[bytes] | None:
-    """The first escape that is half of a surrogate pair. Only escapes are looked at, not every byte."""
+    """Find the first escape that is a lone surrogate. Only escapes are examined, not every byte."""
     waiting: re.Match[bytes] | None = None
     for found in _SURROGATE.finditer(data):
         before = found.start()
@@ -164,7 +164,7 @@ _BACKSLASH = ord("\\")
 
 
 def check_text(data: bytes, source: str) -> None:
-    """The decoder does not look into pieces that are carried unparsed; invalid UTF-8 is refused here."""
+    """Raise for invalid UTF-8: the decoder does not check pieces that are carried unparsed."""
     if not data.isascii():
         try:
             data.decode()
@@ -173,11 +173,11 @@ def check_text(data: bytes, source: str) -> None:
 
 
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a piece of a body raises that is read on its own and is not what its format says."""
+"""What decoding a separate piece of a body raises if the piece does not follow its format."""
 
 
 def misread(error: Exception, source: str) -> DecodeError:
-    """The typed error for a piece of a body that could not be read. Its path is within that piece."""
+    """Return the typed error for a piece of a body that could not be read. Its path is within that piece."""
     if isinstance(error, RecursionError):
         return LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source=source)
     return _misfit(str(error), "$", source)
@@ -193,7 +193,7 @@ def _misfit(message: str, path: str, source: str) -> DecodeError:
 
 
 def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any], source: str) -> bytes:
-    """Any way a caller may hand us a body, as UTF-8 bytes."""
+    """Return a body as UTF-8 bytes, from any form in which a caller may pass it."""
     if type(body) is bytes and body[:1] == b"{" and body.isascii() and len(body) <= MAX_BODY_BYTES:
         return body
     try:
@@ -219,12 +219,12 @@ def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | 
 
 
 def fields_beyond(wider: type[Struct], narrower: type[Struct]) -> tuple[str, ...]:
-    """The members of a body as it is read that the body as it is written does not have."""
+    """Return the members of the struct for reading that the struct for writing does not have."""
     return tuple(name for name in wider.__struct_fields__ if name not in narrower.__struct_fields__)
 
 
 def restored(value: Any) -> Any:
-    """A wire value as it was written, with what it and the objects inside it say beyond their types."""
+    """Return a wire value as it was written, with the extra keys of it and of the objects inside it."""
     if isinstance(value, list):
         return [restored(piece) for piece in value]
     if isinstance(value, Unmodelled):
@@ -243,14 +243,14 @@ def restored(value: Any) -> Any:
 
 
 def spliced(value: Struct | Raw, extra: Mapping[str, Any]) -> Raw:
-    """`splice` as a piece of a body."""
+    """Like `splice`, but return a `Raw` for use in a body."""
     return Raw(splice(value, extra))
 
 
 def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
-    """The wire value with what its object said beyond its type: further keys, other spellings, lone elements.
+    """Encode the wire value with its extras: further keys, other spellings, lone elements.
 
-    Notes of the codec itself (other keys that start with `~`) stay behind.
+    Notes of the codec itself (other keys that start with `~`) are not written.
     """
     if type(value) is Raw:
         body = bytes(value)
@@ -261,7 +261,7 @@ def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
     keys = {}
     is_respelled = False
     for key, held in extra.items():
-        # Few keys have the mark of a note, and looking for it costs less than a slice of each.
+        # Few keys have the mark of a note, and searching for it is cheaper than slicing each.
         if "~" not in key or key[:1] != "~":
             keys[key] = held
         elif key.startswith(MODELLED):
@@ -277,18 +277,19 @@ def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
 
 
 def _respelled(body: bytes, extra: Mapping[str, Any]) -> bytes:
+    """Return the object with the original spelling of its keys, and lone elements without their lists."""
     entries = {}
     for name, held in _entries(body).items():
         renamed = extra.get(RENAMED + name)
         key = msgspec.json.decode(renamed) if renamed is not None else name
-        # A codec may write the one text that such a list held as a string.
+        # A codec may write the only text in such a list as a string.
         items = _items(held) if SINGLE + name in extra and bytes(held)[:1] == b"[" else []
         entries[key] = items[0] if len(items) == 1 else held
     return encode_json(entries)
 
 
 def keep(family: str, extra: Extra | UnsetType, **within: Extra | UnsetType) -> Metadata | None:
-    """A node's metadata: its own extras, and those of inner objects that have no node of their own."""
+    """Return a node's metadata: its own extras, and those of inner objects that have no separate node."""
     kept: Extra = {} if extra is UNSET else dict(extra)
     for name, inner in within.items():
         if inner is not UNSET:
@@ -314,14 +315,14 @@ class _Lift:
                 items = _items(data)
                 return b"[" + b",".join(self.value(item, plan.item) for item in items) + b"]"
             if first == b"{" and self._lone_elements:
-                # proto3 JSON lets a repeated field be given as its single element, and so do some servers.
+                # proto3 JSON allows a repeated field to be given as its single element, and so do some servers.
                 return b"[" + self.value(data, plan.item) + b"]"
         return data
 
     def at(self, data: bytes, kind: Any, steps: list[str | int]) -> bytes | None:
-        """The body with the innermost object on this path lifted, not what is inside it.
+        """Lift only the innermost object on this path, not what is inside it, and return the body.
 
-        None when there is no such object, or when it was lifted before.
+        None if there is no such object, or it was lifted before.
         """
         plan = _plan(kind)
         first = data.lstrip()[:1]
@@ -345,6 +346,7 @@ class _Lift:
         return None if EXTRA in entries else self._object(data, plan, entries, deep=False)
 
     def _object(self, data: bytes, plan: _Plan, entries: dict[str, Raw], *, deep: bool) -> bytes:
+        """Lift one object: keys that its struct lacks move to `extra`; `deep` also lifts what is inside it."""
         struct = _struct_of(entries, plan)
         if struct is None:
             return encode_json({plan.tag_field: UNKNOWN, "raw": Raw(data)}) if plan.has_unknown else data
@@ -369,20 +371,21 @@ class _Lift:
         return encode_json(known)
 
     def _noted(self, name: str, held: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
+        """Return the member's value for the decoder; note in `extra` if a lone element became a list."""
         lifted = self.value(held, kind) if deep else self._listed(bytes(held), kind)
         if lifted[:1] == b"[" and bytes(held).lstrip()[:1] == b"{":
             extra[SINGLE + name] = Raw(b"true")
         return lifted
 
     def _listed(self, data: bytes, kind: Any) -> bytes:
-        """A lone element as the list it stands for; anything else as it is."""
+        """Return a lone element as a list of one; anything else unchanged."""
         plan = _plan(kind)
         is_element = self._lone_elements and plan.item is not None and not (plan.structs or plan.tagged)
         return b"[" + data + b"]" if is_element and data.lstrip()[:1] == b"{" else data
 
 
 def _struct_of(entries: Mapping[str, Raw], plan: _Plan) -> type[Struct] | None:
-    """The struct that an object is read as; None for a tag that no struct has."""
+    """Return the struct that an object is read as; None for a tag that no struct has."""
     if not plan.tagged:
         return plan.structs
     tag = entries.get(plan.tag_field)
@@ -391,7 +394,7 @@ def _struct_of(entries: Mapping[str, Raw], plan: _Plan) -> type[Struct] | None:
 
 
 class _Plan:
-    """What a field's type can hold, as far as lifting needs to know."""
+    """What a field's type can hold, as far as lifting needs it."""
 
     __slots__ = ("has_unknown", "item", "nullable", "structs", "tag_field", "tagged")
 

@@ -1,4 +1,4 @@
-"""A budget of thinking tokens, for APIs that are told an effort instead."""
+"""Conversion of a budget of thinking tokens to an effort, for APIs that take only efforts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasoning, calls and results that stand in text between tags, as open models write them. Linear in the text."""
+"""Reasoning, calls and results between tags in text, as open models write them. Linear in the text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _OPEN, _CLOSE = "<think>", "</think>"
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """(reasoning, answer) of a text that begins with reasoning; ("", text) of any other.
+    """Split a text that begins with reasoning into (reasoning, answer); return ("", text) for any other.
 
-    Only the beginning counts: an answer that speaks about the tag is an answer.
+    Only the beginning counts: an answer that mentions the tag is still an answer.
     """
     led = text.lstrip()
     if not led.startswith(_OPEN):
@@ -21,12 +21,12 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 def join_thinking(thought: str, text: str) -> str:
-    """A text that begins with its reasoning."""
+    """Return the text with its reasoning before it."""
     return f"{_OPEN}\n{thought}\n{_CLOSE}\n\n{text}" if thought else text
 
 
 class Tagged(NamedTuple):
-    """What stands between a tag and its end, and where the whole begins and ends."""
+    """The text between a tag and its end, and where the whole begins and ends."""
 
     inner: str
     start: int
@@ -34,7 +34,7 @@ class Tagged(NamedTuple):
 
 
 def between_tags(text: str, opening: str, closing: str) -> Iterator[Tagged]:
-    """Everything between these tags, in order. A tag that is never closed is text."""
+    """Yield everything between these tags, in order. A tag that is never closed is text."""
     start = text.find(opening)
     while start >= 0:
         stop = text.find(closing, start + len(opening))

@@ -29,7 +29,7 @@ _FORMATS: dict[str, tuple[str, str]] = {
     "cohere-chat": ("cohere_chat", "PROFILE"),
     "gemini-interactions": ("gemini_interactions", "PROFILE"),
 }
-"""Format -> its folder, and which profile of that folder it is."""
+"""Format -> its folder, and which profile of that folder it uses."""
 
 _COMPATIBLE: dict[str, tuple[str, str]] = {
     "groq": ("openai_chat", "GROQ"),
@@ -43,7 +43,7 @@ _COMPATIBLE: dict[str, tuple[str, str]] = {
     "llama-cpp": ("openai_chat", "LLAMA_CPP"),
     "ollama-openai": ("openai_chat", "OLLAMA_OPENAI"),
 }
-"""Servers that speak the format of another: what each adds, refuses or needs is in its profile."""
+"""Servers that use another API's format: what each adds, refuses or needs is in its profile."""
 
 _RECORDS: dict[str, tuple[str, str]] = {
     "universal": ("records.universal", "PROFILE"),
@@ -51,7 +51,7 @@ _RECORDS: dict[str, tuple[str, str]] = {
     "agent-sdk": ("records.agent_sdk", "PROFILE"),
     "multi-llm-chat": ("records.multi_llm_chat", "PROFILE"),
 }
-"""The same for formats of stored histories, which no API speaks: they have no streams and no errors."""
+"""The same for formats of stored histories, which no API uses: they have no streams and no errors."""
 
 
 DATASETS = (
@@ -78,9 +78,9 @@ class Codec(Struct, frozen=True):
 
 
 def formats(kind: Literal["wire", "compatible", "record", "dataset"] | None = "wire") -> tuple[str, ...]:
-    """Names of the formats that APIs speak, of servers that speak one their own way, of records, or (None) of these.
+    """Return the names of the formats of APIs, of servers with a variant of one, of records, or (None) of all these.
 
-    `dataset` names those of stored conversations: training sets, logs of agents, dumps of frameworks.
+    `dataset` returns those of stored conversations: training sets, logs of agents, dumps of frameworks.
     """
     if kind == "dataset":
         return DATASETS
@@ -89,7 +89,7 @@ def formats(kind: Literal["wire", "compatible", "record", "dataset"] | None = "w
 
 
 def folder_of(name: str) -> str:
-    """The codec folder of a format, or the module of a record format."""
+    """Return the codec folder of a format, or the module of a record format."""
     return _entry(name)[0]
 
 
@@ -101,20 +101,20 @@ def _entry(name: str) -> tuple[str, str]:
 
 
 def layout(name: str) -> Layout:
-    """Where the pieces of a conversation stand in a request body of a format."""
+    """Return where the pieces of a conversation are in a request body of this format."""
     found: Layout = _module(folder_of(name), "layout").LAYOUT
     return found
 
 
 def variation(name: str) -> dict[str, Profile]:
-    """What an encoder has to be told for a format that is another's with a profile of its own."""
+    """Return the extra arguments of an encoder for a format that is another one with a different profile."""
     folder, profile_name = _entry(name)
     return {} if profile_name == "PROFILE" else {"profile": getattr(_module(folder, "profile"), profile_name)}
 
 
 @cache
 def codec(name: str) -> Codec:
-    """The codec of a format."""
+    """Return the codec of a format."""
     if name in DATASETS:
         return _dataset_codec(name)
     folder, profile_name = _entry(name)
@@ -148,12 +148,12 @@ def _varied(encode: Any, told: dict[str, Profile]) -> Any:
 
 
 def stream_module(name: str) -> Any:
-    """The module with the `PayloadDecoder` and `EventEncoder` of a format."""
+    """Return the module with the `PayloadDecoder` and `EventEncoder` of a format."""
     return _module(folder_of(name), "stream")
 
 
 def _module(folder: str, name: str) -> Any:
-    """API formats are folders of modules, record formats one module each."""
+    """Import a module of a format: API formats are folders of modules, record formats one module each."""
     return import_module(
         f"dragoman.codecs.{folder}" if folder.startswith("records.") else f"dragoman.codecs.{folder}.{name}"
     )

@@ -1,4 +1,4 @@
-"""Errors of tools, for formats whose results are plain text: the JSON text {"error": …}, and nothing else, says one."""
+"""Errors of tools, for formats whose results are plain text: only the exact JSON text {"error": …} is an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_AN_ERROR = "~is_error"
 
 
 def states_success(metadata: Metadata | None) -> bool:
-    """Whether the source of a result stated, in whatever format, that it is no error."""
+    """Whether the source of a result stated, in whatever format, that it is not an error."""
     if metadata is None:
         return False
     return any(NOT_AN_ERROR in notes or MODELLED + "is_error" in notes for notes in metadata.values())
@@ -26,7 +26,7 @@ ERROR_START = '{"error":'
 
 
 def read_error(content: str) -> Any:
-    """The value in a text that is exactly our {"error": …}; UNSET for every other text."""
+    """Return the value in a text that is exactly our {"error": …}; UNSET for every other text."""
     if not content.startswith(ERROR_START) or not content.endswith("}"):
         return UNSET
     try:

@@ -1,6 +1,6 @@
 """Images and files of tool results, for APIs that take them from users only.
 
-They follow the results in a user turn of their own, each group behind a tag with its call's id; reading puts them back.
+They follow the results in a separate user turn, each group after a tag with its call's id; reading puts them back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_media_tag(text: str) -> bool:
 
 
 def rejoin_media(messages: Sequence[Message], mark: Metadata | None = None) -> list[Message]:
-    """Put media that crossed in a tagged user turn back into their results; `mark` is noted on each of those."""
+    """Put media that came in a tagged user turn back into their results; `mark` is noted on each of those."""
     rejoined: list[Message] = []
     for message in messages:
         content = content_held(message)
@@ -49,12 +49,12 @@ def rejoin_media(messages: Sequence[Message], mark: Metadata | None = None) -> l
         if found:
             _attach(rejoined, found, mark)
         else:
-            rejoined.append(message)  # its results are not here: the media stay where they are
+            rejoined.append(message)  # its results are missing: the media stay where they are
     return rejoined
 
 
 def _by_result(media: dict[str, list[AnyPart]], results: Sequence[ToolResult]) -> dict[str, list[AnyPart]]:
-    """The media of each result, by id; on a wire without ids, in the order of the results that announce some."""
+    """Return the media of each result by id; on a wire without ids, by the order of results that announce media."""
     if media.keys() <= {result.tool_call_id for result in results}:
         return media
     announcing = [result for result in results if _announces(result)]
@@ -65,12 +65,13 @@ def _by_result(media: dict[str, list[AnyPart]], results: Sequence[ToolResult]) -
 
 
 def _announces(result: ToolResult) -> bool:
+    """Whether the text of a result ends with the announcement that its media follow."""
     texts = result.parts or (Text(str(result.value)),)
     return any(type(part) is Text and part.text.endswith(_ANNOUNCED) for part in texts)
 
 
 def _last_results(messages: Sequence[Message]) -> list[ToolResult]:
-    """The results at the end of these messages, in order."""
+    """Return the results at the end of these messages, in order."""
     results: list[ToolResult] = []
     for message in reversed(messages):
         if message.role != "tool":

@@ -1,4 +1,4 @@
-"""Search results that an application gives a model to cite, in the two spellings that exist, and as text elsewhere."""
+"""Search results that an application gives a model to cite, in the two existing forms, and as text for other APIs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 NOT_SENT: Final = "[This message held nothing that can be shown here.]"
-"""Stands for a turn of which nothing could cross: an empty one is refused, or read as silence."""
+"""Replaces a turn of which nothing could be sent: an empty turn is refused, or read as silence."""
 
 
 _TITLE_KEYS = frozenset({"source", "title", "content", "citations", "type", "cache_control"})
 
 
 def read_search_result(held: Raw, family: str) -> SearchResult | None:
-    """The block of either vendor, without its cache mark; None for one that lacks what every search result has."""
+    """Decode the block of either vendor, without its cache mark; None for one without the required members."""
     said = parse_json(held)
     if not isinstance(said, dict) or not isinstance(content := said.get("content"), list):
         return None
@@ -40,7 +40,7 @@ def read_search_result(held: Raw, family: str) -> SearchResult | None:
 
 
 def search_fields(part: SearchResult, family: str, *, typed: bool) -> dict[str, Any]:
-    """The members that both vendors have. `typed`: whether each excerpt names its type."""
+    """Return the members that both vendors have. `typed`: whether each excerpt names its type."""
     notes = (part.metadata or {}).get(family, {})
     content: Any = [{"type": "text", "text": text} if typed else {"text": text} for text in part.texts]
     fields: dict[str, Any] = {"source": part.source, "title": part.title, "content": notes.get("content", content)}
@@ -53,7 +53,7 @@ def search_fields(part: SearchResult, family: str, *, typed: bool) -> dict[str, 
 
 
 def search_text(part: SearchResult, log: LossLog) -> str:
-    """The words of a search result, for models that know no such block."""
+    """Return the text of a search result, for models without such a block."""
     log.degrade(part, "", "search result", "it crosses as text: this API has no such block")
     return search_words(part)
 

@@ -1,17 +1,18 @@
 """The settings of a request: one table per codec, and the code that follows from it.
 
-A row says where the wire keeps a field of `Request`, how it is read and how it is written. From the rows, two functions
-are generated once, when the codec is imported: one builds the `Request` from the wire struct, the other builds the
-wire struct from the `Request`. Straight code costs a fifth of a loop over the rows, and a call with twenty keyword
-arguments costs more than all the rest of a small request, so the generated calls are positional.
+A row says where the wire keeps a field of `Request`, how it is read and how it is written. From the rows, two
+functions are generated once, when the codec is imported: one builds the `Request` from the wire struct, the other
+builds the wire struct from the `Request`. Straight code costs a fifth of a loop over the rows, and a call with twenty
+keyword arguments costs more than all the rest of a small request, so the generated calls are positional.
 
-What follows by construction: a field of `Request` that has no row in a codec is reported as a loss whenever it is set;
-a documented wire key without a field (`collect_keys`) is kept as metadata, returns to the same family, and is a loss
-elsewhere; the JSON path of a setting comes from its row. So a new setting is a field of `Request` and a row in each
-codec whose API has it.
+What follows by construction: a field of `Request` that has no row in a codec is reported as a loss whenever it is
+set; a documented wire key without a field (`collect_keys`) is kept as metadata, returns to the same family, and is a
+loss for others; the JSON path of a setting comes from its row. So a new setting is a field of `Request` and a row in
+each codec whose API has it.
 
-A row whose key is no member of the wire struct is *beside* it: the setting is rare, and its key is one of those that
-are collected as exact JSON. Reading takes it out of them, writing puts it there, and a body without it pays nothing.
+A row whose key is not a member of the wire struct is *beside* it: the setting is rare, and its key is one of those
+that are collected as exact JSON. Reading takes it out of them, writing puts it there, and a body without it pays
+nothing.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ Writer: TypeAlias = Callable[[Any, Request, LossLog], WireValue]
 
 
 class _ByHand:
-    """Stands where the codec works a value out itself and hands it to the generated function as an argument."""
+    """Marks a value that the codec computes itself and passes to the generated function as an argument."""
 
 
 BY_HAND: Final = _ByHand()
 
 CONTENT = ("messages", "tools", "metadata", "origin")
-"""Fields of a request that are no settings."""
+"""Fields of a request that are not settings."""
 
 
 class Setting(Struct, frozen=True):
@@ -49,7 +50,7 @@ class Setting(Struct, frozen=True):
     field: str
     key: str | None = ""
     """The member of the wire struct; the field's own name by default. None: part of another row's member. A name that
-    is no member is the key beside it as JSON spells it, with dots where it lies in other objects."""
+    is not a member is the JSON key beside the struct, with dots if it is inside other objects."""
     read: Reader | _ByHand | None = None
     """Wire value -> value; None: the same. Called only if the wire has the key. For a key beside the struct the wire
     value is parsed JSON, and a value of None leaves the key in the metadata."""
@@ -58,9 +59,9 @@ class Setting(Struct, frozen=True):
     path: str = ""
     """The JSON path below the root; the key by default."""
     lost: str = ""
-    """Why the API does not take it, where there is more to say than that it has no such setting."""
+    """Why the API does not take it, if there is more to say than that it has no such setting."""
     anyway: Any = None
-    """A value that describes what the API does anyway, so that it is no loss."""
+    """A value that the API uses in any case, so that it is not a loss."""
 
     @property
     def member(self) -> str | None:
@@ -78,12 +79,12 @@ NAMES = {
     "reasoning": "reasoning settings",
     "user": "end user's id",
 }
-"""What settings are called in losses; others by their own name."""
+"""Names of settings in losses; others use the field name."""
 
 SETTING_NAMES = {
     name: NAMES.get(name, name.replace("_", " ")) for name in Request.__struct_fields__ if name not in CONTENT
 }
-"""Every setting of a request, with what it is called."""
+"""Every setting of a request, with its name in losses."""
 
 NO_SUCH_SETTING = "this API has no such setting"
 
@@ -100,9 +101,9 @@ class Settings:
         content: Sequence[str] = ("messages", "tools"),
         alias: Callable[[str], str] = str,
     ) -> None:
-        """`content` are the members of the wire struct that are no settings; the codec gives them to `write`.
+        """`content` are the members of the wire struct that are not settings; the codec passes them to `write`.
 
-        `alias` is another spelling under which a key beside the struct may stand.
+        `alias` returns another spelling that a key beside the struct may have.
         """
         self._wire = wire
         self._family = family
@@ -122,13 +123,13 @@ class Settings:
         """(request, log, extra) -> the keys beside the struct: `extra` and those of settings that are set"""
 
     def path(self, field: str) -> str:
-        """Where the wire keeps a setting, or a key that was passed on."""
+        """Return the JSON path of a setting, or of a key that was passed on."""
         head, dot, rest = field.partition(".")
         return self._paths.get(field) or (self._paths.get(head, f"$.{head}") + dot + rest if head else "$")
 
     @property
     def keys_beside(self) -> Mapping[str, str]:
-        """Settings beside the struct: field -> key, with dots where it lies in other objects."""
+        """Settings beside the struct: field -> key, with dots if it is inside other objects."""
         return {row.field: row.key for row in self._beside}
 
     @property
@@ -137,7 +138,7 @@ class Settings:
 
     @property
     def written_by_hand(self) -> tuple[str, ...]:
-        """Members of the wire struct that the codec gives to `write`, behind the content."""
+        """Members of the wire struct that the codec passes to `write`, after the content."""
         members = [row.member for row in self._rows.values() if row.write is BY_HAND]
         return tuple(dict.fromkeys(member for member in members if member is not None))
 
@@ -213,18 +214,19 @@ class Settings:
         return f"def generated(request, log, extra):\n{check}    return extra\n"
 
     def _lost(self, field: str) -> str:
-        """Why a field cannot be written; empty for one that can."""
+        """Return why a field cannot be written; empty for one that can."""
         row = self._rows.get(field)
         return NO_SUCH_SETTING if row is None else row.lost
 
     def _unless(self, field: str) -> str:
+        """Return a condition that excludes the value the API uses in any case, which is not a loss."""
         row = self._rows.get(field)
         return "" if row is None or row.anyway is None else f" and request.{field} != {row.anyway!r}"
 
     # ── keys beside the struct ──
 
     def _take_keys(self, extra: Extra) -> tuple[Any, ...]:
-        """The metadata without the keys of settings, and the values of all settings beside the struct."""
+        """Return the metadata without the keys of settings, and the values of all settings beside the struct."""
         rest = dict(extra)
         is_absent = rest.keys().isdisjoint
         values = [row.default if is_absent(row.found_by) else row.take(rest) for row in self._beside]
@@ -247,7 +249,7 @@ class Settings:
 
 
 class _Beside:
-    """A row whose key is no member of the wire struct."""
+    """A row whose key is not a member of the wire struct."""
 
     __slots__ = ("_alias", "_decode", "_is_within", "_key", "_outer", "_write", "default", "field", "found_by", "key")
 
@@ -259,7 +261,7 @@ class _Beside:
         self._alias = alias(self._key)
         self._is_within = self._outer in written
         self.found_by = (self._place,) if self._outer else (self._key, self._alias)
-        """The keys of the metadata under which the setting is, alone or with its neighbours."""
+        """The metadata keys that hold the setting, alone or with its neighbours."""
         self._write: Any = row.write
         read: Any = row.read
         kind = get_type_hints(Request)[row.field]
@@ -270,7 +272,7 @@ class _Beside:
         return WITHIN + self._outer if self._is_within else self._outer
 
     def take(self, extra: Extra) -> Any:
-        """The value of the setting, which leaves `extra`; the default where there is none that we understand."""
+        """Remove the setting from `extra` and return its value; the default if there is none that we understand."""
         keys = self._keys(extra) if self._outer else extra
         key = self._key if self._key in keys else self._alias
         held = keys.get(key)
@@ -324,14 +326,14 @@ def _is_set(field: str) -> str:
 
 
 def _is_any_set(fields: Sequence[str]) -> str:
-    """One condition for all of them: a request that sets none pays for one."""
+    """Return one condition for all fields, so that a request that sets none checks only once."""
     return " or ".join(map(_is_set, fields))
 
 
 def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> Callable[[Any], Extra | None]:
-    """A function from a wire struct to its extras and those of its members that are only passed on; None without any.
+    """Return a function from a wire struct to its extras and its passed-on members, or None if it has none.
 
-    The dictionary is the caller's own. `names` may map members to the keys under which they are kept.
+    The caller owns the returned dictionary. `names` may map members to the keys under which they are kept.
     """
     defaults = _defaults(wire)
     keys = dict(zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True))
@@ -345,7 +347,7 @@ def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> 
 
 
 def _compiled(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
-    # The source is made of names in our own tables, of nothing that a body says.
+    # The source consists of names in our own tables, never of content of a body.
     names["UNSET"] = UNSET
     exec(compile(source, f"<{name}>", "exec"), names)  # noqa: S102
     function: Callable[..., Any] = names["generated"]
@@ -357,6 +359,6 @@ def _absent(default: Any) -> str:
 
 
 def _defaults(kind: type[Struct]) -> dict[str, Any]:
-    """Fields in the order of positional arguments, with their defaults."""
+    """Return the fields in the order of positional arguments, with their defaults."""
     names, defaults = kind.__struct_fields__, kind.__struct_defaults__
     return dict(zip(names, (NODEFAULT,) * (len(names) - len(defaults)) + tuple(defaults), strict=True))

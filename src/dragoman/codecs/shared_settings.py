@@ -1,4 +1,4 @@
-"""Settings that several APIs have under other names, in other words and with other limits."""
+"""Settings that several APIs have under different names, with different values and limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.losses import LossLog
 
 
 class LabelRules(Struct, frozen=True):
-    """What an API takes as labels of a request."""
+    """What an API accepts as labels of a request."""
 
     key: re.Pattern[str]
     value: re.Pattern[str]
@@ -30,7 +30,7 @@ OPENAI_LABELS: Final = LabelRules(re.compile(r"(?s:.{0,64})"), re.compile(r"(?s:
 
 
 def fit_labels(labels: dict[str, str], rules: LabelRules, request: Request, log: LossLog) -> dict[str, str] | UnsetType:
-    """The labels that the API takes; the others are losses."""
+    """Return the labels that the API takes; the others are losses."""
     kept: dict[str, str] = {}
     for key, value in labels.items():
         if rules.key.fullmatch(key) is None or rules.value.fullmatch(value) is None:
@@ -46,7 +46,7 @@ def fit_labels(labels: dict[str, str], rules: LabelRules, request: Request, log:
 
 
 def fit_limits(request: Request, stop_limit: int | None, log: LossLog) -> dict[str, Any]:
-    """What to change in a request that has too many stop sequences, or no room for an answer."""
+    """Return the changes to a request that has too many stop sequences, or no room for an answer."""
     changes: dict[str, Any] = {}
     if stop_limit is not None and len(request.stop) > stop_limit:
         log.drop(request, "stop", f"{len(request.stop) - stop_limit} stop sequences", f"this API takes {stop_limit}")
@@ -59,7 +59,7 @@ def fit_limits(request: Request, stop_limit: int | None, log: LossLog) -> dict[s
 
 
 def fit_modalities(modalities: tuple[str, ...], known: tuple[str, ...], request: Request, log: LossLog) -> list[str]:
-    """The kinds of answer that an API knows."""
+    """Return the kinds of answer that an API supports."""
     kept = [word for word in modalities if word in known]
     if len(kept) < len(modalities):
         log.drop(request, "modalities", "kind of answer", f"this API knows {', '.join(known)}")
@@ -69,11 +69,11 @@ def fit_modalities(modalities: tuple[str, ...], known: tuple[str, ...], request:
 # ── the end user ──────────────────────────────────────────────────────────────────────────────────────────────
 
 LONGEST_IDENTIFIER: Final = 64
-"""Of OpenAI's `safety_identifier`."""
+"""For OpenAI's `safety_identifier`."""
 
 
 def fit_identifier(identifier: str, request: Request, log: LossLog) -> str:
-    """The identifier, or its hash where it is too long: the same user keeps the same one."""
+    """Return the identifier, or its hash if it is too long, so that a user always has the same one."""
     if len(identifier) <= LONGEST_IDENTIFIER:
         return identifier
     what = f"identifier of {len(identifier)} characters"
@@ -84,11 +84,11 @@ def fit_identifier(identifier: str, request: Request, log: LossLog) -> str:
 # ── service tiers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 AUTO: Final = "auto"
-"""The provider or the account decides: what every API does when nothing is said."""
+"""The provider or the account decides: the default of every API."""
 
 
 def fit_tier(tier: str, words: Mapping[str, str], request: Request, log: LossLog) -> str | UnsetType:
-    """The tier in an API's own words (`words` maps ours to them)."""
+    """Return the API's name for a tier (`words` maps our names to the API's)."""
     word = words.get(tier)
     if word is not None:
         return word
@@ -98,12 +98,12 @@ def fit_tier(tier: str, words: Mapping[str, str], request: Request, log: LossLog
 
 
 def tier_writer(words: Mapping[str, str]) -> Any:
-    """A writer of tiers, for the table of settings."""
+    """Return a writer of tiers, for the table of settings."""
     return lambda tier, request, log: fit_tier(tier, words, request, log)
 
 
 def read_tier(words: Mapping[str, str]) -> Any:
-    """A reader of tiers: an API's own word -> ours; None for one we do not know."""
+    """Return a reader of tiers: the API's name -> ours; None for an unknown one."""
     ours: dict[str, str] = {}
     for tier, word in words.items():
         ours.setdefault(word, tier)
@@ -127,18 +127,18 @@ ANSWERED_BY_BEDROCK: Final = {tier: tier for tier in ("default", "flex", "priori
 
 
 def tier_word(usage: Usage | None, words: Mapping[str, str]) -> str | None:
-    """How an API names the tier of an answer; None where it is not known, or has no word there."""
+    """Return the API's name for the tier of an answer; None if the tier is unknown, or has no name there."""
     return None if usage is None or usage.service_tier is None else words.get(usage.service_tier)
 
 
 def named_tier(usage: Usage | None, words: Mapping[str, str]) -> dict[str, str]:
-    """The same as a member, for APIs that call it `service_tier`."""
+    """Return the tier as a member, for APIs that call it `service_tier`."""
     word = tier_word(usage, words)
     return {} if word is None else {"service_tier": word}
 
 
 def tiers_read(words: Mapping[str, str]) -> dict[bytes, str]:
-    """An API's own word for the tier of an answer, as JSON -> ours."""
+    """Map the API's names for the tier of an answer, as JSON, to ours."""
     return {encode_json(word): tier for tier, word in words.items()}
 
 
@@ -151,7 +151,7 @@ JSON_INSTRUCTION: Final = "Answer with one JSON object and nothing else."
 
 
 def json_instruction(output: StructuredOutput) -> str:
-    """What to tell a model whose API does not take the form that the answer must have."""
+    """Return an instruction for a model whose API does not take the required format of the answer."""
     held = schema_held(output)
     if output.kind == "json" or held is None:
         return JSON_INSTRUCTION
@@ -159,7 +159,7 @@ def json_instruction(output: StructuredOutput) -> str:
 
 
 def name_of_title(output: StructuredOutput) -> tuple[str | None, StructuredOutput]:
-    """The title of the schema, if it can be the name that OpenAI wants a schema to have, and the output without it."""
+    """Return the schema's title, if it can be the name that OpenAI requires, and the output without it."""
     schema = output.schema
     title = schema.get("title") if isinstance(schema, dict) else None
     if not isinstance(title, str) or _NAME.fullmatch(title) is None:

@@ -1,9 +1,9 @@
 """Tools that vendors run themselves, in terms that all of them share: what each format's `hosted_tools.py` fills in.
 
-A call or result that another vendor's server ran cannot be sent to an API: ids and encrypted contents cannot be made
-up. It reaches the model as text in the assistant's turn (`hosted_text`). A client, which only shows or skips such
-items, gets the item of its own format under an id that says whose it is (`forged_id`): when the client sends it back,
-it is text for that provider too (`goes_back`).
+A call or result that another vendor's server ran cannot be sent to an API: ids and encrypted contents cannot be
+invented. It reaches the model as text in the assistant's turn (`hosted_text`). A client, which only shows or skips
+such items, gets an item in its own format, with an id that marks it as ours (`forged_id`): when the client sends it
+back, it is text for that provider too (`goes_back`).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 
 FORGED = "dragoman1_"
-"""In the id of an item that no provider minted."""
+"""Part of the id of an item that no provider issued."""
 
 Fields = dict[str, Any]
 
 
 def forged_id(prefix: str, call_id: str) -> str:
-    """An id for a client's eyes: the same for the same call, and never one of a provider."""
+    """Return an id for clients only: the same for the same call, and never one of a provider."""
     _, is_ours, digest = call_id.partition(FORGED)
     if not is_ours:
         digest = hashlib.blake2s(call_id.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
@@ -46,7 +46,7 @@ def forged_id(prefix: str, call_id: str) -> str:
 
 
 def goes_back(part: ServerToolCall | ServerToolResult, family: str, *, to_client: bool) -> bool:
-    """Whether the block of a part is for this family. One of ours is for its clients only, never for its API."""
+    """Whether the block of a part may be sent to this family. One of ours is for clients only, never for the API."""
     if part.origin != family or part.block is None:
         return False
     return to_client or FORGED not in (part.id if isinstance(part, ServerToolCall) else part.tool_call_id)
@@ -55,8 +55,8 @@ def goes_back(part: ServerToolCall | ServerToolResult, family: str, *, to_client
 class SharedTools:
     """How one format writes the tools, calls and results that vendors share. These defaults have none.
 
-    Reading gives the fields of the value in the intermediate format, by name. Writing gives None, or no block, for what
-    the format has no form for.
+    Reading returns the fields of the value in the intermediate format, by name. Writing returns None, or no block,
+    for what the format has no form for.
     """
 
     def read_tool(self, definition: Mapping[str, Any]) -> Fields:  # noqa: ARG002
@@ -82,12 +82,12 @@ class SharedTools:
 
 
 def texts(value: object) -> tuple[str, ...]:
-    """The strings of a list, or none."""
+    """Return the strings of a list; none for any other value."""
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
 def mappings(value: object) -> list[dict[str, Any]]:
-    """The objects of a list, or none."""
+    """Return the objects of a list; none for any other value."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
@@ -100,19 +100,19 @@ def count_of(value: object) -> int | None:
 
 
 def beyond(family: str, definition: Mapping[str, Any], *known: str) -> Fields:
-    """`metadata` with what a definition says beyond these keys; null says nothing."""
+    """Return `metadata` with the keys of a definition beyond these; null means absent."""
     rest = {key: Raw(encode_json(held)) for key, held in definition.items() if key not in known and held is not None}
     return {"metadata": {family: rest}} if rest else {}
 
 
 def written_out(*pieces: object) -> Fields:
-    """`parts` with one text of what a program wrote."""
+    """Return `parts` with the output of a program as one text."""
     said = "\n".join(piece.rstrip("\n") for piece in pieces if isinstance(piece, str) and piece.strip())
     return {"parts": (Text(said),)} if said else {}
 
 
 def json_input(value: object) -> Fields:
-    """`input`, from a mapping or from the JSON text of one."""
+    """Return `input`, from a mapping or from the JSON text of one."""
     if isinstance(value, str):
         try:
             value = parse_json(value)
@@ -122,7 +122,7 @@ def json_input(value: object) -> Fields:
 
 
 def read_headers(held: object, authorization: object = None) -> Fields:
-    """`headers` and `authorization` of an MCP server. A bearer token among the headers is the authorization."""
+    """Return `headers` and `authorization` of an MCP server. A bearer token in the headers is the authorization."""
     headers = {str(name): value for name, value in held.items()} if isinstance(held, dict) else {}
     token = text_of(authorization)
     for name, value in list(headers.items()):
@@ -142,7 +142,7 @@ def read_location(held: object) -> Location | None:
 
 
 def given(**fields: Any) -> Fields:
-    """The fields that say something."""
+    """Return the fields that are not empty."""
     return {
         key: list(held) if isinstance(held, tuple) else held for key, held in fields.items() if held not in (None, ())
     }
@@ -152,7 +152,7 @@ _FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"re
 
 
 def parameters_of_custom(tool: CustomTool, log: LossLog) -> Raw:
-    """The schema of the function that stands for a tool with free text as its input."""
+    """Return the schema of the function that replaces a tool with free text as its input."""
     log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
     if format_held(tool) is not None:
         log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
@@ -168,14 +168,14 @@ def write_location(location: Location | None) -> Fields | None:
 
 
 def query_of(call: ServerToolCall) -> str:
-    """What was searched for."""
+    """Return the search query of a call."""
     said: Any = call.input or {}
     queries = texts(said.get("queries"))
     return text_of(said.get("query")) or "; ".join(queries)
 
 
 def code_of(call: ServerToolCall) -> str:
-    """What was run, as one text."""
+    """Return the code or commands of a call, as one text."""
     said: Any = call.input or {}
     return text_of(said.get("code")) or text_of(said.get("command")) or "\n".join(texts(said.get("commands")))
 
@@ -185,10 +185,10 @@ def text_within(result: ServerToolResult) -> str:
 
 
 def hosted_text(part: ServerToolCall | ServerToolResult) -> str | None:
-    """What a model of another vendor reads in place of the part; None where the part shows nothing.
+    """Return the text that a model of another vendor gets in place of the part; None if the part shows nothing.
 
-    A call is `[web_search called with {"query":"…"}]`. A result is `[web_search returned]` and, in the lines behind it,
-    the text and the sources; or `[web_search failed: …]`.
+    A call is `[web_search called with {"query":"…"}]`. A result is `[web_search returned]` and, in the lines after
+    it, the text and the sources; or `[web_search failed: …]`.
     """
     name = f"{part.server}.{part.name}" if isinstance(part, ServerToolCall) and part.server else part.name
     if isinstance(part, ServerToolCall):
@@ -209,7 +209,7 @@ def _line_of_source(source: Citation) -> str:
 
 
 def cross_hosted(part: ServerToolCall | ServerToolResult, log: LossLog, tools: SharedTools | None) -> WireValue:
-    """What stands for a part that another provider ran; None where there is nothing to show. All of it is logged.
+    """Return the replacement of a part that another provider ran; None if there is nothing to show. All is logged.
 
     A `Text` for an API; for a client, whose `tools` are given, an item of its own format.
     """

@@ -1,8 +1,8 @@
-"""Signatures in formats whose clients echo reasoning blocks untouched: tagged blocks carry what has no field.
+"""Signatures in formats whose clients echo reasoning blocks unchanged: tagged blocks carry what has no field.
 
-The kinds: the block is reasoning of another family, readable or redacted; it is the signature of the block that follows
-it, or, where a stream told it last, of the block before it; it is a text without any characters, signed. The signature
-of a call names the call: clients that move thinking to the front, or behind, do not part the two.
+The kinds: the block is reasoning of another family, readable or redacted; it is the signature of the block that
+follows it, or, if a stream sent it last, of the block before it; it is a signed empty text. The signature of a call
+names the call, so that clients that move thinking to the front or the end do not separate the two.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def beside_calls(
     call_id_of: Callable[[Block], str | None],
     retagged: Callable[[Block, str], Block],
 ) -> Sequence[Block]:
-    """The blocks or items of a message, with the signature of each call beside its call again.
+    """Return the blocks or items of a message, with the signature of each call next to its call again.
 
-    `tag_of` and `call_id_of` give None for blocks that have no tag or are no call; `retagged` is a carrier with another
-    tag. A signature that names no call of these stays where it is.
+    `tag_of` and `call_id_of` return None for blocks that have no tag or are not a call; `retagged` returns a carrier
+    with another tag. A signature that names none of these calls stays where it is.
     """
     tags = [tag_of(block) for block in blocks]
     owners = [None if tag is None else bound_call(tag) for tag in tags]
@@ -86,7 +86,7 @@ def beside_calls(
 def _find_strays(
     tags: Sequence[str | None], owners: Sequence[str | None], ids: Sequence[str | None]
 ) -> tuple[dict[str, deque[int]], set[int]]:
-    """Carriers that are not beside the call they name, by its id; and the places of calls whose carrier is there."""
+    """Return carriers that are not next to their call, by call id; and the indices of calls whose carrier is."""
     strays: dict[str, deque[int]] = {}
     signed: set[int] = set()
     known = set(ids)
@@ -102,7 +102,7 @@ def _find_strays(
 
 
 class SignatureBlocks(Generic[Block]):
-    """The tagged blocks of one family, made of the text and the signature of a reasoning block."""
+    """The tagged blocks of one family, built from the text and the signature of a reasoning block."""
 
     def __init__(self, family: str, block: Callable[[str, str], Block]) -> None:
         self._family = family
@@ -110,20 +110,20 @@ class SignatureBlocks(Generic[Block]):
         self._before: Metadata = {family: SIGNED}
 
     def tagged_reasoning(self, part: Reasoning, signature: Signature) -> Block:
-        """Reasoning of another family."""
+        """Return a block for reasoning of another family."""
         return self._block(part.text, tagged(_REDACTED if part.redacted else _READABLE, signature))
 
     def tagged_signature(self, part: AnyPart, signature: Signature) -> Block:
-        """The signature of a part that has no slot for one. It stands for an empty text, which clients drop."""
+        """Return a block with the signature of a part that has no slot for one; it also replaces an empty text."""
         empty = type(part) is Text and not part.text
         return self._block("", tagged(_EMPTY_TEXT if empty else self._kind(_NEXT, part), signature))
 
     def trailing_signature(self, part: AnyPart, signature: Signature) -> Block:
-        """The signature of the part before it, for streams: there it may be known only when the part has been told."""
+        """Return a block with the signature of the part before it: a stream may know it only after sending the part."""
         return self._block("", tagged(self._kind(_PREVIOUS, part), signature))
 
     def _kind(self, kind: str, part: AnyPart) -> str:
-        """A call is named, unless its tag came without a name: then it goes back as it came."""
+        """Return the kind with the id of a call, unless its tag came without one: then it is sent back so."""
         is_named = isinstance(part, ToolCall) and self._note(part) not in _UNBOUND
         return bound(kind, part.id) if is_named and isinstance(part, ToolCall) else kind
 
@@ -131,16 +131,16 @@ class SignatureBlocks(Generic[Block]):
         return None if part.metadata is None else part.metadata.get(self._family, {}).get("~tagged")
 
     def stands_behind(self, part: Text | ToolCall) -> bool:
-        """Whether the tagged block of this part came behind it."""
+        """Whether the tagged block of this part came after it."""
         return self._note(part) in _BEHIND
 
     def read_trailing(self, text: str, tag: str) -> Signature | None:
-        """The signature that a tagged block behind its part carries; None for any other block."""
+        """Return the signature in a tagged block after its part; None for any other block."""
         found = None if text else read_tag(tag)
         return found[1] if found is not None and _base(found[0]) == _PREVIOUS else None
 
     def read_tagged(self, text: str, tag: str) -> Reasoning | Text | Signature | None:
-        """What a tagged block stands for; a bare `Signature` is the next part's. None: not one of ours after all."""
+        """Return the content of a tagged block; a bare `Signature` is the next part's. None: not one of ours."""
         found = read_tag(tag)
         if found is None:
             return None
@@ -154,12 +154,12 @@ class SignatureBlocks(Generic[Block]):
         return signature if _base(kind) == _NEXT else None
 
     def signed(self, part: AnyPart, signature: Signature, tag: str = "") -> AnyPart | None:
-        """The part with its signature back; None when it cannot have had one, or the tag names another call."""
+        """Return the part with its signature; None if it cannot have had one, or the tag names another call."""
         how = BOUND if bound_call(tag) is not None else SIGNED
         return self._signed(part, signature, how) if is_about(tag, part) else None
 
     def sign_last(self, parts: list[AnyPart], signature: Signature | None, tag: str = "") -> bool:
-        """Whether it is the signature of the last of these parts, which then has it back."""
+        """Give the last part the signature if it is its own; return whether it is."""
         if signature is None or not parts or not is_about(tag, parts[-1]):
             return False
         signed = self._signed(parts[-1], signature, BOUND_AFTER if bound_call(tag) is not None else SIGNED_AFTER)

@@ -1,7 +1,7 @@
-"""Tags: how data of one family travels in a slot that a client of another format echoes untouched.
+"""Tags: how data of one family is carried in a slot that a client of another format echoes unchanged.
 
-dragoman:1:<kind>:<family>:<id>:<data>. Who carries what under which kind is the codec's own business; `kind=<call id>`
-is about that call, wherever the client has put it.
+dragoman:1:<kind>:<family>:<id>:<data>. Each codec defines what it carries under which kind; `kind=<call id>` is about
+that call, wherever the client put it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dragoman.ir.notes import Extra
 TAG = "dragoman:1:"
 
 SIGNED: Extra = {"~tagged": Raw(b"true")}
-"""On a part whose signature came in a tagged block: it goes back the same way."""
+"""On a part whose signature came in a tagged block: it is sent back the same way."""
 SIGNED_AFTER: Extra = {"~tagged": Raw(b'"after"')}
-"""The same, where the block stood behind its part."""
+"""The same, if the block came after its part."""
 BOUND: Extra = {"~tagged": Raw(b'"bound"')}
 BOUND_AFTER: Extra = {"~tagged": Raw(b'"bound after"')}
-"""The same two, where the tag names its call."""
+"""The same two, if the tag names its call."""
 
 
 def is_tagged(text: object) -> bool:
@@ -36,7 +36,7 @@ def tagged(kind: str, signature: Signature | None) -> str:
 
 
 def read_tag(text: str) -> tuple[str, Signature] | None:
-    """Kind and signature; None when the text only looks like a tag."""
+    """Return kind and signature; None if the text only looks like a tag."""
     kind, _, rest = text.removeprefix(TAG).partition(":")
     family, _, rest = rest.partition(":")
     item_id, _, data = rest.partition(":")
@@ -45,16 +45,16 @@ def read_tag(text: str) -> tuple[str, Signature] | None:
 
 
 _IN_BASE64 = "ZHJhZ29tYW46MT"
-"""How base64 of a tag begins."""
+"""Prefix of every tag in base64."""
 
 
 def in_base64(tag: str) -> str:
-    """A tag for a slot that must hold base64."""
+    """Encode a tag for a slot that must hold base64."""
     return binascii.b2a_base64(tag.encode(), newline=False).decode()
 
 
 def from_base64(text: str) -> str | None:
-    """The tag; None for what a provider minted."""
+    """Decode the tag; None for a provider's own value."""
     if not text.startswith(_IN_BASE64):
         return None
     try:
@@ -65,12 +65,12 @@ def from_base64(text: str) -> str | None:
 
 
 def bound(kind: str, call_id: str) -> str:
-    """A kind that names the call it is about: clients move what they carry, and ids stay."""
+    """Return a kind that names the call it is about: clients move what they carry, but keep ids."""
     return f"{kind}={_escape(call_id)}"
 
 
 def bound_call(tag: object) -> str | None:
-    """The id of the call that a tag is about; None for other tags and other texts."""
+    """Return the id of the call that a tag is about; None for other tags and other texts."""
     if not isinstance(tag, str) or not tag.startswith(TAG):
         return None
     _, is_bound, call_id = tag[len(TAG) :].partition(":")[0].partition("=")
@@ -78,7 +78,7 @@ def bound_call(tag: object) -> str | None:
 
 
 def is_about(tag: str, part: AnyPart) -> bool:
-    """Whether a tag may be about a part: one that names a call is about that call alone."""
+    """Whether a tag may be about a part: one that names a call is about that call only."""
     call_id = bound_call(tag)
     return call_id is None or (isinstance(part, ToolCall) and part.id == call_id)
 

@@ -15,7 +15,7 @@ _LOST = {
 
 
 def split_system(messages: tuple[Message, ...], log: LossLog) -> tuple[str | None, tuple[Message, ...]]:
-    """All system text as one string, and the other messages."""
+    """Return all system text as one string, and the other messages."""
     texts: list[str] = []
     rest: list[Message] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""Places in one text, counted in UTF-8 bytes (as Google counts) and in characters (as Python does)."""
+"""Offsets in one text, counted in UTF-8 bytes (as Google counts) and in characters (as Python does)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from itertools import accumulate
 
 
 class TextOffsets:
-    """Converts places both ways. The text may grow; each conversion costs no more than a binary search."""
+    """Converts offsets both ways. The text may grow; each conversion costs no more than a binary search."""
 
     def __init__(self, text: str = "") -> None:
         self.length = 0
         self._pieces = 0
-        # Where each character begins, and where the text ends; nothing where every character is one byte.
+        # Byte offset of each character and of the end of the text; None while every character is one byte.
         self._starts: list[int] | None = None
         self.extend(text)
 
     def extend(self, text: str) -> None:
-        """The text goes on."""
+        """Append to the text."""
         if self._starts is None and not text.isascii():
             self._starts = list(range(self.length + 1))
         self.length += len(text)
@@ -27,13 +27,13 @@ class TextOffsets:
             self._starts += accumulate(map(_size, text), initial=last)
 
     def catch_up(self, pieces: Sequence[str]) -> TextOffsets:
-        """Takes in the pieces of a stream that have come since the last time."""
+        """Append the pieces of a stream that have come since the last call."""
         self.extend("".join(pieces[self._pieces :]))
         self._pieces = len(pieces)
         return self
 
     def characters(self, place: int) -> int | None:
-        """None for a place outside the text, or within a character."""
+        """Return the character offset; None for a byte offset outside the text, or within a character."""
         if self._starts is None:
             return place if 0 <= place <= self.length else None
         index = bisect_left(self._starts, place)

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 
 def read_time(held: Raw) -> int | None:
-    """None for what is no time."""
+    """Return seconds since 1970; None for a value that is not a time."""
     try:
         return int(msgspec.json.decode(held, type=dt.datetime).timestamp())
     except (msgspec.DecodeError, OverflowError, ValueError):

@@ -12,7 +12,7 @@ from dragoman.losses import LossLog
 
 
 def without_tuples(held: Any, tool: ToolDefinition, log: LossLog) -> Any:
-    """The parameters of a tool as a schema without tuples: each item may be any of those listed."""
+    """Return the parameters of a tool as a schema without tuples: each item may be any of those listed."""
     raw = to_raw(held)
     if b'"items"' not in bytes(raw):
         return held

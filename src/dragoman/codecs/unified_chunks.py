@@ -3,8 +3,8 @@
 Calls wait for the end of the answer: only its finish reason says whether they may be run (law 7). A call of an answer
 that was blocked, cut inside the call, or broke off is never a chunk.
 
-Where a wire sends whole calls (Gemini), a reader may ask for them as they arrive. If the answer is blocked or cut
-later, an `error` chunk names the calls that must not be run: such a reader runs calls after an end without an error.
+If a wire sends whole calls (Gemini), a reader may ask for them as they arrive. If the answer is blocked or cut later,
+an `error` chunk names the calls that must not be run: such a reader runs calls only after an end without an error.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Chunk: TypeAlias = dict[str, Any]
 
 
 class ChunkWriter:
-    """Events of one stream in, chunks out: `text`, `reasoning`, `tool_call` and, at a failure, `error`."""
+    """Converts the events of one stream to chunks: `text`, `reasoning`, `tool_call` and, at a failure, `error`."""
 
     def __init__(self, *, in_order: bool = False) -> None:
-        """`in_order`: what arrives after a call that is held back waits behind it."""
+        """`in_order`: whatever arrives after a call that is held back waits for it."""
         self._in_order = in_order
         self._waiting: list[Chunk | int] = []
         """Chunks, and indices of complete calls, from the first call that is held back."""
         self._written: set[int] = set()
-        """Indices of the calls that are chunks already."""
+        """Indices of the calls that were already written."""
         self._kinds: dict[int, str] = {}
         self._calls: set[int] = set()
         self._outline = Accumulator()
-        """The calls whole, and of every other part only that it is there and whether it has text."""
+        """The calls whole; of every other part only that it exists and whether it has text."""
 
     def write(self, events: Iterable[AnyEvent], *, arrived: bool = False) -> Iterator[Chunk]:
-        """The chunks of these events. `arrived`: calls that are complete by now are chunks now."""
+        """Yield the chunks of these events. `arrived`: calls that are complete by now are written now."""
         for event in events:
             for chunk in self._read(event):
                 if self._waiting:
@@ -67,7 +67,7 @@ class ChunkWriter:
         return dict(zip(sorted(self._calls), calls, strict=True))
 
     def _release(self, offered: set[int]) -> Iterator[Chunk]:
-        """What was held back, without the calls that are not offered."""
+        """Yield what was held back, without the calls that are not offered."""
         calls = self._all_calls()
         waiting, self._waiting = self._waiting, []
         for item in waiting:
@@ -108,7 +108,10 @@ class ChunkWriter:
 
 
 def describe_call(call: ToolCall) -> dict[str, Any]:
-    """Text that is no JSON object is handed on as text; an id that the API did not give is left out."""
+    """Return a call as a dict.
+
+    Arguments that are not a JSON object stay text; an id that the API did not give is omitted.
+    """
     arguments = call.arguments if call.parsed else {UNPARSED_KEY: call.arguments_text}
     described = {"name": call.name, "arguments": arguments}
     return described if call.invented_id else {**described, "tool_call_id": call.id}

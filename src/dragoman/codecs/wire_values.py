@@ -1,6 +1,6 @@
 """The base of all wire structs, and the types of their members.
 
-Structs stand in modules of their own, which are not compiled: msgspec reads their annotations.
+Structs are in separate modules, which are not compiled: msgspec reads their annotations.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dragoman.ir.notes import Extra
 
-# These two names live only between lifting and decoding. No body may contain them, so they cannot be guessed.
+# These two names exist only between lifting and decoding. No body may contain them, so they cannot be guessed.
 _SECRET = os.urandom(8).hex()
 EXTRA = f"~extra-{_SECRET}"
 UNKNOWN = f"~unknown-{_SECRET}"
-"""Tag of the struct that stands for every block type a union does not name."""
+"""Tag of the struct for every block type that a union does not name."""
 
 if TYPE_CHECKING:
     MaybeStr: TypeAlias = str | None
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     MaybeRaw: TypeAlias = Raw | None
 else:
     # May be absent (then None), may not be null: an explicit null is lifted into `extra` and so survives. With these,
-    # settings pass between wire and intermediate format without a look at each of them.
+    # settings pass between wire and intermediate format without a check of each.
     MaybeStr = str
     MaybeInt = int
     MaybeNumber = int | float
@@ -35,12 +35,12 @@ else:
 
 
 class Wire(Struct, frozen=True, gc=False, forbid_unknown_fields=True, kw_only=True):
-    """Base of all wire structs. `extra` is what the object said beyond its type; it never has that name on a wire."""
+    """Base of all wire structs. `extra` holds the object's keys beyond its type; it never has that name on a wire."""
 
     extra: Extra | UnsetType = field(default=UNSET, name=EXTRA)
 
 
 class Unmodelled(Wire, frozen=True, tag=UNKNOWN):
-    """A tagged object of a kind we do not model, whole."""
+    """A tagged object of a kind that we do not model, whole."""
 
     raw: Raw

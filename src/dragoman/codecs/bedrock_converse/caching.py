@@ -1,8 +1,8 @@
-"""Cache points: blocks of their own, each behind what it caches.
+"""Cache points: separate blocks, each after what it caches.
 
 «There is nothing available to cache»: none at the front. «Cache point cannot be inserted after reasoning block», seen
-even where the point stood later in the turn. None behind a document whose text the server extracts. At most four, and
-an hour never after five minutes.
+even when the point came later in the turn. None after a document whose text the server extracts. At most four, and an
+hour never after five minutes.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _FIVE_MINUTES = CachePoint("default")
 _LIFETIMES = {"5m", "1h"}
 _PDF = "application/pdf"
 _NOTE = "~cache"
-"""Note: the point as it was spelled, where that is not the ordinary way."""
+"""Note: the point as it was spelled, if that is not the ordinary form."""
 
 
 def marked(node: Any, point: CachePoint) -> Any:
-    """The node with the point that stands behind it; None when it cannot have one, or has one already."""
+    """Return the node with the cache point that follows it; None if it cannot have one or already has one."""
     if type(node) not in _MARKED and not isinstance(node, ToolDefinition | ProviderTool):
         return None
     ttl = None if point.ttl is UNSET else point.ttl
@@ -83,7 +83,7 @@ def exact_point(point: CachePoint) -> Raw:
 
 
 def encode_point(node: Marked) -> WireValue:
-    """The point as its own family spelled it, or in the ordinary way; UNSET for none."""
+    """Return the point as its own family spelled it, or in the ordinary form; UNSET for none."""
     cache = node.cache
     if cache is None:
         return UNSET
@@ -93,7 +93,7 @@ def encode_point(node: Marked) -> WireValue:
 
 
 class CachePoints:
-    """Which points of a request of another family are sent."""
+    """Decides which cache points of another family's request are sent."""
 
     def __init__(self, request: Request, log: LossLog) -> None:
         self._request = request
@@ -114,7 +114,7 @@ class CachePoints:
             else:
                 standing.append(node)
         room = PROFILE.cache_marks or 0
-        # Each point covers all that comes before it, so the last ones are worth most.
+        # Each point covers everything before it, so the last ones are worth most.
         for node in standing[: max(len(standing) - room, 0)]:
             self._drop(node, f"this API takes {room} in one request")
         self._shorten(standing[max(len(standing) - room, 0) :])
@@ -134,7 +134,7 @@ class CachePoints:
             short_seen = short_seen or ttl != "1h"
 
     def _marked(self) -> Iterator[tuple[Marked, str]]:
-        """Each mark with why it cannot be sent, in the order in which the server caches: tools, system, messages."""
+        """Yield each mark and why it cannot be sent, in the order in which the server caches (tools first)."""
         for tool in self._request.tools:
             if isinstance(tool, ToolDefinition | ProviderTool) and tool.cache is not None:
                 yield tool, ""
@@ -166,9 +166,9 @@ def _refusal(part: AnyPart) -> str:
 
 
 def with_automatic_points(request: Request, log: LossLog) -> Request:
-    """The request with the points that an automatic cache mark stands for: this API has no such switch.
+    """Return the request with explicit points for an automatic cache mark, which this API does not have.
 
-    One stands behind the system text, one behind the last thing said, so that the next turn finds all of this one.
+    One comes after the system text, one after the last message, so that the next turn finds all of this one cached.
     """
     if not limits_of(request.model).caches:
         log.drop(request, "cache", "automatic cache mark", "this model caches no prompts")
@@ -190,7 +190,7 @@ def with_automatic_points(request: Request, log: LossLog) -> Request:
 
 
 def _with_point(message: Message, cache: Cache | None) -> Message | None:
-    """The message with a mark on the last part that may have one; None if there is none, or one is there already."""
+    """Return the message with a mark on the last part that can have one; None if none can, or one already has it."""
     parts = message.parts
     if any(getattr(part, "cache", None) is not None or isinstance(part, Reasoning) for part in parts):
         return None

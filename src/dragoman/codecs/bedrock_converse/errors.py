@@ -1,4 +1,4 @@
-"""Converse errors, both ways. The class stands in a header; the body has little more than a message."""
+"""Converse errors, both ways. The class is in a header; the body has little more than a message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ERROR_TYPE = "x-amzn-errortype"
 REQUEST_ID = "x-amzn-requestid"
 _FIRST_ERROR_STATUS = 400
 _WRAPPING = "The model returned the following errors: "
-"""Before what the vendor behind this API said."""
+"""Prefix of an error message from the vendor behind this API."""
 
 _EXCEPTIONS: tuple[tuple[FailureKind, str, int], ...] = (
     ("invalid_request", "ValidationException", 400),
@@ -66,12 +66,12 @@ STREAM_EXCEPTIONS: dict[FailureKind, str] = {
     "overloaded": "serviceUnavailableException",
     "server": "internalServerException",
 }
-"""The five that a stream can end in; everything else is an error of the model's stream."""
+"""The five exceptions that a stream can end in; everything else is an error of the model's stream."""
 STREAM_ERROR = "modelStreamErrorException"
 
 
 def kind_of_exception(name: str) -> FailureKind | None:
-    """By the name of the exception, with a capital (HTTP) or without one (stream)."""
+    """Return the failure kind of an exception name, with a capital (HTTP) or without one (stream)."""
     return _KIND_OF_EXCEPTION.get(name[:1].upper() + name[1:])
 
 
@@ -95,7 +95,7 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
 
 
 def _exception(headers: Mapping[str, str], notes: Extra) -> str | None:
-    """The header may go on with a colon and an address; the body's word may have a name space before it."""
+    """Return the exception name from the header (without ":" and a URL) or the body (without its namespace)."""
     word: object = headers.get(ERROR_TYPE)
     for key in ("__type", "code"):
         if word is None and key in notes:
@@ -104,7 +104,7 @@ def _exception(headers: Mapping[str, str], notes: Extra) -> str | None:
 
 
 def _message(wire: ErrorResponse, notes: Extra) -> str:
-    """Some gateways write `Message`. What a vendor said is told without the wrapping."""
+    """Return the message without the prefix of a vendor's error; some gateways write `Message`."""
     if wire.message is UNSET:
         notes["~message"] = Raw(b'"absent"')
         capital = parse_json(notes["Message"]) if "Message" in notes else None

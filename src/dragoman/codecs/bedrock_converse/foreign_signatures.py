@@ -1,7 +1,7 @@
-"""Things Converse has no field for, and the tagged reasoning blocks that carry them.
+"""Content that Converse has no field for, and the tagged reasoning blocks that carry it.
 
-The `signature` of a reasoning block is where data of other families travels (codecs/signature_blocks.py). Such a block
-is never sent to a provider unless it came in a request of this very format.
+The `signature` of a reasoning block carries data of other families (codecs/signature_blocks.py). Such a block is
+never sent to a provider unless it came in a request of this format.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""AWS event-stream frames, as they come and go by the thousand.
+"""AWS event-stream frames, the fast path.
 
-Reading them in full is the business of `AwsEventStream`, in the framing of all formats. What stands before the payload,
-lengths and their CRC and headers, is the same for all frames of a type and a length: it is looked at once for each.
+`AwsEventStream`, in the framing of all formats, reads them in full. Everything before the payload (lengths, their
+CRC, headers) is the same for all frames of one type and length, so it is computed once for each.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AROUND = {
 
 
 def around(block: int, kind: str) -> tuple[bytes, bytes]:
-    """What stands before and after a fragment of a block of this kind."""
+    """Return the bytes before and after a fragment of a block of this kind."""
     head, tail = _AROUND[kind]
     return b'{"contentBlockIndex":%d,"delta":%b' % (block, head), tail
 
@@ -42,8 +42,8 @@ def around(block: int, kind: str) -> tuple[bytes, bytes]:
 
 
 def frame_writer(headers: bytes) -> Callable[[bytes], bytes]:
-    """Puts payloads into frames with these headers."""
-    known: dict[int, tuple[bytes, int]] = {}  # length of a payload -> what stands before it, and the CRC of that
+    """Return a function that puts payloads into frames with these headers."""
+    known: dict[int, tuple[bytes, int]] = {}  # payload length -> the bytes before it, and their CRC
 
     def write(payload: bytes) -> bytes:
         found = known.get(len(payload))

@@ -1,4 +1,4 @@
-"""Tools that Bedrock runs (`systemTool`, on Nova 2), in terms that all vendors share."""
+"""Tools that Bedrock runs (`systemTool`, on Nova 2), in the terms that all vendors share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.ir import HostedKind, ProviderTool, ServerToolCall, ServerToolResu
 _KINDS: dict[str, HostedKind] = {"nova_grounding": "web_search", "nova_code_interpreter": "code_execution"}
 _NAMES: dict[HostedKind, str] = {kind: name for name, kind in _KINDS.items()}
 HIDDEN = "[HIDDEN]"
-"""What stands in place of pages: they are not shown."""
+"""Placeholder for the pages found, which this API does not show."""
 
 
 class HostedTools(SharedTools):

@@ -1,4 +1,4 @@
-"""Where in a wire body a node came from."""
+"""JSON paths: where in a wire body a node came from."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _ANSWER_FIELDS = {
 
 
 class RequestPaths:
-    """Where in the wire body the nodes of a request came from. Places are counted once, when one is looked up."""
+    """Paths of the nodes of a request in the wire body. Indices are counted once, at the first lookup."""
 
     _request: Request
     _tables: Tables
@@ -106,7 +106,7 @@ class RequestPaths:
 
 
 class ResponsePaths:
-    """Where in the wire body the nodes of a completion came from."""
+    """Paths of the nodes of a completion in the wire body."""
 
     _completion: Completion
     _tables: Tables
@@ -132,7 +132,7 @@ response_paths = ResponsePaths
 
 
 def _part_field(part: AnyPart, field: str) -> str:
-    """Where a block says it. What is not modelled may stand anywhere in the block: then the place is the block."""
+    """Return the path of a field within its block; for keys that are not modelled, the block itself."""
     if _is_point(field):
         return _point_field(field)
     if type(part) is Document and (part.media_type or "").startswith("video/"):
@@ -143,7 +143,7 @@ def _part_field(part: AnyPart, field: str) -> str:
 
 
 def _is_point(field: str) -> bool:
-    """Marks are blocks of their own, behind what they mark."""
+    """Whether the field is a cache mark: marks are separate blocks after what they mark."""
     return field.partition(".")[0] in {"cache", "cachePoint"}
 
 
@@ -161,7 +161,7 @@ def _joined(path: str, field: str) -> str:
 
 
 def _setting_path(request: Request, field: str) -> str:
-    """Thinking and top_k have several places, of which one was used."""
+    """Return the path of a setting. Thinking and top_k have several possible places; the one used is returned."""
     head = field.partition(".")[0]
     if head == "top_k":
         nested = note(request.metadata, FAMILY, TOP_K) is not UNSET
@@ -173,7 +173,7 @@ def _setting_path(request: Request, field: str) -> str:
             return "$.outputConfig.effort"
         keys = [] if told is UNSET else list(told)
         return f"{_VENDOR}.{keys[-1 if field == 'reasoning.effort' else 0]}" if keys else _VENDOR
-    # What is not modelled may stand anywhere within.
+    # Keys that are not modelled may be anywhere within.
     return _WITHIN.get(field) or SETTINGS.path(head if head in {"output", "tool_choice"} else field)
 
 
@@ -205,7 +205,7 @@ def _is_leading(message: Message) -> bool:
 
 
 def _wire_places(messages: tuple[Message, ...]) -> list[tuple[int | None, int]]:
-    """For each message the index of the wire message that holds it (None: the system text), and of its first block."""
+    """For each message, return the index of its wire message (None: the system text) and of its first block."""
     places: list[tuple[int | None, int]] = []
     leading = next((index for index, each in enumerate(messages) if not _is_leading(each)), len(messages))
     before = 0
@@ -239,7 +239,7 @@ def _block_index(messages: tuple[Message, ...], tables: Tables, message_index: i
 
 
 def _ordered(holder: Message) -> tuple[list[int], list[int]]:
-    """Places of the blocks that are no results and of those that are, where the wire mixed them."""
+    """Return the indices of blocks that are not results, and of those that are, if the wire mixed them."""
     order = note(holder.metadata, FAMILY, "~order")
     order = [] if order is UNSET else order
     of_results = [place for place, is_result in enumerate(order) if is_result is True]
@@ -247,7 +247,7 @@ def _ordered(holder: Message) -> tuple[list[int], list[int]]:
 
 
 def _extra_blocks(parts: tuple[AnyPart, ...]) -> list[int]:
-    """Blocks beside those of the parts themselves: cache points, and signatures that travelled on their own."""
+    """Count the blocks beside those of the parts themselves: cache points, and separately carried signatures."""
     return running_totals([(getattr(part, "cache", None) is not None) + _is_tagged(part) for part in parts])
 
 

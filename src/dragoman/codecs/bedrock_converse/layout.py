@@ -1,4 +1,4 @@
-"""Where calls, results, tools and their choice stand in a Converse request."""
+"""Where calls, results, tools and the tool choice are in a Converse request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images, documents, videos and sounds, both ways. Bytes are base64 text; the only address that is fetched is S3's."""
+"""Images, documents, videos and audio, both ways. Bytes are base64 text; the server fetches only S3 URLs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ S3 = "s3://"
 
 
 def decode_media(kind: str, raw: Raw) -> Image | Document | Audio | Opaque:
-    """An unknown spelling is carried whole."""
+    """Decode a media block; one of unknown form is carried whole."""
     try:
         wire = _reader.read(bytes(raw))
     except DecodeError:
@@ -96,7 +96,7 @@ def _notes(wire: MediaWire) -> Extra:
 
 
 def _given(source: MediaSource) -> tuple[str | None, str | None]:
-    """Data or address."""
+    """Return (data, URL) of a source; at most one is given."""
     if source.s3_location is not UNSET:
         return None, source.s3_location.uri
     return None if source.bytes is UNSET else source.bytes, None
@@ -114,7 +114,7 @@ def _decode_video(wire: MediaWire, notes: Extra, raw: Raw) -> Document:  # noqa:
 
 
 _SPELLED = "~format"
-"""Note: the format of a sound that has two names (mpeg, mp3)."""
+"""Note: the format of audio that has two names (mpeg, mp3)."""
 
 
 def _decode_audio(wire: MediaWire, notes: Extra, raw: Raw) -> Audio:  # noqa: ARG001
@@ -138,7 +138,7 @@ def _decode_document(wire: MediaWire, notes: Extra, raw: Raw) -> Document | Opaq
     text = None if source.text is UNSET else source.text
     if source.content is not UNSET:
         text, complete = _content_text(source.content)
-        # Where the text is not all there is, the key is not marked as modelled: elsewhere it is a loss.
+        # If the text is incomplete, the key is not marked as modelled: for other formats it is a loss.
         notes[(MODELLED if complete else "") + "source"] = exact(source)
     return Document(
         media_type,
@@ -153,7 +153,7 @@ def _decode_document(wire: MediaWire, notes: Extra, raw: Raw) -> Document | Opaq
 
 
 def _content_text(content: Raw) -> tuple[str, bool]:
-    """The text of a document given in blocks, and whether that is all there is."""
+    """Return the text of a document given in blocks, and whether that is all of it."""
     value = parse_json(content)
     blocks = value if isinstance(value, list) else [value]
     texts = [block["text"] for block in blocks if isinstance(block, dict) and set(block) == {"text"}]
@@ -169,7 +169,7 @@ _DECODE: dict[str, Any] = {
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-# The documents leave out the underscore; the server does not mind it (recorded).
+# AWS's documentation omits the underscore; the server accepts it (recorded).
 _UNSPEAKABLE = re.compile(r"[^a-zA-Z0-9_\s()\[\]-]+")
 _SPACES = re.compile(r"\s+")
 _LONGEST_NAME = 200
@@ -177,7 +177,7 @@ _MOST = {"image": 20, "document": 5}
 
 
 class MediaEncoder:
-    """Encodes the media of one body. What cannot be said gives None, and `why` tells it."""
+    """Encodes the media of one body. Returns None for media that cannot be sent, and puts the reason in `why`."""
 
     def __init__(self, log: LossLog, limits: ModelLimits, *, native: bool) -> None:
         self._log = log
@@ -188,7 +188,7 @@ class MediaEncoder:
         self.why = ""
 
     def next_message(self) -> None:
-        """The server counts per message."""
+        """Reset the counts: the server's limits are per message."""
         if self._counts:
             self._counts = {}
 
@@ -265,7 +265,7 @@ class MediaEncoder:
         return None if source is None else Block(video=_finished(MediaWire(source, known), part))
 
     def _format(self, part: Document) -> WireValue:
-        """The format's name, UNSET where none was said, None where there is none."""
+        """Return the format's name, UNSET if none was given, None if this API has none for the type."""
         media_type = part.media_type
         if media_type is None:
             return UNSET if self._native else "txt" if part.text is not None else "pdf"
@@ -306,7 +306,7 @@ class MediaEncoder:
         return None
 
     def _name(self, part: Document) -> WireValue:
-        """The server takes letters, digits, single spaces, hyphens, brackets; and no name twice."""
+        """Return a name the server accepts: letters, digits, single spaces, hyphens, brackets; and no name twice."""
         title = part.title
         if self._native:
             return UNSET if title is None else title
@@ -339,6 +339,6 @@ def _finished(wire: MediaWire, part: Image | Document | Audio) -> Raw:
 def _is_text(data: str) -> bool:
     try:
         b64decode(data, validate=True).decode()
-    except ValueError:  # not base64, letters beyond ASCII in it, or bytes that are no text
+    except ValueError:  # not base64, non-ASCII letters in it, or bytes that are not text
         return False
     return True

@@ -1,8 +1,8 @@
 """Messages, calls and results, both ways.
 
-Results stand in user messages on this wire, before whatever else the user says. In the intermediate format they are
-messages of their own, so one wire message may be two of ours; encoding joins them again, unless a note says that they
-were apart.
+Results are in user messages on this wire, before anything else the user says. In the intermediate format they are
+separate messages, so one wire message may be two of ours; encoding joins them again, unless a note says that they
+were separate.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
 TYPED: Metadata = {FAMILY: {MODELLED + "type": Raw(b'"tool_use"')}}
-"""On a call of a newer model, which says of each call what its key says already."""
+"""On a call of a newer model, which repeats in each call what its key already says."""
 SUCCESS: Metadata = {FAMILY: {"~status": Raw(b'"success"')}}
 APART: Extra = {"~turn": Raw(b'"own"')}
 INLINE: Extra = {"~inline": Raw(b"true")}
@@ -77,7 +77,7 @@ _NO_NOTES: Extra = {}
 class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
-    Notes the traits of the conversation as it reads.
+    Records the traits of the conversation while reading.
     """
 
     server_names: dict[str, str]
@@ -89,7 +89,7 @@ class MessageDecoder(TraitNotes):
         self.messages = []
 
     def decode_system(self, system: list[Block]) -> None:
-        """The `system` field, which comes before all messages."""
+        """Decode the `system` field, which comes before all messages."""
         self.messages.append(Message("system", self.decode_content(system, "system")))
 
     def decode(self, wires: Iterable[MessageWire]) -> None:
@@ -137,6 +137,7 @@ class MessageDecoder(TraitNotes):
         return Message(role, parts, None, self._noted(notes))
 
     def _noted(self, notes: Extra) -> Metadata | None:
+        """Return the notes as metadata, after recording their traits."""
         if not notes:
             return None
         metadata = {FAMILY: notes}
@@ -144,7 +145,7 @@ class MessageDecoder(TraitNotes):
         return metadata
 
     def decode_content(self, blocks: Sequence[Block], role: str) -> str | tuple[AnyPart, ...]:
-        """Of a message without results, whose turn has begun."""
+        """Decode the content of a message without results, whose turn has begun."""
         if len(blocks) == 1 and is_plain_text(blocks[0]):
             text: str = blocks[0].text  # type: ignore[assignment]
             self.text(text)
@@ -154,7 +155,7 @@ class MessageDecoder(TraitNotes):
         return tuple(parts)
 
     def _note_parts(self, parts: Iterable[AnyPart]) -> None:
-        """Calls were noted when they were read."""
+        """Record the traits of the parts; those of calls were recorded when the calls were read."""
         for part in parts:
             if type(part) is Text and part.metadata is None and not part.citations:
                 if not part.text or part.text.isspace():
@@ -163,7 +164,7 @@ class MessageDecoder(TraitNotes):
                 self.part(part)
 
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
-        """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
+        """Add one message or two; return whether the turn ends with results (the next one is then noted as apart)."""
         content = wire.content or ()
         notes = APART if apart else {}
         if not [block for block in content if block.tool_result is not UNSET]:
@@ -209,7 +210,7 @@ class MessageDecoder(TraitNotes):
 
 
 def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict[str, str], role: str) -> list[AnyPart]:
-    """The parts of one message. Results take the names of calls, which are noted, as those of server calls are."""
+    """Decode the parts of one message. Records the names of calls and server calls, which results then take."""
     parts: list[AnyPart] = []
     held: Block | None = None  # carries the signature of the next part
     for block in _beside_calls(blocks):
@@ -245,7 +246,7 @@ def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict
 
 
 def _beside_calls(blocks: Sequence[Block]) -> Sequence[Block]:
-    """The blocks, with the signature of each call beside its call, wherever the client has put it."""
+    """Return the blocks with the signature of each call next to its call, wherever the client put it."""
     for block in blocks:
         if _tag_of(block) is not None:
             return beside_calls(blocks, _tag_of, _call_id_of, _retagged)
@@ -262,7 +263,7 @@ def _call_id_of(block: Block) -> str | None:
     return None if block.tool_use is UNSET else block.tool_use.tool_use_id
 
 
-def _retagged(carrier: Block, tag: str) -> Block:  # noqa: ARG001 - of its words there are none
+def _retagged(carrier: Block, tag: str) -> Block:  # noqa: ARG001 - its text is always empty
     return Block(reasoning_content=ReasoningContent(ReasoningText("", tag)))
 
 
@@ -270,7 +271,7 @@ _BEHIND = "behind"
 
 
 def _carrier(block: Block) -> AnyPart | Signature | str | None:
-    """What a tagged block stands for; None for a block that is not one of ours."""
+    """Return what a tagged block carries; None for a block that is not one of ours."""
     content = block.reasoning_content
     if content is UNSET or content.extra is not UNSET or content.reasoning_text is UNSET or block.extra is not UNSET:
         return None
@@ -281,7 +282,7 @@ def _carrier(block: Block) -> AnyPart | Signature | str | None:
 
 
 def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
-    """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
+    """Return the part with the signature that came before it; if it cannot have one, add that block as a part."""
     signature = _carrier(held)
     tag = _tag_of(held) or ""
     signed = foreign_signatures.signed(part, signature, tag) if isinstance(signature, Signature) else None
@@ -292,6 +293,7 @@ def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
 
 
 def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
+    """Give the last part the signature in a block that follows it; return whether it is that part's."""
     wire = held.reasoning_content.reasoning_text  # type: ignore[union-attr]
     tag = _tag_of(held) or ""
     return foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(wire), tag)  # type: ignore[arg-type]
@@ -313,7 +315,7 @@ def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[s
         name = notes.call_names.get(result.tool_use_id) or server_names.get(result.tool_use_id, "")
         if role == "user":
             return decode_result(result, name, block.extra or {})
-        # What the provider ran itself is answered within the assistant's turn.
+        # The results of what the provider ran itself are within the assistant's turn.
         return _decode_hosted(ServerToolResult, result.tool_use_id, name, exact(block))
     # A call or result where the API takes none; kept whole, for the API itself to refuse.
     return whole(block)
@@ -373,7 +375,7 @@ def decode_result(wire: ToolResultWire, name: str, beside: Extra) -> ToolResult:
 
 
 def _decode_content(content: list[Block], notes: Extra) -> tuple[Any, Any, Any]:
-    """Kind, value and parts of a result."""
+    """Return kind, value and parts of a result."""
     if not content:
         return "text", "", ()
     if len(content) == 1:
@@ -382,7 +384,7 @@ def _decode_content(content: list[Block], notes: Extra) -> tuple[Any, Any, Any]:
             return "text", block.text, ()
         if block.json is not UNSET and kind_of(block) == "json" and block.extra is UNSET:
             if bytes(block.json)[:1] != b"{":
-                # Not legal here, and it has happened.
+                # Not legal here, but it occurs.
                 notes["~json"] = Raw(b"true")
             return "data", block.json, ()
     return "multimodal", None, tuple([decode_result_part(block) for block in content])
@@ -395,7 +397,7 @@ class MessageEncoder(PartEncoder):
     """Encodes the messages of one request, or the one message of an answer."""
 
     hoisted: tuple[Message, ...] = ()
-    """System messages that may not stand where they are."""
+    """System messages that cannot be sent where they are."""
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -430,7 +432,7 @@ class MessageEncoder(PartEncoder):
                 turn = None
             else:
                 self._encode_message(message, wires, notes)
-                turn = turn if len(wires) == before else None  # nothing of it is sent: the turn goes on
+                turn = turn if len(wires) == before else None  # nothing of it is sent: the turn continues
             if notes and len(wires) > before:
                 noted.append((len(wires) - 1, notes))
             elif notes:
@@ -450,12 +452,12 @@ class MessageEncoder(PartEncoder):
         for part in message.parts:
             if type(part) is ToolResult and part.cache is None and not part.parts:
                 blocks.append(self.encode_result(part))
-            else:  # pieces of a result may have marks too, which this API does not take
+            else:  # parts of a result may have marks too, which this API does not take
                 blocks += self.with_point(part, [self.encode_result(part)])  # type: ignore[arg-type]
         return blocks
 
     def _encode_ordered(self, results: Message, others: Message) -> MessageWire:
-        """Results and other blocks of one turn, in the order in which they stood."""
+        """Encode results and other blocks of one turn, in their original order."""
         order: list[bool] = parse_json(own(results.metadata)["~order"])
         answered = [self.with_point(part, [self.encode_result(part)]) for part in results.parts]  # type: ignore[arg-type]
         said = [self._encode_alone(part, "user") for part in others.parts]
@@ -468,7 +470,10 @@ class MessageEncoder(PartEncoder):
         return self.encode_blocks((part,), role)
 
     def _may_join(self, message: Message, wires: list[WireValue]) -> bool:
-        """Llama and Mistral refuse anything beside results; as turns of one role are joined, another stands between."""
+        """Whether the message may join the results before it; if not, add an assistant turn between them.
+
+        Llama and Mistral refuse anything beside results, and consecutive turns of one role are merged.
+        """
         if self._native or not self._limits.results_alone:
             return True
         self._log.invent(message, "", "an assistant turn before it", "this model takes results in a turn of their own")
@@ -476,7 +481,7 @@ class MessageEncoder(PartEncoder):
         return False
 
     def _join_user(self, message: Message, turn: list[WireValue]) -> None:
-        """What the user says after results. Claude refuses documents there, but takes them within a result."""
+        """Add what the user says after results. Claude refuses documents there, but takes them within a result."""
         content = content_held(message)
         if isinstance(content, str):
             turn.append(Block(content))
@@ -515,7 +520,7 @@ class MessageEncoder(PartEncoder):
         wires.append(MessageWire(role, blocks))
 
     def _stands_for_lost(self, message: Message, blocks: list[WireValue]) -> bool:
-        """A message without content, or one of which nothing can be said here."""
+        """Report a message that is empty or wholly lost; return whether a placeholder text is sent in its place."""
         if not content_held(message):
             self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
         elif message.role == "user":
@@ -524,7 +529,7 @@ class MessageEncoder(PartEncoder):
         return bool(blocks)
 
     def _explain_documents(self, message: Message, blocks: list[WireValue]) -> None:
-        """A message with a document must also contain a text."""
+        """Add a text to a message with a document, which this API requires."""
         has_document = False
         for block in blocks:
             if type(block) is Block:
@@ -561,7 +566,10 @@ class MessageEncoder(PartEncoder):
         return blocks
 
     def _calls_last(self, parts: Iterable[AnyPart], blocks: list[WireValue]) -> list[WireValue]:
-        """Claude refuses text between a call and its result. A cache point stays behind what it caches."""
+        """Move the calls to the end: Claude refuses text between a call and its result.
+
+        A cache point stays after what it caches.
+        """
         for part in parts:
             if isinstance(part, ToolCall):
                 self._log.degrade(part, "", "place among the other parts", "calls must end a turn of this API")
@@ -631,7 +639,7 @@ class MessageEncoder(PartEncoder):
         value = parse_json(held) if type(held) is Raw and bytes(memoryview(held)[:1]) == b'"' else held
         if not isinstance(value, str) or result.kind == "data":
             if result.kind != "data" and bytes(to_raw(held)) == b"null":
-                return []  # no words, rather than the word «null»
+                return []  # empty, rather than the word «null»
             return [Block(compact_text(held))]
         if value.strip() or (self._native and "~content" not in notes):
             return [Block(value)]
@@ -641,7 +649,7 @@ class MessageEncoder(PartEncoder):
 
 
 def _is_text(block: WireValue) -> bool:
-    """Also what stands for something else, such as a call that another provider ran."""
+    """Whether the block is text, including text that replaces something else, such as another provider's call."""
     return isinstance(block, Block) and block.text is not UNSET
 
 
@@ -651,7 +659,7 @@ def _is_call(group: list[WireValue]) -> bool:
 
 
 def _last_content(turn: list[WireValue]) -> list[WireValue] | None:
-    """What the last result of a turn holds."""
+    """Return the content of the last result of a turn."""
     for block in reversed(turn):
         result = block.tool_result if isinstance(block, Block) else UNSET
         if isinstance(result, ToolResultWire) and isinstance(result.content, list):

@@ -70,18 +70,18 @@ _KINDS = tuple(name for name in Block.__struct_fields__ if name != "extra")
 
 
 def is_plain_text(block: Block) -> bool:
-    """A text and nothing else, as most blocks are. One comparison costs less than a look at fifteen members."""
+    """Whether the block is only text, as most are. One comparison is faster than checking fifteen members."""
     return block.text is not UNSET and block == Block(block.text)
 
 
 def kind_of(block: Block) -> str:
-    """The block's only key; empty for a block that has none we know, or more than one."""
+    """Return the block's only key; empty for a block without a known key, or with more than one."""
     kinds = [name for name in _KINDS if getattr(block, name) is not UNSET]
     return kinds[0] if len(kinds) == 1 else ""
 
 
 def decode_part(block: Block) -> AnyPart:
-    """Any block but calls, results and cache points."""
+    """Decode any block except calls, results and cache points."""
     if is_plain_text(block):
         return Text(block.text)  # type: ignore[arg-type]
     kind = kind_of(block)
@@ -93,7 +93,7 @@ def decode_part(block: Block) -> AnyPart:
 
 
 def whole(block: Block) -> Opaque:
-    """A block that we do not model, carried as it is."""
+    """Return a block that we do not model as it is."""
     held = exact(block)
     return Opaque(FAMILY, next(iter(_entries(held)), ""), held)
 
@@ -106,7 +106,7 @@ def _decode_odd_text(block: Block) -> Text:
 
 
 def decode_result_part(block: Block) -> AnyPart:
-    """A piece of a result. JSON among other pieces is text to everybody else."""
+    """Decode a part of a result. JSON among other parts becomes text for all other formats."""
     if block.json is not UNSET and kind_of(block) == "json" and block.extra is UNSET:
         return Text(compact_text(block.json), metadata={FAMILY: {"~json": block.json}})
     part = decode_part(block)
@@ -153,7 +153,7 @@ def _decode_citations(block: Block) -> AnyPart:
 
 
 def decode_citation(held: Raw) -> Citation:
-    """What other families cannot say (which pages, which characters) is noted by itself, and so told to them."""
+    """Decode a citation; what other families cannot express (pages, characters) is noted, to be reported."""
     notes: Extra = {"~citation": held}
     try:
         head = _citation_head(held)
@@ -171,7 +171,7 @@ def decode_citation(held: Raw) -> Citation:
 
 
 def _decode_guarded(block: Block) -> AnyPart:
-    """A text that a guardrail looks at is a text; elsewhere only the guarding is lost."""
+    """Decode a text that a guardrail checks; other formats lose only the guarding."""
     held: Raw = block.guard_content  # type: ignore[assignment]
     try:
         wire = _guard.read(bytes(held))
@@ -205,7 +205,7 @@ class PartEncoder(BlockEncoder):
 
     @property
     def _media(self) -> MediaEncoder:
-        """Most bodies have no media, so nothing is made before the first."""
+        """The media encoder, made on first use: most bodies have no media."""
         if self._media_met is None:
             self._media_met = MediaEncoder(self._log, self._limits, native=self._native)
         return self._media_met
@@ -218,7 +218,7 @@ class PartEncoder(BlockEncoder):
         return Block(search_result=to_raw(search_fields(part, FAMILY, typed=False)))
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
-        """The blocks of one part: none when it is lost, two when a signature or a cache point travels with it."""
+        """Encode the blocks of one part: none if it is lost, two if it has a signature or a cache point."""
         if role == "system" and type(part) is not Text and not self._native:
             return self._lose(part, "the system field of this API holds text only")
         blocks = _ENCODERS[type(part)](self, part, role)
@@ -227,7 +227,7 @@ class PartEncoder(BlockEncoder):
         return blocks
 
     def point(self, node: Marked) -> WireValue:
-        """The cache point to send behind a node. Most requests have none, so nothing is worked out before the first."""
+        """Return the cache point to send after a node. Which are sent is computed on first use: most have none."""
         if self._native or self._request is None:
             return encode_point(node)
         if self._points is None:
@@ -311,7 +311,10 @@ class PartEncoder(BlockEncoder):
         return self._lose(part, f"its signature is owed to {signature.family} alone")
 
     def _is_owed(self, signature: Signature) -> bool:
-        """The model's name says who reads it; where it does not, only what has Claude's form goes to what may be it."""
+        """Whether the model needs this signature back.
+
+        The model name says whether it is Claude; if it does not, only signatures in Claude's form are sent.
+        """
         if signature.family == FAMILY:
             return bool(signature.data)
         if signature.family != CLAUDE or not signature.data:
@@ -342,12 +345,12 @@ _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = Par
 
 
 def own(metadata: Metadata | None) -> Extra:
-    """What this family said about a node, and how."""
+    """Return this family's notes on a node."""
     return {} if metadata is None else metadata.get(FAMILY, {})
 
 
 def encode_citation(citation: Citation, *, to_client: bool) -> WireValue:
-    """A citation as this family spelled it; one of others is told to clients, but not replayed to a provider."""
+    """Encode a citation as this family spelled it; those of other families go to clients, not to a provider."""
     held = own(citation.metadata).get("~citation")
     if held is not None or not to_client:
         return held

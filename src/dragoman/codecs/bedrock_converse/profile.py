@@ -44,26 +44,26 @@ Thinking = Literal["claude", "nova", "reasoning_effort", "none"]
 
 
 class ModelLimits(Struct, frozen=True, kw_only=True):
-    """What the models of one vendor take. The defaults fit a model we do not know: nothing is held back from it."""
+    """What the models of one vendor take. The defaults are for an unknown model: nothing is withheld from it."""
 
     caches: bool = True
     signs: bool = True
-    """Whether signed reasoning is its own: Claude's, on whatever platform."""
+    """Whether it reads signed reasoning: Claude's, on any platform."""
     named_choice: bool = True
-    """Whether one tool can be forced by its name."""
+    """Whether one tool can be forced by name."""
     assistant_first: bool = True
     status: bool = True
-    """Whether a result may tell that it is an error."""
+    """Whether a result may be marked as an error."""
     documents_beside_results: bool = True
     results_alone: bool = False
-    """Whether nothing may stand beside results in their turn."""
+    """Whether nothing may be beside results in their turn."""
     plays: bool = True
-    """Whether it takes video and sound."""
+    """Whether it takes video and audio."""
     fetches: bool = True
     """Whether it reads images and documents from S3."""
     thinking: Thinking = "claude"
     top_k: Literal["top_k", "nested", "none"] = "top_k"
-    """Where it is told: Nova has an `inferenceConfig` of its own with `topK`."""
+    """Where top_k is set: Nova has its own `inferenceConfig` with `topK`."""
     is_claude: bool = False
 
 
@@ -107,12 +107,12 @@ _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
 
 @lru_cache(maxsize=256)
 def limits_of(model: str | None) -> ModelLimits:
-    """By the id of the model in any spelling: bare, with region, as an ARN that names it."""
+    """Return the limits of a model by its id in any form: bare, with region, as an ARN that names it."""
     return next((limits for pattern, limits in _MODELS if pattern.search(model or "")), UNKNOWN_MODEL)
 
 
 @lru_cache(maxsize=256)
 def path_of(model: str | None, stream: bool | None) -> str:  # noqa: FBT001
-    """The id is one segment of the path, whatever it holds: `:` and the slashes of an ARN are escaped."""
+    """Return the URL path. The id is one segment of it, so `:` and the slashes of an ARN are escaped."""
     method = "converse-stream" if stream else "converse"
     return f"/model/{'{model}' if model is None else quote(model, safe='')}/{method}"

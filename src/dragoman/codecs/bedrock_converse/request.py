@@ -1,4 +1,4 @@
-"""Converse requests, both ways. Model and streaming are said in the path, not in the body."""
+"""Converse requests, both ways. The model and streaming are in the path, not in the body."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ SETTINGS = Settings(
         Setting("reasoning", None, BY_HAND, path="additionalModelRequestFields"),
         Setting("output", None, BY_HAND, path="outputConfig.textFormat"),
         Setting("cache", None),  # written as points, see with_automatic_points
-        # Which of two URLs is asked.
+        # It selects one of two URLs.
         Setting("stream", None),
         Setting("labels", "requestMetadata", write=_write_labels),
         Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), tier_writer(CONVERSE_TIERS)),
@@ -153,7 +153,7 @@ def decode_request(body: bytes) -> Request:
 def _decode_settings(
     wire: ConverseRequest, notes: Extra
 ) -> tuple[ReasoningSettings | None, int | None, StructuredOutput | None]:
-    """Reasoning, top_k and the shape of the answer: the first two are fields of the vendor behind this API."""
+    """Decode reasoning, top_k and the output format; the first two are fields of the vendor behind this API."""
     reasoning = top_k = None
     fields: Extra = {}
     if wire.additional_model_request_fields is not UNSET:
@@ -183,7 +183,7 @@ def _decode_tools(held: Raw, further: Extra) -> DecodedTools:
     if first == b"n":
         further["tools"] = held
         return NO_TOOLS
-    if first == b"{":  # a lone element in place of the list
+    if first == b"{":  # a single element in place of the list
         further[SINGLE + "tools"] = Raw(b"true")
         return decode_tools(Raw(b"[" + bytes(held) + b"]"))
     tools = decode_tools(held)
@@ -201,7 +201,7 @@ def _note_config(config: InferenceConfig, notes: Extra) -> None:
 
 
 def _decode_fields(held: Raw, notes: Extra) -> Extra:
-    """What goes to the vendor beside the common settings."""
+    """Decode the additional fields for the vendor, beside the common settings."""
     try:
         fields = _entries(held)
     except msgspec.ValidationError:
@@ -271,7 +271,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 
 
 def _leading_system(messages: tuple[Message, ...]) -> int:
-    """How many messages the `system` field holds. One that stood inline at the very start stays there."""
+    """Return how many messages the `system` field holds. One that was inline at the very start stays there."""
     count = 0
     for message in messages:
         if message.role != "system" or "~inline" in (message.metadata or {}).get(FAMILY, {}):
@@ -289,7 +289,10 @@ def _encode_system(messages: list[Message], encoder: MessageEncoder) -> list[Wir
 
 
 def _start_with_user(wires: list[WireValue], request: Request, log: LossLog) -> None:
-    """«A conversation must start with a user message»: most vendors; Claude and Qwen take it as it is."""
+    """Ensure that a user message comes first.
+
+    «A conversation must start with a user message»: true for most vendors; Claude and Qwen take it as it is.
+    """
     if not wires:
         path, reason = "$.messages", "this API wants at least one message that says something"
         raise EncodeError(path=path, reason=reason, target=PROFILE.name)
@@ -301,7 +304,10 @@ def _start_with_user(wires: list[WireValue], request: Request, log: LossLog) -> 
 
 
 def _end_with_user(wires: list[WireValue], request: Request, log: LossLog) -> None:
-    """Claude continues no answer in another shape than it began: not while it thinks, not under a schema."""
+    """Add a user message after a final assistant message.
+
+    Claude does not continue an answer in another form than it began: not while it thinks, not under a schema.
+    """
     last = wires[-1]
     if isinstance(last, MessageWire) and last.role == "assistant":
         why = "no answer is continued while the model thinks or follows a schema"

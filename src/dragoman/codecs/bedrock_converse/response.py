@@ -63,7 +63,7 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
 
 
 def decode_finish(raw: str | UnsetType, parts: tuple[AnyPart, ...], further: Raw | UnsetType = UNSET) -> Finish | None:
-    """Calls present mean tool calls, also at `end_turn`; not with a word that we do not know (law 7)."""
+    """Decode the stop reason. With calls, `end_turn` means tool calls too; an unknown reason does not (law 7)."""
     if raw is UNSET:
         return None
     reason = _DECODE_FINISH.get(raw, "unknown")
@@ -73,7 +73,10 @@ def decode_finish(raw: str | UnsetType, parts: tuple[AnyPart, ...], further: Raw
 
 
 def _stop_sequence(further: Raw) -> str | None:
-    """Which text stopped the answer is told only to who asked for it, in a stream within `delta`."""
+    """Return the text that stopped the answer.
+
+    It is present only if the client asked for it; in a stream it is within `delta`.
+    """
     value = parse_json(further)
     for place in (value, value.get("delta") if isinstance(value, dict) else None):
         matched = place.get("stop_sequence") if isinstance(place, dict) else None
@@ -111,13 +114,13 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
 
 
 def _word(reason: FinishReason, *, calls: bool, cut: bool) -> str:
-    """`calls`: the answer has calls that may be run. `cut`: it has any call."""
+    """Return the stop reason. `calls`: the answer has calls that may be run. `cut`: it has any call."""
     word = "end_turn" if reason == "tool_calls" else _ENCODE_FINISH[reason]
     if calls and reason == "pause":
-        return "tool_use"  # results are what the client can go on with
+        return "tool_use"  # the client continues from the results
     if calls and reason == "unknown":
         return "malformed_model_output"  # no client runs the calls of such an answer
-    # The one word of this API for an answer with a call that must not be run.
+    # This API's only reason for an answer with a call that must not be run.
     return "max_tokens" if word == "end_turn" and cut else word
 
 
@@ -125,13 +128,13 @@ def _word(reason: FinishReason, *, calls: bool, cut: bool) -> str:
 
 
 def decode_usage(held: Raw) -> Usage:
-    """The counts, with the wire's own object beside them."""
+    """Decode the counts and keep the wire's own object beside them."""
     return usage_of(_counts.read(bytes(held)), held)
 
 
 def usage_of(wire: UsageWire, held: Raw) -> Usage:
     read, written = wire.cache_read_input_tokens, wire.cache_write_input_tokens
-    # `inputTokens` leaves out what was read from a cache or written to one; `totalTokens` is the sum of all four.
+    # `inputTokens` excludes tokens read from a cache or written to one; `totalTokens` is the sum of all four.
     total_input = (wire.input_tokens or 0) + (read or 0) + (written or 0)
     metadata = {FAMILY: {"~usage": held}}
     return Usage(
@@ -158,7 +161,7 @@ def _written_for_an_hour(details: Any) -> dict[str, int] | None:
 
 
 def _cache_details(usage: Usage) -> list[dict[str, Any]] | None:
-    """How much was written to a cache for which time, where that is told apart."""
+    """Return the tokens written to a cache by time to live, if the usage distinguishes them."""
     hour = None if usage.details is None else usage.details.get("cache_written_1h")
     if hour is None:
         return None
@@ -171,7 +174,7 @@ def encode_usage(usage: Usage) -> WireValue:
         notes = own(usage.metadata)
         if "~usage" in notes:
             return notes["~usage"]
-    # Strict clients add up: the total is the sum of the four, none of them below zero.
+    # Strict clients check the sum: the total is the sum of the four, none of them below zero.
     cached, written = usage.cached, usage.cache_written
     kept = (cached or 0) + (written or 0)
     fresh, output = usage.input - kept, usage.output
@@ -228,7 +231,10 @@ _TIERS = {encode_json({"type": word}): tier for tier, word in ANSWERED_BY_BEDROC
 
 
 def _with_tier(usage: Usage, notes: Extra) -> Usage:
-    """The tier stands beside the usage on this wire; one that says more than its type stays a key of the answer."""
+    """Return the usage with the service tier, which is beside it on this wire.
+
+    A tier with more than a type stays a key of the answer.
+    """
     tier = _TIERS.get(encode_json(parse_json(notes["serviceTier"])))
     if tier is None:
         return usage
@@ -270,13 +276,13 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 
 
 def matched_field(finish: Finish | None, stop_reason: str | UnsetType) -> WireValue:
-    """The text that stopped the answer, where those find it who ask for it."""
+    """Return the text that stopped the answer, in the field where clients that asked for it find it."""
     told = finish is not None and finish.stop_sequence is not None and stop_reason == "stop_sequence"
     return {"stop_sequence": finish.stop_sequence} if finish is not None and told else UNSET
 
 
 def report_untold(node: Any, log: LossLog) -> None:
-    """An answer of this API has no id, names no model and tells no time."""
+    """Report the id, model and time of an answer, which this API has no fields for."""
     why = "an answer of this API does not tell it"
     if node.id is not None:
         log.note(node, "id", "id of the answer", why)

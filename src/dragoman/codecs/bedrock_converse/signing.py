@@ -1,8 +1,8 @@
-"""Whose signature is it? Converse signs nothing itself: what it hands on was signed by Claude.
+"""The family of a signature. Converse signs nothing itself: what it passes on was signed by Claude.
 
-Claude's signatures are good on all platforms, so the family they are owed to is Anthropic's, whichever API told them.
-Nothing beside a signature says which model made it; but Claude's have a form of their own, and whatever else stands in
-the slot is owed back to every client of this format.
+Claude's signatures are valid on all platforms, so they belong to the Anthropic family, whichever API sent them.
+Nothing beside a signature says which model made it; but Claude's have a recognisable form, and any other value in the
+slot is returned to every client of this format.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ def signature_of(data: str) -> Signature:
 
 
 def is_at_home(signature: Signature) -> bool:
-    """Whether the slot itself tells this signature and its family."""
+    """Whether the wire's own slot can hold this signature so that its family is recognised again."""
     return signature.id is None and bool(signature.data) and signature_of(signature.data).family == signature.family
 
 
 def redacted_signature(blob: str) -> Signature:
-    """`redactedContent` is base64 of the string that Anthropic's own API calls `data`, which looks like base64 too."""
+    """Decode the signature of redacted reasoning.
+
+    `redactedContent` is base64 of the string that Anthropic's own API calls `data`, which looks like base64 too.
+    """
     try:
         data = b64decode(blob, validate=True).decode("ascii")
     except (binascii.Error, UnicodeDecodeError, ValueError):

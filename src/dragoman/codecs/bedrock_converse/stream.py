@@ -1,7 +1,7 @@
-"""ConverseStream: frames to events. The way back is in stream_encoding.py.
+"""ConverseStream: frames to events. The opposite direction is in stream_encoding.py.
 
-Texts and thoughts have no start event: a block opens with its first delta. Usage follows the stop reason, so the answer
-ends with `metadata`, or where there is none with the bytes.
+Texts and thoughts have no start event: a block opens with its first delta. Usage follows the stop reason, so the
+answer ends with `metadata`, or without it at the end of bytes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ BEFORE, OPEN, STOPPED, ENDED = "before messageStart", "in the message", "after m
 
 MOVES: dict[tuple[str, str], str] = {
     (BEFORE, "messageStart"): OPEN,
-    # Recorded streams exist that announce no message.
+    # Some recorded streams have no messageStart.
     (BEFORE, "contentBlockStart"): OPEN,
     (BEFORE, "contentBlockDelta"): OPEN,
     (BEFORE, "contentBlockStop"): OPEN,
@@ -85,7 +85,7 @@ MOVES: dict[tuple[str, str], str] = {
     (STOPPED, "metadata"): ENDED,
     (STOPPED, "exception"): ENDED,
 }
-"""(state, event) -> next state. After the end nothing is looked at."""
+"""(state, event) -> next state. After the end everything is ignored."""
 
 _PADDING = "p"
 _NOT_KEPT = frozenset({"role", _PADDING})
@@ -96,7 +96,7 @@ _WHOLE = "whole"
 class _Incoming(Incoming):
     kind: str
     entries: dict[str, Any]
-    """Of a block that is told whole: what stood at its start, and what its deltas added."""
+    """For a block that is emitted whole: the keys of its start, and what its deltas added."""
     signature: str = ""
     told: bool = False
     """Whether it has text."""
@@ -108,7 +108,7 @@ class _Incoming(Incoming):
 
 
 class PayloadDecoder(BlockDecoder[_Incoming, Block]):
-    """Payloads of one stream in, events out."""
+    """Decodes the payloads of one stream into events."""
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
@@ -143,7 +143,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         return events
 
     def _fragment(self, delta: Delta) -> str | None:
-        """More of the block that flows; None for every other delta."""
+        """Return more text of the running block; None for every other delta."""
         kind, thought = self._flow_kind, delta.reasoning_content
         if kind is TEXT:
             return delta.text if delta.citation is UNSET else None
@@ -167,7 +167,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             self._on_other(payload)
 
     def close(self) -> list[AnyEvent]:
-        """End of bytes. An answer whose stop reason came is whole, even when its metadata did not come."""
+        """Handle the end of bytes. With a stop reason the answer is complete, even if its metadata is missing."""
         if self._state is STOPPED:
             self._tell_finish()
         elif self._state is not ENDED:
@@ -209,7 +209,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         return finish or Finish("unknown")
 
     def _on_other(self, payload: bytes) -> None:
-        """An exception, or an event of tomorrow, which says nothing to us."""
+        """Handle an exception, or ignore an unknown future event."""
         for name, held in _entries(payload).items():
             known = name.lower().endswith(_FAULTS)
             if known or (bytes(held)[:1] == b"{" and "message" in _entries(held)):
@@ -230,7 +230,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         if index in self._blocks or index in self._stopped:
             said = f"contentBlockStart of block {index}"
             raise IllegalEvent(event=said, state="after that block has begun", source=SOURCE)
-        if event.start:  # one that says nothing is recorded: then the first delta tells what it is
+        if event.start:  # empty ones are recorded: then the first delta shows the kind
             self._start_block(index, event.start)
 
     def _start_block(self, index: int, start: dict[str, Raw]) -> None:
@@ -282,7 +282,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             raise IllegalEvent(event=said, state=f"in a {block.kind} block", source=SOURCE)
 
     def _gather(self, block: _Incoming, payload: bytes) -> None:
-        """A block that is told whole: its text joins, lists join, anything else replaces."""
+        """Add a delta to a block that is emitted whole: text is joined, lists are joined, anything else replaces."""
         loose = _decode_loose(payload).content_block_delta
         for key, held in (loose.delta if loose is not None else {}).items():
             value = parse_json(held)
@@ -419,7 +419,7 @@ _ENDS: dict[str, Any] = {
 
 
 def _text_of(head: dict[str, Raw], key: str) -> str:
-    """A member that a call cannot do without, taken out of what its start says."""
+    """Remove and return a required member of a call from its start."""
     held = head.pop(key, None)
     value = None if held is None else parse_json(held)
     if isinstance(value, str):
@@ -449,12 +449,12 @@ def _trailing(block: Block) -> Signature | None:
 
 
 def _rebuilt(block: _Incoming) -> bytes:
-    """The block as it would have come without a stream."""
+    """Return the block as it would be in an answer that is not streamed."""
     entries: dict[str, Any] = {key: held for key, held in block.entries.items() if key[:1] != "~"}
     for key, held in entries.items():
         gathered = block.entries.get("~" + key)
         if gathered is not None:
-            # Pieces of a result come as lists; they are its content.
+            # Parts of a result come as lists; they are its content.
             entries[key] = _entries(held) | {"content": gathered}
     text = "".join(block.pieces)
     if "toolUse" in entries:

@@ -1,8 +1,8 @@
 """Events to a ConverseStream.
 
-One block at a time, counted from zero, each of them stopped: what starts while an earlier part is open waits for it.
-Only calls have a start event. The stop reason comes first, then the usage in `metadata`; a stream that failed ends in
-an exception, and leaves open what was open.
+One block at a time, counted from zero, each with a stop: a part that starts while an earlier one is open waits for
+it. Only calls have a start event. The stop reason comes first, then the usage in `metadata`; a stream that failed
+ends in an exception, and leaves open blocks open.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ _FLOWS: dict[type[AnyPart], str] = {Text: TEXT, Refusal: TEXT, Reasoning: REASON
 
 
 class EventEncoder(SequentialEncoder):
-    """Events in, frames out that a strict client of this format accepts."""
+    """Encodes events as frames that a strict client of this format accepts."""
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     refusals_as_text: ClassVar[str] = "it is sent as text: this API knows no refusals"
 
     def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
+        """Encode more text of a part."""
         if index == self._flowing:
             return _BLOCK_DELTA(self._head + encode_json(text) + self._tail)
         return b"".join(self._on_delta(PartDelta(index, text)))
@@ -254,7 +254,7 @@ def _delta(block: int, **said: Any) -> bytes:
 
 
 def _wire_keys(notes: dict[str, Any]) -> dict[str, Any]:
-    """Notes without those that are only about spelling."""
+    """Return the notes without those that only concern spelling."""
     return {
         key.removeprefix(MODELLED): held
         for key, held in notes.items()
@@ -263,7 +263,10 @@ def _wire_keys(notes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _exception(failure: Failure) -> tuple[str, bytes]:
-    """Its name, and its body. Kinds that a stream cannot name are given by the status the model answered with."""
+    """Return the name and body of an exception.
+
+    A kind that a stream has no exception for is expressed by `originalStatusCode`.
+    """
     body = encode_error(failure).content
     raw_type = failure.raw_type
     if failure.metadata is not None and FAMILY in failure.metadata and raw_type and kind_of_exception(raw_type):

@@ -1,4 +1,4 @@
-"""Events of a ConverseStream. Unknown keys, the padding `p` among them, are skipped: nothing here is written again."""
+"""Events of a ConverseStream. Unknown keys, the padding `p` among them, are skipped: nothing here is written back."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MessageStop(Struct, gc=False, frozen=True, rename="camel"):
 
 
 class WireEvent(Struct, gc=False, rename="camel"):
-    """A frame: its type is the key."""
+    """A frame: its only key is its type."""
 
     content_block_delta: BlockDelta | None = None
     content_block_start: BlockStart | None = None
@@ -53,7 +53,7 @@ class WireEvent(Struct, gc=False, rename="camel"):
 
 
 class LooseDelta(Struct, gc=False, rename="camel"):
-    """A delta, all of it."""
+    """A delta with all its keys."""
 
     delta: dict[str, Raw]
 

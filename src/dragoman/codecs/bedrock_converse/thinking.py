@@ -1,6 +1,6 @@
-"""How much the model thinks, and sampling: settings that each vendor behind this API spells its own way.
+"""Reasoning and sampling settings, which each vendor behind this API spells differently.
 
-`inferenceConfig` is common to all; the rest stands in `additionalModelRequestFields`, which is merged into the vendor's
+`inferenceConfig` is common to all; the rest is in `additionalModelRequestFields`, which is merged into the vendor's
 own request: Claude's `thinking` and `top_k`, Nova's `reasoningConfig`, the `reasoning_effort` of gpt-oss.
 """
 
@@ -23,11 +23,11 @@ from dragoman.losses import LossLog
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 FIELDS = "~fields"
-"""Note: the additional fields that told these settings, as they were spelled."""
+"""Note: the additional fields that held these settings, as they were spelled."""
 TYPED = "~typed"
-"""Note: the effort was told in `outputConfig`."""
+"""Note: the effort was in `outputConfig`."""
 TOP_K = "~top_k"
-"""Note: `topK` as Nova has it."""
+"""Note: `topK` in Nova's place."""
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -37,7 +37,7 @@ _SETTING_KEYS = {"type", "budget_tokens", "display", "maxReasoningEffort"}
 
 
 def decode_reasoning(fields: Extra, effort: str | UnsetType) -> ReasoningSettings | None:
-    """Takes out of the additional fields what they say about thinking."""
+    """Remove the reasoning settings from the additional fields and return them."""
     told: Extra = {}
     notes: Extra = {}
     settings: dict[str, Any] = {}
@@ -92,14 +92,14 @@ def decode_top_k(fields: Extra, notes: Extra) -> int | None:
 
 
 class ModelSettings:
-    """What a request says about thinking and sampling, as it is sent."""
+    """The reasoning and sampling settings of a request, as they are sent."""
 
     max_tokens: int | None
     temperature: WireValue
     top_p: WireValue
     effort: WireValue = UNSET
     fields: dict[str, Any] | None = None
-    """Of `additionalModelRequestFields`."""
+    """For `additionalModelRequestFields`."""
     thinks: bool = False
 
     def __init__(self, max_tokens: int | None, temperature: WireValue, top_p: WireValue) -> None:
@@ -123,6 +123,7 @@ def encode_settings(request: Request, log: LossLog) -> ModelSettings:
 
 
 def _as_said(settings: ModelSettings, request: Request, reasoning: ReasoningSettings | None) -> None:
+    """Write the settings back as they came: the request is in this format."""
     fields: dict[str, Any] = {}
     if reasoning is not None:
         notes = own(reasoning.metadata)
@@ -141,7 +142,7 @@ def _tell_top_k(fields: dict[str, Any], top_k: int, *, nested: bool) -> None:
 
 
 def _as_claude(settings: ModelSettings, request: Request, limits: ModelLimits, log: LossLog) -> None:
-    """Claude's own rules apply underneath: which kinds of thinking, which efforts, what sampling beside them."""
+    """Apply Claude's own rules: which kinds of thinking, which efforts, which sampling beside them."""
     said = claude_models.legal_settings(request, log, wants_limit=False)
     settings.max_tokens = said.max_tokens
     settings.temperature, settings.top_p, settings.effort = said.temperature, said.top_p, said.effort

@@ -57,7 +57,7 @@ decode_tools = ToolLists(_decode_held).read
 
 
 def _decode_list(wires: list[ToolWire]) -> tuple[Tool, ...]:
-    """A cache point among the tools is a mark on the one before it."""
+    """Decode the tools. A cache point among them marks the one before it."""
     tools: list[Tool] = []
     for wire in wires:
         point = wire.cache_point
@@ -98,7 +98,7 @@ def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
 
 
 def encode_tools(request: Request, encoder: PartEncoder, log: LossLog) -> WireValue:
-    """The list on the wire, or None when no tool is left."""
+    """Encode the tools, or return None if none is left."""
     native = request.origin == FAMILY
     choice = request.tool_choice
     tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
@@ -116,14 +116,14 @@ def encode_tools(request: Request, encoder: PartEncoder, log: LossLog) -> WireVa
 
 
 def _has_marks(tools: tuple[Tool, ...]) -> bool:
-    """A mark is an element of its own, and marks are counted over the whole request."""
+    """Whether a tool has a cache mark: marks are separate elements, and are counted over the whole request."""
     return any(type(tool) is not CustomTool and tool.cache is not None for tool in tools)  # type: ignore[union-attr]
 
 
 def _encode_tool(
     tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, enforces: bool = False
 ) -> WireValue:
-    """One tool without its mark; `enforces`: whether the model can follow a schema strictly."""
+    """Encode one tool without its mark; `enforces`: whether the model can follow a schema strictly."""
     if type(tool) is ToolDefinition:
         if native:
             strict: Any = UNSET if tool.strict is None else tool.strict
@@ -167,7 +167,7 @@ def _encode_function(tool: ToolDefinition, schema: WireValue, said: str | None, 
 
 
 def _enforced(tool: ToolDefinition, log: LossLog, *, enforces: bool) -> WireValue:
-    """Leaving `strict` out where the schema cannot be enforced keeps the schema whole."""
+    """Return `strict`. Omitting it when the schema cannot be enforced keeps the schema whole."""
     if not tool.strict:
         return False
     held = parameters_held(tool)
@@ -190,11 +190,11 @@ ANY = ToolChoiceWire(UNSET, _EMPTY)
 _PLAIN_AUTO, _PLAIN_ANY = ToolChoice("auto"), ToolChoice("required")
 
 NO_CALLS = "Answer in text. Do not call any tool now."
-"""Said where no tool may be called: this API has no such choice, and refuses calls in the history without tools."""
+"""Sent if no tool may be called: this API has no such choice, and refuses calls in the history without tools."""
 
 
 def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
-    """None for a choice of a kind we do not know."""
+    """Decode the tool choice; None for one of an unknown kind."""
     auto, anything, tool = wire.auto, wire.any, wire.tool
     if [auto, anything, tool].count(UNSET) != len(("auto", "any", "tool")) - 1:
         return None
@@ -206,7 +206,7 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
     if tool is not UNSET and wire.extra is tool.extra is UNSET:
         return ToolChoice(mode, (tool.name,))
     notes: Extra = {"~choice": exact(wire)}
-    # Told to others key by key; what comes back is the whole.
+    # Reported to other formats key by key; this format gets the whole back.
     for extra in (wire.extra, UNSET if tool is UNSET else tool.extra, _said(auto), _said(anything)):
         notes.update({} if extra is UNSET else extra)
     return ToolChoice(mode, () if tool is UNSET else (tool.name,), {FAMILY: notes})
@@ -220,7 +220,7 @@ def _said(held: Raw | UnsetType) -> Extra:
 
 
 def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
-    """A choice among several tools: this API knows no sets, so only those tools are offered."""
+    """Return the tools that the choice allows: this API has no choice among several, so only those are offered."""
     tools = request.tools
     if choice.mode == "required" and len(choice.names) == 1 and limits_of(request.model).named_choice:
         return tools
@@ -239,7 +239,7 @@ def has_calls(request: Request) -> bool:
 
 
 def called_tools(request: Request) -> list[WireValue]:
-    """Definitions of the tools that the history calls, for a request whose own tools cannot be sent."""
+    """Define the tools that the history calls, for a request whose own tools cannot be sent."""
     names = dict.fromkeys(call.name for message in request.messages for call in message.tool_calls)
     return [ToolWire(ToolSpec(name, UNSET, InputSchema(NOTHING))) for name in names]
 
@@ -272,13 +272,13 @@ def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
 
 
 def decode_output(held: Raw) -> StructuredOutput | None:
-    """None for a format of a kind we do not know."""
+    """Decode the output format; None for one of an unknown kind."""
     try:
         wire = _formats.read(bytes(held))
     except DecodeError:
         return None
     structure = wire.structure.json_schema
-    # JSON in a string; kept as it was written.
+    # JSON in a string; kept as written.
     schema = exact_json(structure.schema)
     if wire.type != "json_schema" or schema is None or bytes(schema).decode() != structure.schema:
         return None

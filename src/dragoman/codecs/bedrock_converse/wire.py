@@ -1,6 +1,6 @@
 """Converse on the wire: every documented key. What we interpret is typed; the rest is carried exactly as written.
 
-A block is an object with exactly one key, which tells its kind; so all kinds are fields of one struct.
+A block is an object with exactly one key, which is its kind; so all kinds are fields of one struct.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ToolResultWire(Wire, frozen=True, rename="camel"):
 
 
 class Block(Wire, frozen=True, rename="camel"):
-    """One block of a message, of the system field or of a result. `json` stands in results only."""
+    """One block of a message, of the system field or of a result. `json` is in results only."""
 
     text: str | UnsetType = UNSET
     tool_use: ToolUse | UnsetType = UNSET
@@ -58,7 +58,7 @@ class Block(Wire, frozen=True, rename="camel"):
     cache_point: CachePoint | UnsetType = UNSET
     reasoning_content: ReasoningContent | UnsetType = UNSET
     json: Raw | UnsetType = UNSET
-    # Read when met: recorders and SDKs write their bytes in several odd ways, and then the block is carried whole.
+    # Parsed on use: recorders and SDKs write the bytes in several odd ways, and then the block is carried whole.
     image: Raw | UnsetType = UNSET
     document: Raw | UnsetType = UNSET
     video: Raw | UnsetType = UNSET
@@ -76,7 +76,7 @@ class S3Location(Wire, frozen=True):
 
 
 class MediaSource(Wire, frozen=True, rename="camel"):
-    """`text` and `content` for documents only."""
+    """The source of a media block; `text` and `content` for documents only."""
 
     bytes: str | UnsetType = UNSET
     s3_location: S3Location | UnsetType = UNSET
@@ -89,7 +89,7 @@ class CitationsSwitch(Wire, frozen=True):
 
 
 class MediaWire(Wire, frozen=True):
-    """An image, document, video or sound. `name`, `context` and `citations` for documents only."""
+    """An image, document, video or audio. `name`, `context` and `citations` for documents only."""
 
     source: MediaSource
     format: str | UnsetType = UNSET
@@ -103,7 +103,7 @@ class PlainText(Wire, frozen=True):
 
 
 class CitationsContent(Wire, frozen=True):
-    # Nova's web answers leave it out.
+    # Nova's web answers omit it.
     content: list[PlainText] | UnsetType = UNSET
     citations: list[Raw] | UnsetType = UNSET
 
@@ -117,7 +117,7 @@ class CitationLocation(Struct):
 
 
 class CitationHead(Struct, rename="camel"):
-    """What we read of a citation; the whole is kept beside it."""
+    """The fields of a citation that we read; the whole is kept beside it."""
 
     title: str | None = None
     source_content: list[PlainText] | None = None
@@ -155,7 +155,7 @@ class ToolSpec(Wire, frozen=True, rename="camel"):
 class ToolWire(Wire, frozen=True, rename="camel"):
     tool_spec: ToolSpec | UnsetType = UNSET
     cache_point: CachePoint | UnsetType = UNSET
-    # Tools that the provider runs, and whatever comes tomorrow, are carried whole.
+    # Tools that the provider runs, and future kinds, are carried whole.
     system_tool: Raw | UnsetType = UNSET
 
 
@@ -170,7 +170,7 @@ class ToolChoiceWire(Wire, frozen=True):
 
 
 class ToolConfig(Wire, frozen=True, rename="camel"):
-    # A list of `ToolWire`, read by itself: an agent sends the same ones with every request.
+    # A list of `ToolWire`, decoded separately: an agent sends the same tools with every request.
     tools: Raw | UnsetType = UNSET
     tool_choice: ToolChoiceWire | UnsetType = UNSET
 
@@ -204,7 +204,7 @@ class OutputConfig(Wire, frozen=True, rename="camel"):
 
 
 class ConverseRequest(Wire, frozen=True, rename="camel", omit_defaults=True):
-    """What we write."""
+    """A request as we write it."""
 
     # Absent with a stored prompt.
     messages: list[MessageWire] | UnsetType = UNSET
@@ -278,7 +278,7 @@ class ErrorResponse(Wire, frozen=True, rename="camel"):
 
 
 def exact(wire: Wire) -> Raw:
-    """A wire value as it was written, with what it and the objects within it said beyond their types."""
+    """Return a wire value as it was written, with the extra keys of it and of the objects within it."""
     entries: dict[str, object] = {}
     for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True):
         value = getattr(wire, name)

@@ -22,7 +22,7 @@ _reader = WireReader(ErrorResponse, SOURCE)
 
 TOO_MANY_TOKENS = "TOO_MANY_TOKENS"
 CONTEXT_EXCEEDED = "context_length_exceeded"
-"""The word of most other APIs for it."""
+"""The name that most other APIs use for it."""
 _TOO_LONG = "too many tokens:"
 _BLOCKED = 498
 
@@ -41,7 +41,7 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
             raise
         message, notes = _message_in(held), {"~body": held}
     return Failure(
-        # 498 is a word on a deny list, not a token that expired.
+        # 498 means a blocked word, not an expired token.
         "invalid_request" if status == _BLOCKED else kind_of_status(status),
         message,
         status,
@@ -54,7 +54,7 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
 
 
 def _message_in(held: Raw) -> str:
-    """Proxies answer with an object that has the message somewhere inside."""
+    """Return the message in an error object: proxies nest it."""
     body = parse_json(held)
     error = body.get("error", body)
     message = error.get("message") if isinstance(error, dict) else error

@@ -1,8 +1,9 @@
-"""Things a chat message of Cohere has no field for, and the slots that carry them through a client.
+"""Content that a chat message of Cohere has no field for, and the slots that carry it through a client.
 
 Clients keep the blocks and calls of an answer as they are, so each holds the signature of another family under
-`signature` (codecs/carried_signatures.py). The API itself answers a key that it does not know with 422: towards it,
-signatures stay behind and are reported.
+`signature` (codecs/carried_signatures.py). The API itself answers an unknown key with 422, so signatures are not sent
+to it, but reported.
+
 Errors of tools: the JSON text {"error": …}. Media of results: a user turn, tagged with the call (result_media.py).
 """
 
@@ -17,8 +18,8 @@ from dragoman.ir.notes import Spelling
 TRUE = Raw(b"true")
 
 PLAN = "~plan"
-"""Note: this text is the plan of a turn with calls, which has a field of its own."""
+"""Note: this text is the plan of a turn with calls, which has a separate field."""
 ONLY_PLAN: Metadata = Spelling({FAMILY: {PLAN: TRUE}})
 TAGGED = "~tagged"
-"""Note: the media of this result came in a user turn of their own."""
+"""Note: the media of this result came in a separate user turn."""
 TAGGED_MEDIA: Metadata = {FAMILY: {TAGGED: TRUE}}

@@ -25,7 +25,7 @@ _items = msgspec.json.Decoder(list[Raw]).decode
 _heads = msgspec.json.Decoder(CitationHead).decode
 
 OF_THE_REQUEST = "~documents"
-"""Note: this document stood beside the messages."""
+"""Note: this document was beside the messages."""
 DATA = "~data"
 """Note: `data` as it was spelled."""
 BARE = "~bare"
@@ -40,7 +40,7 @@ _PLAN, _THINKING, _TEXT = "PLAN", "THINKING_CONTENT", "TEXT_CONTENT"
 
 
 def decode_documents(held: Raw) -> list[Document] | None:
-    """The documents of a request; None if it is not a list of them."""
+    """Decode the documents of a request; None if it is not a list of them."""
     try:
         items = _items(held)
     except msgspec.DecodeError:
@@ -57,7 +57,7 @@ def decode_documents(held: Raw) -> list[Document] | None:
 
 
 def decode_document(wire: DocumentWire, notes: Extra) -> Document:
-    """The text under `text`, with title and context; other data as JSON text. The id is this family's own."""
+    """Decode a document: the text under `text`, with title and context; other data as JSON text. The id is noted."""
     if wire.extra is not UNSET:
         notes = {**notes, **wire.extra}
     if wire.id is not UNSET:
@@ -77,7 +77,7 @@ def _is_text(value: object) -> bool:
 
 
 def encode_document(part: Document, log: LossLog) -> WireValue:
-    """A document with text as this API takes it, or None for another one (logged)."""
+    """Encode a document with text; None for any other (logged)."""
     if part.text is None:
         log.drop(part, "", "document", "this API takes documents as text only")
         return None
@@ -121,7 +121,7 @@ class Cited(NamedTuple):
 
 
 def decode_citations(held: Raw) -> list[Cited] | None:
-    """The citations of a message; None if it is not a list of them."""
+    """Decode the citations of a message; None if it is not a list of them."""
     try:
         return [decode_citation(item) for item in _items(held)]
     except msgspec.DecodeError:
@@ -139,7 +139,7 @@ def decode_citation(held: Raw) -> Cited:
 
 
 def _decode_source(head: CitationHead, source: SourceHead) -> Citation:
-    """What is cited: the document's own words, or the output of a tool as text."""
+    """Decode what is cited: the document's text, or the output of a tool as text."""
     told: Any = {}
     if source.document is not UNSET:
         told = parse_json(source.document)
@@ -158,7 +158,7 @@ def _output_text(held: Raw) -> str:
 
 
 def encode_citations(text: Text, index: int | None, log: LossLog) -> list[WireValue]:
-    """The citations of one text. `index`: its place in the content of the message; None for a plan."""
+    """Encode the citations of one text. `index`: its position in the content of the message; None for a plan."""
     wires = []
     for given in text.citations:
         citation = given
@@ -173,7 +173,7 @@ def encode_citations(text: Text, index: int | None, log: LossLog) -> list[WireVa
 
 
 def encode_citation(citation: Citation, text: str, index: int | None) -> WireValue:
-    """One citation, or None for a further source of one that is written as a whole."""
+    """Encode one citation, or return None for a further source of one that is written as a whole."""
     notes = (citation.metadata or {}).get(FAMILY, {})
     if FURTHER in notes:
         return None

@@ -6,7 +6,7 @@ from dragoman.codecs.shared_tools import SharedTools
 
 
 class HostedTools(SharedTools):
-    """No tool, no call, no result."""
+    """No tools, calls or results."""
 
 
 HOSTED = HostedTools()

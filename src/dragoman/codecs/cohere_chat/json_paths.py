@@ -1,4 +1,4 @@
-"""Where in the wire body a node came from: JSON paths for losses."""
+"""JSON paths for losses: where in the wire body a node came from."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _setting_path(field: str) -> str:
     if field.startswith("output.schema"):
         return f"$.response_format.json_schema{field.removeprefix('output.schema')}"
     head = field.partition(".")[0]
-    # What is inside a setting of ours has no key of its own on this wire.
+    # The inside of one of our settings has no separate key on this wire.
     return SETTINGS.path(head if head in Request.__struct_fields__ else field)
 
 
@@ -77,7 +77,7 @@ def _tool_path(index: int, field: str) -> str:
 
 
 def _media_turns(messages: tuple[Message, ...]) -> list[int]:
-    """For each message, how many tagged user turns stood before it, until their media went back into the results."""
+    """For each message, count the tagged user turns before it on the wire (their media are in results now)."""
     counts = []
     turns = 0
     waiting = False
@@ -91,7 +91,7 @@ def _media_turns(messages: tuple[Message, ...]) -> list[int]:
 
 
 def _places(parts: tuple[AnyPart, ...]) -> list[int]:
-    """For each part its place in the list that holds its kind: documents, calls, or content."""
+    """For each part, return its index in the list for its kind: documents, calls, or content."""
     places = []
     counts = {"documents": 0, "calls": 0, "content": 0}
     for part in parts:

@@ -1,4 +1,4 @@
-"""Where calls, results, tools and their choice stand in a request of Cohere."""
+"""Where calls, results, tools and the tool choice are in a Cohere request."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Chat messages and their parts, both ways.
 
 An assistant message keeps content, plan, calls and citations in four separate fields, so the order between them is
-lost on this wire: decoding gives content, plan and calls in that order, encoding reports when the source had another
-one. A result is a message of its own, and says nothing of its tool but the id of the call.
+lost on this wire: decoding gives content, plan and calls in that order, encoding reports if the source had another
+one. A result is a separate message, which identifies its tool only by the id of the call.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from dragoman.losses import LossLog
 
 NULL = Raw(b"null")
 CONTENT = "~content"
-"""Note: how content was spelled: "string" beside something else, "empty" list, null."""
+"""Note: the form of the content: "string" beside something else, "empty" list, null."""
 STRING, EMPTY = Raw(b'"string"'), Raw(b'"empty"')
 ARGUMENTS = "~arguments"
 TYPE = "~type"
@@ -78,13 +78,13 @@ TYPE = "~type"
 class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
-    Notes the traits of the conversation as it reads. `tagged`: some media came in a turn of their own.
+    Records the traits of the conversation while reading. `tagged`: some media came in a separate turn.
     """
 
     tagged: bool = False
 
     def decode(self, wires: Sequence[AnyMessage]) -> tuple[Message, ...]:
-        """The usual message is read in a few lines; its own method reads one that says more."""
+        """Decode the messages. The usual ones are read inline; others by their own method."""
         messages: list[Message] = []
         content: Any
         for index, wire in enumerate(wires):
@@ -142,7 +142,7 @@ class MessageDecoder(TraitNotes):
 
     @staticmethod
     def decode_assistant(wire: AssistantMessage) -> Message:
-        """An assistant message, from history or from a response."""
+        """Decode an assistant message, from a history or a response."""
         content, calls, plan = wire.content, wire.tool_calls, wire.tool_plan
         if type(content) is str and calls is plan is wire.citations is wire.extra is UNSET:
             return Message("assistant", content)
@@ -202,7 +202,7 @@ def _decode_content(content: str | list[ContentPart] | None | UnsetType, extra: 
 
 
 def _cite(held: Raw, parts: list[AnyPart], count: int, extra: Extra) -> None:
-    """Gives the texts their citations. The first `count` parts are the content; a plan may follow."""
+    """Give the texts their citations. The first `count` parts are the content; a plan may follow."""
     cited = decode_citations(held)
     if cited is None:
         extra["citations"] = held
@@ -217,7 +217,7 @@ def _cite(held: Raw, parts: list[AnyPart], count: int, extra: Extra) -> None:
         elif place is None or place >= count or type(parts[place]) is not Text:
             place = texts[0] if texts and not one.is_thinking else None
         if place is None:
-            extra["citations"] = held  # of thinking, or of nothing that is here
+            extra["citations"] = held  # about thinking, or a text that is not here
             extra.pop(MODELLED + "citations", None)
         else:
             found.setdefault(place, []).extend(one.citations)
@@ -266,7 +266,7 @@ def _odd_result(call_id: str, name: str, content: str | list[ContentPart], extra
     if len(content) == 1 and type(content[0]) is DocumentPart and content[0].extra is UNSET:
         document = content[0].document
         if bytes(document.data)[:1] == b"{":
-            # One document of data is what a tool gave back.
+            # A single document of data is the tool's return value.
             if document.extra is not UNSET or document.id is not UNSET:
                 inner = {} if document.extra is UNSET else document.extra
                 own = {"id": Raw(encode_json(document.id))} if document.id is not UNSET else {}
@@ -281,11 +281,11 @@ def _odd_result(call_id: str, name: str, content: str | list[ContentPart], extra
 
 
 class MessageEncoder:
-    """Encodes messages one after the other; images of results wait until the last result of the turn is out.
+    """Encodes messages one after the other; images of results wait until the last result of the turn is written.
 
-    `to_client`: an answer, which also carries what others signed. `native`: the conversation came in this format.
-    `foreign`: it came in another one.
-    `documents`: those that belong to the request as a whole; `takes_documents`: whether they may be sent.
+    `to_client`: an answer, which also carries signatures of other families. `native`: the conversation came in this
+    format. `foreign`: it came in another one. `documents`: those that belong to the request as a whole;
+    `takes_documents`: whether they may be sent.
     """
 
     def __init__(
@@ -335,7 +335,7 @@ class MessageEncoder:
         self._waiting_media = []
 
     def _encode_plain(self, message: Message) -> WireValue:
-        """A system or user message, or None when nothing of it can be sent (logged)."""
+        """Encode a system or user message; None if nothing of it can be sent (logged)."""
         self._report_name(message)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
         content: Any = content_held(message)
@@ -352,7 +352,7 @@ class MessageEncoder:
         return spliced(wire, notes) if notes else wire
 
     def _left_out(self, message: Message) -> str:
-        """A turn whose parts cannot be sent says so: an empty one is refused."""
+        """Return a text that replaces the parts of a turn that cannot be sent: an empty turn is refused."""
         kinds = ", ".join(type(part).__name__.lower() for part in message.parts)
         self._log.invent(message, "", "a text in its place", "this API refuses a turn that says nothing")
         return f"[left out: {kinds}]"
@@ -367,7 +367,7 @@ class MessageEncoder:
 
     def _encode_content(self, parts: tuple[AnyPart, ...], role: str) -> list[WireValue]:
         wires: list[WireValue] = []
-        # A turn must say something beside its documents.
+        # A turn must have content beside its documents.
         alone = not any(
             type(part) is Text or (isinstance(part, Media) and type(part) is not Document) for part in parts
         )
@@ -390,7 +390,7 @@ class MessageEncoder:
             self._log.drop(part, "citations", "citations", f"a {role} message of this API has none")
 
     def _place_document(self, part: Document, wires: list[WireValue], *, as_text: bool) -> None:
-        """Documents go beside the messages; where they may not, their text goes into the message."""
+        """Put a document beside the messages or, if it may not be there, its text into the message."""
         own = OF_THE_REQUEST in (part.metadata or {}).get(FAMILY, {})
         if (own and self._native) or (self._takes_documents and not as_text):
             if not own:
@@ -405,21 +405,21 @@ class MessageEncoder:
         wires.append(TextPart(part.text or ""))
 
     def _fits(self, part: AnyPart, role: str) -> bool:
-        """Users send text and images; a system message is text."""
+        """Whether the role may send the part: users send text and images; a system message is text."""
         if type(part) in {Text, SearchResult, Opaque} or (role == "user" and isinstance(part, Media)):
             return self._is_taken(part)
         self._log.drop(part, "", type(part).__name__.lower(), f"a {role} message of this API cannot hold it")
         return False
 
     def _is_taken(self, part: AnyPart) -> bool:
-        """Whether this API reads an image of this type; one that it would refuse is reported."""
+        """Whether this API reads an image of this type; a refused one is reported."""
         if type(part) is Image and is_refused_image(part.media_type, part.url):
             self._log.drop(part, "", "image", "this API takes PNG, JPEG, GIF and WebP")
             return False
         return True
 
     def encode_assistant(self, message: Message) -> WireValue:
-        """The message, or None when nothing of it can be sent (logged): an empty turn is refused."""
+        """Encode the message; None if nothing of it can be sent (logged): an empty turn is refused."""
         content: Any = content_held(message)
         self._report_name(message)
         if type(content) is str and message.metadata is None:
@@ -470,7 +470,10 @@ class MessageEncoder:
         return wires, citations
 
     def _keeps(self, part: Reasoning) -> bool:
-        """Reasoning has no signature here, so a conversation in another format cannot tell that it is this model's."""
+        """Whether to send the reasoning.
+
+        It has no signature here, so a conversation in another format cannot show that it is this model's.
+        """
         spelled_elsewhere = bool(part.metadata) and FAMILY not in (part.metadata or {})
         if self._to_client or self._native or not (self._foreign or spelled_elsewhere):
             return True
@@ -531,7 +534,7 @@ class MessageEncoder:
         return compact_text(value_held(result))
 
     def _content_with_media(self, result: ToolResult, notes: Extra) -> WireValue:
-        """Text and documents stay in the tool message; images follow in a tagged user turn."""
+        """Encode text and documents in the tool message; images follow in a tagged user turn."""
         texts: list[WireValue] = []
         media: list[WireValue] = []
         for part in result.parts:
@@ -561,7 +564,7 @@ class _Turn:
         self.plan: Text | None = None
         self.calls: list[ToolCall] = []
         self.late: list[AnyPart] = []
-        """Parts that stood behind those of a later field."""
+        """Parts that came after those of a later field."""
         rank = 0
         for part in parts:
             if type(part) is ToolCall:
@@ -580,7 +583,7 @@ class _Turn:
             self._plan_before_calls()
 
     def _plan_before_calls(self) -> None:
-        """The one text before the calls of a turn is what this API calls its plan."""
+        """Move the only text before the calls of a turn to what this API calls its plan."""
         texts = [part for part in self.content if type(part) is Text]
         if len(texts) == 1 and self.content[-1] is texts[0] and texts[0].signature is None:
             self.plan = texts[0]
@@ -592,7 +595,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 def _spelled(wires: list[WireValue], notes: Extra) -> WireValue:
-    """Content as it was spelled; absent where there is none."""
+    """Return content in its original form; UNSET if there is none."""
     spelled = notes.get(CONTENT)
     if spelled is not None:
         word = bytes(spelled)

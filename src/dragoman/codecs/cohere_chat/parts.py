@@ -65,7 +65,7 @@ def _decode_thinking(wire: ThinkingPart) -> Reasoning:
 
 
 def _signed(wire: Wire, held: Any) -> tuple[Signature | None, Metadata | None, bool]:
-    """(signature, metadata, whether the reasoning is redacted)."""
+    """Return (signature, metadata, whether the reasoning is redacted)."""
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     carried = None if held is UNSET else carried_in(held)
     if held is not UNSET:
@@ -105,7 +105,7 @@ DECODE_PART: dict[type[Wire], Callable[[Any], AnyPart]] = {
     DocumentPart: _decode_document,
     Unmodelled: _decode_unmodelled,
 }
-"""Wire type -> how it is read."""
+"""Wire type -> its decoder."""
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -115,7 +115,7 @@ CACHED = "prompts are cached automatically by this API"
 def report_keys(
     node: Value, metadata: Metadata | None, log: LossLog, within: str = "", *, foreign: bool = False
 ) -> None:
-    """Reports keys of this family, or of the others (`foreign`), at a node that has no place for any."""
+    """Report keys of this family, or of the others (`foreign`), on a node that has no place for any."""
     for family, notes in (metadata or {}).items():
         if (family == FAMILY) == foreign:
             continue
@@ -137,7 +137,7 @@ def _encode_text(part: Text, log: LossLog, to_client: bool) -> WireValue:  # noq
 
 
 def _encode_reasoning(part: Reasoning, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001
-    """Thinking has no signature here. What another provider signed is not replayed as this model's own."""
+    """Encode reasoning. It has no signature here, so reasoning signed by another provider is not sent."""
     if not to_client and (part.redacted or (part.signature is not None and MODELLED + SIGNATURE not in _own(part))):
         log.drop(part, "", "reasoning", "it is signed: the reasoning of another provider is not this model's own")
         return None
@@ -234,4 +234,4 @@ ENCODE_PART = PartHandlers[Callable[[Any, LossLog, bool], WireValue]](
     search_result=_encode_search_result,
     opaque=_encode_opaque,
 ).by_type()
-"""Part type -> how it is written; None where this API cannot hold it (logged)."""
+"""Part type -> its encoder; None if this API cannot hold it (logged)."""

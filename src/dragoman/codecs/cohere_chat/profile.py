@@ -13,7 +13,7 @@ PATH = "/v2/chat"
 PROFILE = Profile(
     name="cohere-chat",
     family=FAMILY,
-    # No hyphen, no dot, no digit at the front.
+    # No hyphen, no dot, no leading digit.
     tool_name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}"),
     call_id=re.compile(r"\S+"),
     # «message must not be empty in a turn»
@@ -28,10 +28,10 @@ PROFILE = Profile(
 )
 
 PLAIN_MODELS = re.compile(r"^(command-r|command-a-(03-2025|vision|translate)|c4ai-|command(-light|-nightly)?$)")
-"""Models that do not reason. The others do unless they are asked not to."""
+"""Models that do not reason. The others do unless it is disabled."""
 
 BUDGET_OF_EFFORT = {"minimal": 512, "low": 2048, "medium": 8192}
-"""A budget of thinking tokens for an effort. Stronger words leave the budget to the model."""
+"""Budget of thinking tokens for an effort. Higher efforts leave the budget to the model."""
 
 MOST_TOP_K = 500
 LEAST_TOP_P, MOST_TOP_P = 0.01, 0.99

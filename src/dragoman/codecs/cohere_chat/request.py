@@ -45,7 +45,7 @@ EMPTY_STOP = "~stop_sequences"
 
 
 def _within(low: WireValue, high: WireValue, field: str, value: WireValue, request: Request, log: LossLog) -> WireValue:
-    """A number as it is, or the nearest one that the API takes."""
+    """Return the number, or the nearest one that the API takes."""
     if request.origin == FAMILY or low <= value <= high:
         return value
     nearest = low if value < low else high
@@ -100,7 +100,7 @@ SETTINGS = Settings(
     (
         Setting("model"),
         Setting("tool_choice", read=decode_tool_choice, write=BY_HAND),
-        # encode_tool_choice reports that calls come one at a time no more.
+        # encode_tool_choice reports if calls were to come one at a time.
         Setting("parallel_tool_calls", None),
         Setting("max_output_tokens", "max_tokens", write=_write_maximum),
         Setting("temperature", write=_write_temperature),
@@ -146,18 +146,18 @@ def decode_request(body: bytes) -> Request:
     metadata = {FAMILY: notes} if notes else None
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, output)
     if decoder.tagged:
-        return request  # media returned to their results: what was noted of the wire's messages does not hold
+        return request  # media were moved to their results, so the traits noted from the wire's messages do not hold
     return decoder.noted_on(request, tools.names, tools.is_private)
 
 
 def _with_documents(
     held: Raw, messages: tuple[Message, ...], decoder: MessageDecoder, notes: Extra
 ) -> tuple[Message, ...]:
-    """The documents of the request, in front of what the user says last: that is what they are for."""
+    """Insert the documents of the request before the last user message, which they are meant for."""
     documents = decode_documents(held)
     last = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role == "user"), None)
     if not documents or last is None:
-        # An empty list says nothing; a list without anybody who asks stays with its family.
+        # An empty list means nothing; without a user message the list stays a note of this family.
         notes[MODELLED * (documents == []) + "documents"] = held
         return messages
     message = messages[last]

@@ -1,4 +1,4 @@
-"""Chat responses, both ways: one message, no name of a model, no time."""
+"""Chat responses, both ways: one message, without model name or time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DECODE_FINISH: dict[str, FinishReason] = {
     "TOOL_CALL": "tool_calls",
     "ERROR": "error",
     "TIMEOUT": "error",
-    # Words of v1, which gateways still say.
+    # Reasons of v1, which gateways still send.
     "ERROR_TOXIC": "content_filter",
     "ERROR_LIMIT": "length",
     "USER_CANCEL": "error",
@@ -56,7 +56,7 @@ _EXACT = frozenset({"stop", "length", "tool_calls", "error"})
 
 
 def decode_finish(raw: str | None, message: Message | None) -> Finish | None:
-    """Calls present mean tool calls, also at COMPLETE."""
+    """Decode the finish reason. With calls it is tool calls, also at COMPLETE."""
     if raw is None:
         return None
     reason = _DECODE_FINISH.get(raw, "unknown")
@@ -68,7 +68,7 @@ def decode_finish(raw: str | None, message: Message | None) -> Finish | None:
 def encode_finish(
     finish: Finish | None, log: LossLog, completion: Completion, *, native: bool = False, has_calls: bool = False
 ) -> str | None:
-    """`has_calls`: the answer has calls, so a word that reads as success would have them run."""
+    """Return the finish reason. `has_calls`: with a reason that means success, the client would run the calls."""
     if native:
         if finish is not None:
             report_keys(completion, finish.metadata, log, "finish.")
@@ -82,9 +82,9 @@ def encode_finish(
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     word = _ENCODE_FINISH[finish.reason]
     if finish.reason == "refusal" and not has_calls and any(one.refusal is not None for one in completion.messages):
-        word = "COMPLETE"  # the model declined in words of its own
+        word = "COMPLETE"  # the model declined in its own text
     if finish.reason == "pause" and any(one.tool_calls for one in completion.messages):
-        word = "TOOL_CALL"  # results are what the client can go on with
+        word = "TOOL_CALL"  # the client continues from the results
     if finish.stop_sequence is not None:
         word = "STOP_SEQUENCE"
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
@@ -99,10 +99,10 @@ def encode_finish(
 
 
 def decode_usage(held: Raw) -> Usage:
-    """The counts, with the wire's own object beside them.
+    """Decode the counts and keep the wire's own object beside them.
 
-    Cached tokens are part of the input, tokens of images come on top; reasoning is part of the output. Where only
-    billed units were told, they have to do.
+    Cached tokens are part of the input, image tokens are added to it; reasoning is part of the output. If only billed
+    units are given, they are used.
     """
     wire = _counts.read(held)
     tokens = wire.tokens or wire.billed_units or TokenCounts()
@@ -126,7 +126,7 @@ def _told(counts: TokenCounts) -> dict[str, Any]:
 
 
 def _whole(count: float | None) -> int | None:
-    """`3` may be written as `3.0`."""
+    """Return the count as an integer: `3` may be written as `3.0`."""
     return None if count is None else int(count)
 
 
@@ -201,7 +201,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 
 
 def _identified(completion: Completion, log: LossLog) -> Completion:
-    """Clients of this API expect an id; nothing here names a model or tells the time."""
+    """Add an id, which clients of this API expect; report model and time, which it has no fields for."""
     if completion.model is not None:
         log.note(completion, "model", "name of the model", "an answer of this API does not name it")
     if completion.created is not None:

@@ -1,8 +1,8 @@
 """Chat streams, both ways; encoding is in stream_encoding.py.
 
-Server-sent events, each with its type inside. Content blocks, calls and citations are numbered independently, each from
-0. A plan has no number, no start and no end: it ends where the first call starts. The answer ends with `message-end`;
-a failure is one too, with the reason ERROR, and so is the end of bytes before it. `[DONE]` says nothing more.
+Server-sent events, each with its type inside. Content blocks, calls and citations are numbered independently, each
+from 0. A plan has no number, no start and no end: it ends where the first call starts. The answer ends with
+`message-end`; with the reason ERROR it is a failure, and so is the end of bytes before it. `[DONE]` adds nothing.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _DONE = frozenset({b"[DONE]", b'"[DONE]"'})
 
 
 class _Block:
-    """A content block: its prototype, and the part that it became once it said something."""
+    """A content block: its prototype, and the part that it became once it had content."""
 
     __slots__ = ("is_ended", "part_index", "prototype", "signature")
 
@@ -82,7 +82,7 @@ class _Block:
 
 
 class PayloadDecoder(EventDecoder):
-    """Payloads of one stream in, events out."""
+    """Decodes the payloads of one stream into events."""
 
     def __init__(self) -> None:
         self._book = Assembler()
@@ -91,9 +91,9 @@ class PayloadDecoder(EventDecoder):
         self._seed = ""
         self._blocks: dict[int, _Block] = {}
         self._flowing: _Block | None = None
-        """Whose text the lane's running text is; None while there is none, or a plan."""
+        """The block whose text is the lane's running text; None if there is none, or it is a plan."""
         self._calls: dict[int, int] = {}
-        """The open ones."""
+        """The open calls."""
         self._has_calls = False
 
     @staticmethod
@@ -111,7 +111,7 @@ class PayloadDecoder(EventDecoder):
         return self._decode_whole(event, payload) if delta is None else [delta]
 
     def _delta_in(self, event: Event) -> PartDelta | None:
-        """More of the running text, or more arguments of a call; None for every other event."""
+        """Return more of the running text, or more arguments of a call; None for every other event."""
         if self._state is not OPEN or event.delta is None or event.delta.message is None:
             return None
         message = event.delta.message
@@ -142,13 +142,13 @@ class PayloadDecoder(EventDecoder):
             self._finish(event)
         else:
             handle = _HANDLERS.get(event.type or "")
-            if handle is not None:  # the vendor's own client skips events that it does not know, too
+            if handle is not None:  # Cohere's own client skips unknown events, too
                 self._move("piece")
                 handle(self, event)
         return self._book.take()
 
     def close(self) -> list[AnyEvent]:
-        """End of bytes: without message-end, the answer was cut."""
+        """Handle the end of bytes: without message-end, the answer was cut off."""
         if self._state is ENDED:
             return []
         self._state = ENDED
@@ -212,7 +212,7 @@ class PayloadDecoder(EventDecoder):
         self._lane.end_flow(None if block is None else block.signature)
 
     def _on_content_end(self, event: Event) -> None:
-        """A text stays open until something else begins: its citations may come behind its end."""
+        """End a block. A text stays open until something else begins: its citations may come after its end."""
         block = self._blocks.get(event.index or 0)
         if block is None or block.is_ended:
             return
@@ -224,7 +224,7 @@ class PayloadDecoder(EventDecoder):
                 self._lane.whole(block.prototype)
                 return
             self._lane.flow(block.prototype, "")
-            self._book.events.pop()  # nothing was said: it starts, and ends
+            self._book.events.pop()  # it was empty: it starts, and ends
             block.part_index = self._lane.flow_index
             self._flowing = block
         if self._flowing is block and type(block.prototype) is Reasoning:
@@ -252,7 +252,7 @@ class PayloadDecoder(EventDecoder):
         for citation in cited.citations:
             if block is None or block is self._flowing or block.part_index < 0:
                 self._lane.cite(citation)  # of the running text, plans included
-            else:  # its text has ended: the source stays, and where in that text it was used does not
+            else:  # its text has ended: keep the source, but not its position in that text
                 self._lane.cite(structs.replace(citation, start=None, end=None))
 
     # ── calls ──

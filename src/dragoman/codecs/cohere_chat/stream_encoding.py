@@ -64,7 +64,7 @@ def _message(kind: str, index: int | None, **said: Any) -> bytes:
 
 
 class EventEncoder:
-    """Events in, bytes out that a strict client of this format accepts."""
+    """Encodes events as bytes that a strict client of this format accepts."""
 
     def __init__(self, log: LossLog) -> None:
         self._log = log
@@ -89,7 +89,7 @@ class EventEncoder:
         return b"".join(out)
 
     def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
+        """Encode more text of a part."""
         return self._fragment(self._parts[index], text)
 
     def close(self) -> bytes:
@@ -124,7 +124,7 @@ class EventEncoder:
         return first + self._whole(outgoing, part)
 
     def _report_keys(self, part: AnyPart) -> None:
-        """A part that starts whole may say more than an event of this API has keys for."""
+        """Report the metadata of a part that starts whole, which the events of this API have no keys for."""
         metadata = getattr(part, "metadata", None)
         if metadata is not None:
             report_keys(part, metadata, self._log)
@@ -171,7 +171,7 @@ class EventEncoder:
         return out
 
     def _whole(self, outgoing: _Outgoing, part: AnyPart) -> list[bytes]:
-        """Documents that are text; whatever else an answer cannot hold is reported."""
+        """Encode a document that is text; report anything else an answer cannot hold."""
         if isinstance(part, ServerToolCall | ServerToolResult):
             cross_hosted(part, self._log, HOSTED)
             return []
@@ -239,9 +239,9 @@ class EventEncoder:
             outgoing.pieces = None
             out.append(self._fragment(outgoing, encode_json({"input": text}).decode()))
         elif not outgoing.length and not event.incomplete:
-            out.append(self._fragment(outgoing, "{}"))  # clients parse the text, and nothing is not JSON
+            out.append(self._fragment(outgoing, "{}"))  # clients parse the text, and an empty one is not JSON
         if event.incomplete:
-            return out  # its end never came
+            return out  # it was cut off
         signature = event.signature
         if signature is not None and signature.data and call.signature is None:
             said = {"function": {"arguments": ""}, SIGNATURE: write_signature(signature)}
@@ -274,7 +274,7 @@ class EventEncoder:
 
 
 class _Outgoing:
-    """One part on its way out: the bytes around each of its fragments, none if it does not leave."""
+    """One part while it is encoded: the bytes around each of its fragments, none if it is not sent."""
 
     __slots__ = ("head", "index", "length", "part", "pieces", "tail")
 

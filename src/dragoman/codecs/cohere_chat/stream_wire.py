@@ -1,7 +1,7 @@
-"""Events of a chat stream. Unknown keys are skipped: nothing here is ever written again.
+"""Events of a chat stream. Unknown keys are skipped: nothing here is written back.
 
-`content`, `tool_calls` and `citations` hold one object each, under the plural names that a whole message has lists for;
-only the first event has (empty) lists there.
+`content`, `tool_calls` and `citations` hold one object each, under the plural names that hold lists in a whole
+message; only the first event has (empty) lists there.
 """
 
 from __future__ import annotations
@@ -48,5 +48,5 @@ class Event(Struct, gc=False):
     id: str | None = None
     index: int | None = None
     delta: Delta | None = None
-    # Of an error that came instead of an event.
+    # An error that came instead of an event.
     message: Raw | UnsetType = UNSET

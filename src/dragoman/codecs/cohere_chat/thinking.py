@@ -14,11 +14,11 @@ from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 TYPE = "~type"
-"""Note: the type as it was spelled, where it says neither on nor off; null when there was none."""
+"""Note: the type as it was spelled, if it means neither on nor off; null if there was none."""
 
 
 def decode_reasoning(wire: Thinking) -> ReasoningSettings:
-    """Thinking is always shown. Without the key, models that can think do: only `disabled` means off."""
+    """Decode `thinking`. It is always shown. Without the key, models that can think do: only `disabled` means off."""
     metadata: Metadata | None = keep(FAMILY, wire.extra)
     if wire.type not in {"enabled", "disabled"}:
         spelled = Raw(b"null") if wire.type is None else Raw(encode_json(wire.type))
@@ -29,7 +29,7 @@ def decode_reasoning(wire: Thinking) -> ReasoningSettings:
 
 
 def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
-    """The switch and the budget, or UNSET."""
+    """Return the switch and the budget, or UNSET."""
     notes = (settings.metadata or {}).get(FAMILY, {})
     if request.origin == FAMILY:
         word = "disabled" if settings.mode == "off" else "enabled" if settings.mode is not None else None

@@ -1,7 +1,7 @@
 """Tool definitions, tool choice and structured output, both ways.
 
-A choice is REQUIRED, NONE or absent: naming tools is said by declaring only those. `strict_tools` is one switch for all
-tools of a request. A format of the answer excludes tools and documents.
+A choice is REQUIRED, NONE or absent: a choice of named tools is expressed by declaring only those. `strict_tools` is
+one switch for all tools of a request. A format of the answer excludes tools and documents.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _READERS = {
 
 
 def decode_tools(held: Raw, strict: bool | UnsetType = UNSET) -> DecodedTools:  # noqa: FBT001
-    """`strict`: what `strict_tools` says of all of them."""
+    """Decode the tools; `strict` is the value of `strict_tools`, which applies to all of them."""
     return _READERS[None if strict is UNSET else strict].read(held)
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
-    """The list on the wire, or None when no tool is left."""
+    """Encode the tools, or return None if none is left."""
     return _WRITERS[native].write(tools, log)
 
 
@@ -103,7 +103,10 @@ def _encode_custom(tool: CustomTool, log: LossLog) -> WireValue:
 
 
 def _legal_parameters(tool: ToolDefinition, tools: tuple[Tool, ...], log: LossLog) -> Raw:
-    """«schema must be an object», «property X must have a type», «required field X not found in properties»."""
+    """Return parameters that the API accepts.
+
+    «schema must be an object», «property X must have a type», «required field X not found in properties».
+    """
     held = rooted_schema(tool, tools, log, PROFILE.name)
     if held is None:
         return NOTHING
@@ -120,7 +123,7 @@ _SAYS_TYPE = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "cons
 
 @lru_cache(maxsize=512)  # an agent declares the same tools in every request
 def _with_types(held: bytes) -> tuple[Raw, tuple[str, ...]]:
-    """The schema, and the names of properties that got a type. A list of all types means what no type means."""
+    """Return the schema, and the names of properties that got a type. A list of all types equals no type."""
     schema = parse_json(held)
     properties = schema.get("properties")
     if properties is None:
@@ -156,7 +159,7 @@ def decode_tool_choice(wire: str) -> ToolChoice:
 
 
 class _Choosable(NamedTuple):
-    """The tools among which the model may choose, the word for its choice, and `strict_tools`."""
+    """The tools among which the model may choose, the tool choice, and `strict_tools`."""
 
     tools: tuple[Tool, ...]
     word: str | UnsetType = UNSET
@@ -164,7 +167,7 @@ class _Choosable(NamedTuple):
 
 
 def encode_tool_choice(request: Request, log: LossLog) -> _Choosable:
-    """REQUIRED, NONE, or nothing, which is the model's choice. A choice of some tools leaves out the others."""
+    """Encode the choice: REQUIRED, NONE, or absent (the model's choice). A choice of some tools omits the others."""
     choice, tools = request.tool_choice, request.tools
     native = request.origin == FAMILY
     if request.parallel_tool_calls is False:
@@ -198,7 +201,7 @@ def _chosen(choice: ToolChoice, tools: tuple[Tool, ...], log: LossLog) -> tuple[
 
 
 def _strict(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> bool | UnsetType:
-    """One switch for all tools: it is on where each of them wants it."""
+    """Return the one switch for all tools: on if each of them wants it."""
     wishes = [tool.strict for tool in tools if isinstance(tool, ToolDefinition)]
     if wishes and all(wishes) and len(wishes) == len(tools):
         return True
@@ -229,7 +232,7 @@ _SPOKEN = SchemaDialect(
 
 
 def decode_output(wire: ResponseFormat, notes: Extra) -> StructuredOutput | None:
-    """None for {"type": "text"}: the default, said aloud, and noted."""
+    """Decode the output format; None for {"type": "text"}, the explicit default, which is noted."""
     if wire.type != "json_object":
         if wire.extra is UNSET:
             notes[FORMAT] = Raw(encode_json(wire))
@@ -243,7 +246,7 @@ def decode_output(wire: ResponseFormat, notes: Extra) -> StructuredOutput | None
 
 
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
-    """`json_schema` is the bare schema here: no name, no switch."""
+    """Encode the output format: `json_schema` is the bare schema here, without name or switch."""
     extra: Extra = (output.metadata or {}).get(FAMILY, {})
     held = schema_held(output)
     if request.origin == FAMILY:
@@ -282,7 +285,7 @@ def _legal_schema(held: bytes, request: Request, log: LossLog) -> WireValue:
 
 
 def _with_required(schema: Any) -> Any:
-    """The schema with a required property in each object; None where an object has no property at all."""
+    """Return the schema with a required property in each object; None if an object has no property at all."""
     if isinstance(schema, list):
         items = [_with_required(item) for item in schema]
         return None if any(item is None for item in items) else items

@@ -1,6 +1,6 @@
 """Cohere's chat v2 on the wire: every documented field.
 
-What we interpret has its type, other keys are exact JSON. Only fields of tomorrow come as extras (codecs/reading.py).
+Fields that we interpret are typed, other keys are exact JSON. Only future fields come as extras (codecs/reading.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dragoman.codecs.wire_values import UNKNOWN, MaybeBool, MaybeInt, MaybeNumbe
 
 class TextPart(Wire, frozen=True, tag="text"):
     text: str
-    # Ours, in answers: see codecs/carried_signatures.py. The API itself refuses keys that it does not know.
+    # Ours, in answers: see codecs/carried_signatures.py. The API itself refuses unknown keys.
     signature: Raw | UnsetType = UNSET
 
 
@@ -103,7 +103,7 @@ AnyTool: TypeAlias = FunctionTool | Unmodelled
 
 
 class Thinking(Wire, frozen=True, omit_defaults=True):
-    # Required by the schema; an example of the documentation leaves it out.
+    # Required by the schema; an example of the documentation omits it.
     type: MaybeStr = None
     token_budget: MaybeInt = None
 
@@ -114,7 +114,7 @@ class ResponseFormat(Wire, frozen=True):
 
 
 class ChatRequest(Wire, frozen=True, omit_defaults=True):
-    """What we write."""
+    """A request as we write it."""
 
     messages: list[AnyMessage]
     model: MaybeStr = None
@@ -137,7 +137,7 @@ class ChatRequest(Wire, frozen=True, omit_defaults=True):
 
 
 class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
-    """A request as it is read: with the keys that no field of the intermediate format models."""
+    """A request as it is read, with the keys that no field of the intermediate format models."""
 
     citation_options: MaybeRaw = None
     safety_mode: MaybeRaw = None
@@ -145,11 +145,11 @@ class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
 
 
 PASSED_ON = fields_beyond(ChatBody, ChatRequest)
-"""Keys that go back to this API as they are, and nowhere else."""
+"""Keys that are sent back to this API unchanged, and to no other."""
 
 
 class TokenCounts(Struct, frozen=True, gc=False):
-    """Numbers are integers or have a fraction of zero, depending on who wrote them again."""
+    """Numbers are integers, or have a fraction of zero after some other program rewrote them."""
 
     input_tokens: int | float | None = None
     output_tokens: int | float | None = None
@@ -185,7 +185,7 @@ class ErrorResponse(Wire, frozen=True, omit_defaults=True):
 
 
 class SourceHead(Struct, frozen=True, gc=False):
-    """What we read of a source. The whole citation is kept beside it, byte for byte."""
+    """The fields of a source that we read. The whole citation is kept beside it, byte for byte."""
 
     type: str | None = None
     id: str | None = None

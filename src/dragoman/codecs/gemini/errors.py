@@ -1,4 +1,4 @@
-"""generateContent errors, both ways: those of all APIs of Google."""
+"""generateContent errors, both ways: all Google APIs share one error format."""
 
 from __future__ import annotations
 

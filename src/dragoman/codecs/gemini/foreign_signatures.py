@@ -1,9 +1,10 @@
-"""Things generateContent has no field for, and the slots that carry them.
+"""Content that generateContent has no field for, and the slots that carry it.
 
-Reasoning of other families, and signatures of theirs on other parts: a client of this format echoes `thoughtSignature`
-untouched, so a tagged one, base64 of "dragoman:1:" and a JSON bundle, rides where Google puts its own: on the call that
-follows, else on the next part that is no thought; in a stream on an empty part before the text, so that no fragment of
-it is signed.
+Reasoning of other families and their signatures on other parts: a client of this format echoes `thoughtSignature`
+unchanged, so a tagged signature (base64 of "dragoman:1:" and a JSON bundle) is put where Google puts its own: on the
+call that follows, else on the next part that is not a thought. In a stream it is on an empty part before the text, so
+that no text fragment is signed.
+
 Citations: `groundingMetadata`, whose offsets count UTF-8 bytes.
 """
 
@@ -28,23 +29,23 @@ from dragoman.losses import LossLog
 
 _TAG = b"dragoman:1:"
 _TAGGED = "ZHJhZ29tYW46MTp7"
-"""How every tagged signature starts, in either base64 alphabet: the tag and the brace that opens the bundle."""
+"""Prefix of every tagged signature, in either base64 alphabet: the tag and the brace that opens the bundle."""
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
 class Bundle(Struct, frozen=True, omit_defaults=True):
-    """What a tagged signature carries: reasoning that came before its part, and the part's own signature."""
+    """Content of a tagged signature: reasoning that came before its part, and the part's own signature."""
 
     reasoning: tuple[Reasoning, ...] = ()
     signature: Signature | None = None
     last: bool = False
-    """No part followed: the thought that shows the last piece carries it all."""
+    """No part followed: the thought that shows the last piece carries everything."""
     early: int = 0
-    """The reasoning stood before so many texts in front of this part."""
+    """Number of texts between the reasoning and this part."""
     hollow: bool = False
-    """The part is empty: it was made for the signature alone."""
+    """The part is empty: it was added only to carry the signature."""
     overtaken: tuple[Reasoning, ...] = ()
-    """Reasoning of a stream that ended only after later parts had been told: it stands wherever its text stands."""
+    """Streamed reasoning that ended after later parts had already been sent; its position is that of its text."""
 
 
 _decode_bundle = msgspec.json.Decoder(Bundle).decode
@@ -59,7 +60,10 @@ def pack(bundle: Bundle) -> str:
 
 
 def unpack(signature: str) -> Bundle | None:
-    """The bundle in a tagged signature. SDKs re-encode bytes, so either alphabet will do, padded or not."""
+    """Decode the bundle in a tagged signature; None if it is not one.
+
+    SDKs re-encode bytes, so either base64 alphabet is read, padded or not.
+    """
     text = signature.translate(_URL_SAFE).rstrip("=")
     try:
         data = binascii.a2b_base64(text + "=" * (-len(text) % 4))
@@ -69,14 +73,14 @@ def unpack(signature: str) -> Bundle | None:
 
 
 HIDDEN = "~hidden"
-"""On carried reasoning: the client did not echo the thought that showed it."""
+"""Mark on carried reasoning: the client did not echo the thought that showed it."""
 _HIDDEN_NOTE = {HIDDEN: Raw(b"true")}
 
 
 def unshow(parts: list[AnyPart], carried: Sequence[Reasoning], lowest: int = 0) -> list[Reasoning]:
-    """Remove the plain thoughts at the end of `parts` that showed this reasoning; note which ones were not there.
+    """Remove the plain thoughts at the end of `parts` that showed this reasoning; mark the reasoning without one.
 
-    `lowest`: parts before this place are not looked at.
+    Parts before index `lowest` are not examined.
     """
     if not carried:
         return []
@@ -99,7 +103,7 @@ def unshow(parts: list[AnyPart], carried: Sequence[Reasoning], lowest: int = 0) 
 
 
 def put_back(parts: list[AnyPart], overtaken: Sequence[Reasoning], lowest: int = 0) -> None:
-    """Reasoning in the place of the plain thought that showed it; where there is none, at the end."""
+    """Put each reasoning in the place of the plain thought that showed it; without such a thought, at the end."""
     thoughts = _places_of_thoughts(parts, lowest)
     for reasoning in overtaken:
         if places := thoughts.get(reasoning.text):
@@ -109,7 +113,7 @@ def put_back(parts: list[AnyPart], overtaken: Sequence[Reasoning], lowest: int =
 
 
 def _places_of_thoughts(parts: Sequence[AnyPart], start: int) -> dict[str, deque[int]]:
-    """Where plain thoughts stand, by their text."""
+    """Return the indices of plain thoughts, by their text."""
     places: dict[str, deque[int]] = {}
     for place in range(start, len(parts)):
         part = parts[place]
@@ -123,7 +127,7 @@ def _is_plain_thought(part: AnyPart) -> bool:
 
 
 def carried_form(part: Reasoning) -> Reasoning:
-    """The reasoning as it stood before it travelled."""
+    """Return the reasoning as it was before it was carried."""
     own = (part.metadata or {}).get(FAMILY)
     if own is None or HIDDEN not in own:
         return part
@@ -155,11 +159,11 @@ _decode_grounding = msgspec.json.Decoder(_Grounding).decode
 _CITING = {"groundingChunks", "groundingSupports"}
 
 Span: TypeAlias = tuple[int, int | None, int | None]
-"""Index of a part, and the characters of its text."""
+"""Index of a part, and the range of characters in its text."""
 
 
 def read_grounding(held: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], bool]:
-    """The parts with their citations, and whether those say all that the metadata says."""
+    """Return the parts with their citations, and whether the citations hold everything in the metadata."""
     try:
         grounding = _decode_grounding(held)
     except msgspec.DecodeError:
@@ -188,7 +192,7 @@ def read_grounding(held: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], 
 
 
 def _source(chunks: Sequence[Mapping[str, Any]], index: int) -> tuple[str, str | None] | None:
-    """(URL, title) of a chunk: web, maps or retrievedContext."""
+    """Return (URL, title) of a chunk: web, maps or retrievedContext."""
     if not 0 <= index < len(chunks):
         return None
     for source in chunks[index].values():
@@ -199,11 +203,14 @@ def _source(chunks: Sequence[Mapping[str, Any]], index: int) -> tuple[str, str |
 
 
 _Texts: TypeAlias = Mapping[int, tuple[str, TextOffsets]]
-"""The texts of an answer, by the index of their parts."""
+"""The texts of an answer, by part index."""
 
 
 def _span(segment: _Segment, texts: _Texts) -> Span | None:
-    """Where a segment lies. `partIndex` is often left out though other parts come first: its text is the judge."""
+    """Find the text range of a segment.
+
+    `partIndex` is often omitted although other parts come first, so the segment's text decides.
+    """
     named = [segment.part_index] if segment.part_index in texts else []
     for index in [*named, *texts]:
         found = _characters(*texts[index], segment)
@@ -227,7 +234,7 @@ def _characters(text: str, offsets: TextOffsets, segment: _Segment) -> tuple[int
 
 
 def write_grounding(parts: Sequence[AnyPart], places: Sequence[int], log: LossLog) -> Raw | None:
-    """The citations of these parts as `groundingMetadata`; `places` tells at which wire part each of them stands."""
+    """Encode the citations of these parts as `groundingMetadata`; `places` are their indices among the wire parts."""
     chunks: dict[tuple[str, str | None], int] = {}
     supports: dict[tuple[int, int, int], list[int]] = {}
     texts: dict[int, tuple[str, TextOffsets]] = {}

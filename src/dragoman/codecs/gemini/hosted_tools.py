@@ -1,7 +1,7 @@
-"""Tools that Google runs, in terms that all vendors share.
+"""Tools that Google runs, in the terms that all vendors share.
 
-A built-in tool is one key of a Tool object. Searches are seen as `toolCall` and `toolResponse` only where the client
-asked for it; what they found is in the grounding of the answer.
+A built-in tool is one key of a Tool object. Searches appear as `toolCall` and `toolResponse` only if the client asked
+for them; their findings are in the grounding of the answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KINDS: dict[str, HostedKind] = {
     "filesearch": "file_search",
     "mcpservers": "mcp",
 }
-"""By the key without its capitals and underscores: both spellings are read here."""
+"""Keys are lowercase without underscores, because both spellings are read here."""
 
 _KIND_OF_CALL: dict[str, HostedKind] = {
     "GOOGLE_SEARCH_WEB": "web_search",
@@ -51,7 +51,7 @@ _FAILED = ("OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED")
 
 
 def _camel(held: Mapping[str, Any], key: str) -> Any:
-    """A member in either spelling."""
+    """Return a member by its camelCase or snake_case key."""
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
     return held.get(key, held.get(snake))
 
@@ -141,12 +141,12 @@ _READ = frozenset({"excludedomains", "filesearchstorenames", "topk"})
 
 
 def _inline(image: Image) -> Fields:
-    """Models of this API draw without a tool: the picture is a part like any."""
+    """Return the image as an ordinary part: models of this API draw without a tool."""
     return {"inlineData": {"mimeType": image.media_type or "image/png", "data": image.data}}
 
 
 def _read_servers(held: object) -> Fields:
-    """One server is the rule; no other API takes a list of several."""
+    """Read the settings of a single server; no other API takes a list of several."""
     server = held[0] if isinstance(held, list) and len(held) == 1 else None
     transport = _camel(server, "streamableHttpTransport") if isinstance(server, dict) else None
     if not isinstance(server, dict) or not isinstance(transport, dict):
@@ -194,7 +194,7 @@ _OPTIONAL = frozenset({"press_enter", "clear_before_typing", "magnitude"})
 
 
 def _screen_functions(options: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
-    """The predefined functions, which the client runs: its calls are ordinary ones."""
+    """Return the predefined functions. The client runs them, so their calls are ordinary tool calls."""
     excluded = texts(_camel(options, "excludedPredefinedFunctions"))
     return tuple(
         ToolDefinition(

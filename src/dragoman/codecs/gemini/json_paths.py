@@ -1,4 +1,4 @@
-"""Where in the wire body a node came from: JSON paths for losses."""
+"""JSON paths for losses: where in the wire body a node came from."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ _RENAMED_WITHIN = RENAMED.encode()
 
 
 def _spelled(key: str, notes: Mapping[str, Any]) -> str:
-    """The key as the client wrote it."""
+    """Return the key as the client spelled it."""
     renamed = notes.get(RENAMED + key) if notes else None
     return key if renamed is None else str(parse_json(renamed))
 
 
 def _respelled(path: str, notes: Mapping[str, Any]) -> str:
-    """A path below a node, as the client wrote its keys; `notes` are what the family noted on that node."""
+    """Return a path below a node in the client's spelling; `notes` are this family's notes on that node."""
     if not notes:
         return path
     head, dot, rest = path.partition(".")
@@ -82,7 +82,7 @@ def _respelled(path: str, notes: Mapping[str, Any]) -> str:
 
 
 def _found(path: str, held: Any) -> str:
-    """A path into a value that was kept whole, as the client wrote its keys."""
+    """Return a path into a value that was kept whole, in the client's spelling."""
     if isinstance(held, Raw) and b"_" not in bytes(held):
         return path  # no key of it is in snake_case
     head, dot, rest = path.partition(".")
@@ -109,7 +109,7 @@ def request_json_path(
 
 
 def _is_respelled(request: Request) -> bool:
-    """Whether a setting may stand under another key: only then is each path looked up in what was noted."""
+    """Whether a setting may have a different key in the body; only then is each path looked up in the notes."""
     for key, held in notes_of(request).items():
         if key.startswith(RENAMED) or (key.startswith(WITHIN) and _RENAMED_WITHIN in bytes(held)):
             return True
@@ -172,7 +172,7 @@ def _places(message: Message) -> list[int]:
 
 
 def _places_left(messages: tuple[Message, ...]) -> dict[int, list[int]]:
-    """Places of the parts of messages that share a content with the message before them: those it does not take."""
+    """For messages that share a content with the preceding results: the part indices the results do not use."""
     left: dict[int, list[int]] = {}
     for index, message in enumerate(messages):
         if _has(message, JOINED):
@@ -182,7 +182,7 @@ def _places_left(messages: tuple[Message, ...]) -> dict[int, list[int]]:
 
 
 def _wire_places(parts: tuple[AnyPart, ...]) -> list[int]:
-    """Carried reasoning stands on the wire only as the thought that shows it."""
+    """Return the wire index of each part; carried reasoning has one only through the thought that shows it."""
     return running_totals(map(_stands_alone, parts))
 
 
@@ -250,7 +250,7 @@ def _locate_answer(completion: Completion, field: str) -> str:
     if head == "finish":
         if completion.messages:
             return "$.candidates[0].finishMessage" if rest == "explanation" else _ANSWER["finish"]
-        # A prompt that was blocked has no candidate.
+        # A blocked prompt has no candidate.
         for key in (_FEEDBACK, snake_case(_FEEDBACK)):
             held = notes.get(key, notes.get(MODELLED + key))
             if held is not None:

@@ -1,4 +1,4 @@
-"""Where calls, results, tools and their choice stand in a generateContent request."""
+"""Where calls, results, tools and the tool choice are in a generateContent request."""
 
 from __future__ import annotations
 

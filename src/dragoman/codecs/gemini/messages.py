@@ -1,8 +1,8 @@
 """Contents, both ways.
 
-Results live in user contents here and in messages of their own in the intermediate format. Default on the way out: all
-results of a turn in one content, in call order, with nothing beside them (Vertex refuses a functionResponse that shares
-its content); notes remember bodies that did otherwise.
+Results are parts of user contents here, and separate messages in the intermediate format. Encoding by default puts
+all results of a turn in one content, in call order, with nothing beside them (Vertex refuses a functionResponse that
+shares its content); notes keep the arrangement of bodies that differed.
 """
 
 from __future__ import annotations
@@ -70,19 +70,19 @@ from dragoman.losses import LossLog
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}
 
-# Notes of a message.
+# Notes on a message.
 ROLE = "~role"
-"""The role as it was spelled; null when there was none."""
+"""The role as it was spelled; null if it was missing."""
 PARTS = "~parts"
 """There were no parts: "absent" or []."""
 APART = "~apart"
-"""These results stood in a content of their own although other results came right before."""
+"""These results were in a separate content although other results came directly before."""
 PLACES = "~places"
-"""Where in their content these results stood, among the parts of the user message that follows."""
+"""Indices of these results in their content, among the parts of the user message that follows."""
 JOINED = "~joined"
 """This user message shared its content with the results before it."""
 ORDER = "~order"
-"""These results were not in call order, on purpose or not."""
+"""These results were not in call order, whether on purpose or not."""
 _SYSTEM_ROLES: dict[str, Metadata] = {
     role: Spelling({FAMILY: {ROLE: Raw(encode_json(role))}}) for role in ("user", "model", "system")
 }
@@ -93,7 +93,7 @@ TAGGED_MEDIA: Metadata = {FAMILY: {"~tagged": TRUE}}
 
 
 def decode_answer(content: Content | UnsetType, seed: str, path: str) -> Message:
-    """The content of a candidate."""
+    """Decode the content of a candidate."""
     if content is UNSET:
         return Message("assistant", (), None, {FAMILY: {"~content": ABSENT}})
     notes: Extra = {} if content.extra is UNSET else dict(content.extra)
@@ -112,7 +112,7 @@ def _decode_body(
     marks_ids: bool = False,
     makes_calls: bool = True,
 ) -> str | tuple[AnyPart, ...]:
-    """The parts of a content (see `PartDecoder`). A lone text is held as a string."""
+    """Decode the parts of a content (see `PartDecoder`); a single text is held as a string."""
     wires = content.parts
     if wires is UNSET or not wires:
         notes[PARTS] = ABSENT if wires is UNSET else Raw(b"[]")
@@ -125,16 +125,16 @@ def _decode_body(
 class MessageDecoder(TraitNotes):
     """Decodes the contents of one request, in order: results are paired with the calls before them.
 
-    Notes the traits of the conversation as it reads (ir/traits.py).
+    Records the traits of the conversation while reading (ir/traits.py).
     """
 
     _unanswered: _Unanswered | None = None
     _tagged: bool = False
     is_rearranged: bool = False
-    """Messages were changed after they had been read: what was noted does not hold."""
+    """Messages were changed after they had been read, so the recorded traits no longer hold."""
     _messages: list[Message]
     _order: dict[str, int]
-    """Id of each call -> its place among all calls."""
+    """Call id -> index among all calls."""
     _served: list[ToolCall]
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class MessageDecoder(TraitNotes):
         self._served = []
 
     def decode(self, contents: Sequence[Content], system: Content | None | UnsetType = UNSET) -> tuple[Message, ...]:
-        """The usual content is read in a few lines; `_decode_content` reads one that says more."""
+        """Decode the contents. The usual content is read inline; `_decode_content` reads all others."""
         messages = self._messages
         if system is not None and system is not UNSET:
             messages.append(self._decode_system(system))
@@ -208,7 +208,7 @@ class MessageDecoder(TraitNotes):
             self._decode_user(content, notes, index)
 
     def _noted(self, message: Message) -> Message:
-        """The message, after a look at what it says."""
+        """Record the traits of the message and return it."""
         content = content_held(message)
         if message.metadata is not None and type(message.metadata) is not Spelling:
             self.metadata(message.metadata)
@@ -222,7 +222,7 @@ class MessageDecoder(TraitNotes):
             kind = type(part)
             if kind is ToolCall:
                 if message.role != "assistant":
-                    self.is_rearranged = True  # a call that stands in the system text
+                    self.is_rearranged = True  # a call in the system text
                 self._note_call(part)  # type: ignore[arg-type]
             elif kind is not Text or not (part.metadata is None or part.metadata is NO_THOUGHT) or part.citations:  # type: ignore[union-attr]
                 self.part(part)  # type: ignore[arg-type]
@@ -252,13 +252,17 @@ class MessageDecoder(TraitNotes):
             self._unanswered.add(call)
 
     def _serve_all(self, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
-        """Stream histories keep one content per chunk: the server's answer comes one content after its call."""
+        """Pair server results that have no call id yet.
+
+        Stream histories keep one content per chunk, so the server's result comes one content after its call.
+        """
         for part in parts:
             if type(part) is ServerToolResult and not part.tool_call_id:
                 return tuple([self._serve(part) for part in parts])
         return parts
 
     def _serve(self, part: AnyPart) -> AnyPart:
+        """Give a server result the id of the call it answers, and record that call as the server's."""
         if type(part) is not ServerToolResult or part.tool_call_id or self._unanswered is None:
             return part
         call = self._unanswered.take_named(part.name)
@@ -268,7 +272,7 @@ class MessageDecoder(TraitNotes):
         return structs.replace(part, tool_call_id=call.id)
 
     def _with_served(self, messages: list[Message]) -> list[Message]:
-        """The messages; calls that the server answered are the server's."""
+        """Return the messages, with the calls that the server answered as server calls."""
         served = {id(call) for call in self._served}
         return [
             structs.replace(
@@ -292,7 +296,7 @@ class MessageDecoder(TraitNotes):
         self._messages.append(self._noted(Message("user", parts, None, {FAMILY: notes} if notes else None)))
 
     def _decode_results(self, wires: Sequence[Part], notes: Extra, index: int) -> None:
-        """A content with results. What stands beside them becomes a user message of its own."""
+        """Decode a content with results; other parts beside them become a separate user message."""
         messages = self._messages
         if self._previous == "tool" and messages[-1].role == "tool":
             notes[APART] = TRUE
@@ -329,7 +333,7 @@ class MessageDecoder(TraitNotes):
         return places == sorted(places)
 
     def _decode_plain_result(self, wire: Part, answer: FunctionResponse) -> ToolResult | None:
-        """The result of the next call in order, if it says what results usually say."""
+        """Decode the result of the next call in order, if it has only the usual fields; else return None."""
         unanswered = self._unanswered
         call = None if unanswered is None else unanswered.first
         if (
@@ -360,7 +364,7 @@ class MessageDecoder(TraitNotes):
         return result
 
     def _pair(self, answer: FunctionResponse, notes: Extra, path: str) -> tuple[str, str]:
-        """(call id, name): by id where the wire gives one, else by name and order."""
+        """Return (call id, name) of a result: by id if the wire gives one, else by name and order."""
         given, name, unanswered = answer.id, answer.name, self._unanswered
         known = self.call_names.get(given) if given is not UNSET else None
         if known is not None:
@@ -391,7 +395,7 @@ class _Unanswered:
         self._calls = [call]
         self._next = 0
         self._answered: set[str] = set()
-        """Ids of calls that were taken."""
+        """Ids of answered calls."""
         self._by_name: dict[str, deque[ToolCall]] | None = None
         self.first: ToolCall | None = call
         """The next call in order, which the usual result answers."""
@@ -403,7 +407,7 @@ class _Unanswered:
             self._by_name.setdefault(call.name, deque()).append(call)
 
     def take_first(self, call: ToolCall) -> None:
-        """The next call in order is answered."""
+        """Mark the next call in order as answered."""
         if len(self._calls) == 1:
             self._answered.add(call.id)
             self.first = None
@@ -411,7 +415,7 @@ class _Unanswered:
             self.take(call.id)
 
     def take(self, call_id: str) -> None:
-        """The call with this id is answered."""
+        """Mark the call with this id as answered."""
         answered, calls, position = self._answered, self._calls, self._next
         answered.add(call_id)
         while position < len(calls) and calls[position].id in answered:
@@ -420,7 +424,7 @@ class _Unanswered:
         self.first = calls[position] if position < len(calls) else None
 
     def take_named(self, name: str) -> ToolCall | None:
-        """The first call of this name, which is answered now."""
+        """Mark the first unanswered call of this name as answered and return it."""
         if self._by_name is None:
             self._by_name = {}
             for call in self._calls:
@@ -438,12 +442,12 @@ class _Unanswered:
 
 
 class MessageEncoder(PartEncoder):
-    """Encodes messages one after the other. Results wait until the last one of their turn is there."""
+    """Encodes messages one after the other. Results are held until the last one of their turn has come."""
 
     _model: str | None
     _calls: dict[str, tuple[int, str, bool]]
     _media: list[WireValue]
-    """Of results, for older models: it waits for the end of the turn, for a user content of its own."""
+    """Media of results, for older models: sent at the end of the turn in a separate user content."""
     _unsigned_from: int | None = None
     _step: int = -1
     _step_signed: bool = False
@@ -451,7 +455,7 @@ class MessageEncoder(PartEncoder):
     _contents: list[WireValue]
     system: list[Message]
     places: list[int]
-    """In an answer: at which wire part each part of the last encoded turn stands, if it crossed."""
+    """In an answer: wire index of each part of the last encoded turn; of a dropped part, that of the next one."""
 
     def __init__(
         self,
@@ -475,7 +479,7 @@ class MessageEncoder(PartEncoder):
         return self._native or self._carries or self._profile.sends_foreign_ids
 
     def encode_contents(self, messages: Sequence[Message]) -> list[WireValue]:
-        """The contents; system messages gather in `system`."""
+        """Encode the contents; system messages are collected in `system`."""
         contents = self._contents
         self._messages = messages
         waiting: list[Message] = []
@@ -508,7 +512,7 @@ class MessageEncoder(PartEncoder):
         return contents
 
     def encode_system(self) -> WireValue:
-        """All system text as one content, or UNSET."""
+        """Encode all system text as one content, or return UNSET."""
         if not self.system:
             return UNSET
         first = self.system[0]
@@ -533,7 +537,7 @@ class MessageEncoder(PartEncoder):
         self.system.append(message)
 
     def encode_turn(self, message: Message, index: int = -1) -> WireValue:
-        """One user or model content; None when nothing is left of it. `index` is its place in the request."""
+        """Encode one user or model content; None if nothing is left of it. `index` is its position in the request."""
         if message.name is not None:
             self._log.drop(message, "name", "name of a participant", "this API has no such field")
         role = "user" if message.role == "user" else "model"
@@ -616,14 +620,20 @@ class MessageEncoder(PartEncoder):
         return wire
 
     def _first_checked(self) -> int:
-        """Where the turn begins whose calls must be signed: after the newest user message, for models that check."""
+        """Index of the first message whose calls must be signed.
+
+        Models that check signatures check the calls after the newest user message.
+        """
         messages = self._messages
         if self._profile.placeholder_signature_models.search(self._model or "") is None:
             return len(messages)
         return max((index for index, message in enumerate(messages) if message.role == "user"), default=-1) + 1
 
     def _placeholder(self, call: ToolCall, wire: WireValue, index: int) -> WireValue:
-        """Gemini 3 wants the first call of each step of the current turn signed; later siblings stay without."""
+        """Add a placeholder signature to the call if its step has none.
+
+        Gemini 3 requires one on the first call of each step of the current turn; later calls of the step need none.
+        """
         if index != self._step and (index == 0 or self._messages[index - 1].role != "assistant"):
             self._step_signed = False
         self._step = index
@@ -696,14 +706,14 @@ class MessageEncoder(PartEncoder):
 
 
 def _end_of_texts(parts: Sequence[AnyPart], start: int) -> int:
-    """The index of the first part from here on that is not text."""
+    """Return the index of the first part from `start` on that is not text."""
     return next((place for place in range(start, len(parts)) if type(parts[place]) is not Text), len(parts))
 
 
 def _leads_to_call(parts: Sequence[AnyPart], place: int, texts_end: int) -> bool:
-    """Whether a text stands here and only texts between it and a call.
+    """Whether the part at `place` is a text, followed only by texts up to a call.
 
-    A text that carried reasoning itself when it came does so again.
+    A text that itself carried reasoning in the original body carries it again.
     """
     if place >= texts_end or texts_end == len(parts) or "~carried" in notes_of(parts[place]):
         return False
@@ -711,7 +721,7 @@ def _leads_to_call(parts: Sequence[AnyPart], place: int, texts_end: int) -> bool
 
 
 def _interleaved(results: list[WireValue], others: list[WireValue], notes: Extra) -> list[WireValue]:
-    """Results and other parts of one content, each at the place it had."""
+    """Merge results and other parts of one content, each at its original position."""
     places = set(parse_json(notes[PLACES])) if PLACES in notes else set(range(len(results)))
     if len(places) != len(results):
         return results + others

@@ -1,7 +1,7 @@
 """Arguments that Vertex streams leaf by leaf: `{"jsonPath": "$.a.b[0]", "stringValue": "Bos", "willContinue": true}`.
 
-Strings come in pieces that are concatenated per path; numbers, booleans and null come once. Only leaves have a path, so
-what has none (an empty object, an empty list) cannot be said; where a list shows such a gap, nothing is guessed.
+Strings come in pieces that are concatenated per path; numbers, booleans and null come once. Only leaves have a path,
+so an empty object or an empty list cannot be expressed; if a list has such a gap, its content is not guessed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman.ir.values import encode_json
 
 
 class PartialArgument(Struct, gc=False, rename="camel"):
-    """One leaf, or a piece of one. `willContinue` of a string says no more than its next piece does."""
+    """One leaf, or a piece of one. `willContinue` of a string adds nothing: its next piece shows the same."""
 
     json_path: str
     string_value: str | UnsetType = UNSET
@@ -43,7 +43,7 @@ Node: TypeAlias = "_Branch | list[str] | Raw"
 
 
 class _Branch:
-    """An object or a list, whichever its first step says."""
+    """An object or a list, depending on the first step into it."""
 
     __slots__ = ("is_list", "items")
 
@@ -53,15 +53,15 @@ class _Branch:
 
 
 class PartialArguments:
-    """The arguments of one call while their leaves come in."""
+    """The arguments of one call while their leaves arrive."""
 
     def __init__(self, given: str = "") -> None:
-        """`given`: arguments that came whole, before the leaves."""
+        """Begin with `given`, the arguments that came whole before the leaves."""
         self._root = _Branch(is_list=False)
         self._path = ""
         self._pieces: list[str] | None = None
         self.sound = True
-        """Whether all the leaves fit together. Where they do not, the call must not be run."""
+        """Whether all leaves fit together. If not, the call must not be run."""
         if given:
             try:
                 self._root.items.update(_decode_entries(given))
@@ -81,7 +81,10 @@ class PartialArguments:
         self._put(leaf.json_path, _scalar(leaf))
 
     def text(self) -> str:
-        """The arguments as JSON text. Recursion is no danger: msgspec refuses deeper input than Python can walk."""
+        """Return the arguments as JSON text.
+
+        Recursion is safe: msgspec refuses input that is too deep for Python to walk.
+        """
         return encode_json(self._value(self._root)).decode()
 
     def _string_at(self, path: str) -> list[str]:
@@ -103,7 +106,7 @@ class PartialArguments:
             self._set(branch, step, value)
 
     def _branch(self, path: str) -> tuple[_Branch, Step]:
-        """The object or list that holds the leaf, and the leaf's place in it."""
+        """Return the object or list that holds the leaf, and the leaf's key or index in it."""
         steps = _steps(path)
         branch = self._root
         for step, following in pairwise(steps):

@@ -1,4 +1,4 @@
-"""Parts, both ways. A signature belongs to the very part it came on, whatever the part holds, empty text included."""
+"""Parts, both ways. A signature belongs to exactly the part it came on, whatever the part holds, even empty text."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ TRUE = Raw(b"true")
 ABSENT = Raw(b'"absent"')
 
 NO_THOUGHT: Metadata = Spelling({FAMILY: {MODELLED + "thought": Raw(b"false")}})
-"""On a text that was said to be no thought, as some clients do."""
+"""On a text that was explicitly marked as not a thought, as some clients do."""
 GIVEN_ID: Metadata = {FAMILY: {"~id": TRUE}}
-"""On a call of an answer: Google minted its id, so Google may see it again."""
+"""On a call of an answer: Google issued its id, so the id may be sent back to Google."""
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -91,7 +91,7 @@ def _invented(seed: str | int, index: int) -> str:
     return _invented_at(seed, index) if type(seed) is int else invent_id(seed, index)
 
 
-@lru_cache(maxsize=512)  # a history is sent again and again
+@lru_cache(maxsize=512)  # every request sends the history again
 def _invented_at(place: int, index: int) -> str:
     return invent_id(_seed_text(place), index)
 
@@ -99,8 +99,8 @@ def _invented_at(place: int, index: int) -> str:
 class PartDecoder:
     """Decodes the parts of one content, in order.
 
-    `seed` names the content's place, for ids the wire does not give; a number is the index of a content of a request.
-    `marks_ids`: an answer, whose ids Google minted.
+    `seed` identifies the content, for ids that the wire does not give; a number is the index of a content in a
+    request. `marks_ids`: the content is an answer, whose ids Google issued.
     """
 
     _seed: str | int
@@ -111,11 +111,11 @@ class PartDecoder:
     _calls: int = 0
     _server_calls: int = 0
     _reasoning_end: int = 0
-    """The parts before this place were put in order by an earlier bundle: each text is moved once at most."""
+    """The parts before this index were put in order by an earlier bundle, so that each text moves at most once."""
     _overtaken_end: int = 0
     _seen: int = 0
     _unserved: dict[tuple[str, str], deque[int]]
-    """Places of the calls among the first `_seen` parts that no response of the server has answered."""
+    """Indices of the calls among the first `_seen` parts that no server response has answered."""
 
     def __init__(
         self, seed: str | int, path: str | None = None, *, marks_ids: bool = False, makes_calls: bool = True
@@ -128,7 +128,7 @@ class PartDecoder:
         self._unserved = {}
 
     def decode(self, wires: Sequence[Part]) -> list[AnyPart]:
-        """The usual text is read in a few lines, and so is the usual call; `add` reads a part that says more."""
+        """Decode the parts. The usual text and the usual call are read inline; `add` reads all others."""
         parts, makes_calls = self.parts, self.makes_calls
         for wire in wires:
             if is_plain_text(wire):
@@ -138,7 +138,7 @@ class PartDecoder:
         return parts
 
     def _add_call(self, wire: Part, call: FunctionCall) -> bool:
-        """Whether this was a call that says what calls usually say."""
+        """Add the call if it has only the usual fields, and return whether it did."""
         arguments, name, call_id, spelled = call.args, call.name, call.id, wire.thought_signature
         if (
             arguments is UNSET
@@ -178,7 +178,7 @@ class PartDecoder:
         self.parts.append(self._decode(wire))
 
     def _add_carried(self, wire: Part, spelling: str, bundle: Bundle) -> None:
-        """Reasoning of another family, tucked into this part's signature by us when the client read it."""
+        """Add a part whose signature carries reasoning of another family, which we packed for the client to echo."""
         own = self._decode(structs.replace(wire, thought_signature=UNSET))
         if bundle.last:
             if bundle.reasoning:
@@ -202,7 +202,7 @@ class PartDecoder:
         self.parts.append(structs.replace(own, signature=bundle.signature, metadata=metadata))
 
     def _put_reasoning(self, bundle: Bundle) -> None:
-        """The reasoning of a bundle before the texts that it overtook; never before the reasoning of another bundle."""
+        """Insert a bundle's reasoning before the texts it precedes, but never before another bundle's reasoning."""
         start = len(self.parts)
         lowest = max(self._reasoning_end, start - bundle.early)
         while start > lowest and type(self.parts[start - 1]) is Text:
@@ -237,7 +237,7 @@ class PartDecoder:
         return decode_media(wire)
 
     def _decode_odd(self, wire: Part) -> AnyPart:
-        """A part that holds nothing we know, several things at once, or a call that users do not make."""
+        """Decode a part with no known member, several members at once, or a call where users make none."""
         if wire.thought_signature is not UNSET and restored(structs.replace(wire, thought_signature=UNSET)) == Raw(
             b"{}"
         ):
@@ -273,7 +273,7 @@ class PartDecoder:
         return read_object(held, path, "gemini/vertex")
 
     def _decode_server(self, wire: Part, member: str, extra: Extra) -> ServerToolCall | ServerToolResult:
-        """Code and searches that Google runs itself: verbatim, never executed or answered by the client."""
+        """Decode code and searches that Google runs: kept verbatim, never executed or answered by the client."""
         block = extra.pop(member)
         notes = _with_thought(wire, extra)
         signature = read_signature(wire, notes)
@@ -291,7 +291,7 @@ class PartDecoder:
         return kind(call_id, name, FAMILY, Raw(encode_json({member: block})), signature, None, metadata, **fields)
 
     def _decode_served(self, wire: Part, answer: FunctionResponse) -> ServerToolResult:
-        """A response within the model's own content: an MCP server answered, not the client."""
+        """Decode a response within the model's own content: an MCP server answered, not the client."""
         notes = part_notes(wire)
         signature = read_signature(wire, notes)
         name = "" if answer.name is UNSET else answer.name
@@ -304,8 +304,8 @@ class PartDecoder:
         )
 
     def _served_call(self, call_id: str | UnsetType, name: str) -> ToolCall | None:
-        """The first call of that id, or where there is none of that name, which turns out to be the server's."""
-        if self._seen > len(self.parts):  # other parts than before
+        """Return the first call with that id (that name, if there is no id), and make it a server call."""
+        if self._seen > len(self.parts):  # the parts were replaced
             self._seen, self._unserved = 0, {}
         parts, calls = self.parts, self._unserved
         for place in range(self._seen, len(parts)):
@@ -324,7 +324,7 @@ class PartDecoder:
 
 
 def server_call(call: ToolCall) -> ServerToolCall:
-    """A call that turned out to be answered by the server."""
+    """Return the call as a server call, because the server answered it."""
     notes = notes_of(call)
     sends_id = not call.invented_id or notes.get("~id") == TRUE
     block = Raw(encode_json({"functionCall": call_body(call, notes, sends_id=sends_id)}))
@@ -337,7 +337,7 @@ def _server_member(extra: Extra) -> str | None:
 
 
 def part_notes(wire: Part | ResponsePart, **within: Extra | None) -> Extra:
-    """What a part says beyond its member, its signature and thought: true. `within`: what that member says beyond."""
+    """Return a part's keys but its member, signature and thought: true; `within`: the extra keys of the member."""
     notes: Extra = (part_keys(wire) if isinstance(wire, Part) else response_part_keys(wire)) or {}
     for name, inner in within.items():
         if inner is not None:
@@ -352,19 +352,19 @@ def _with_thought(wire: Part, notes: Extra) -> Extra:
 
 
 def read_signature(wire: Part, notes: Extra) -> Signature | None:
-    """Stand-ins for signatures that never existed are worth nothing to anybody; they stay noted."""
+    """Return the signature; placeholders for signatures that never existed are only kept in the notes."""
     data = wire.thought_signature
     if data is UNSET:
         return None
     if is_dummy(data):
         notes["~signature"] = Raw(encode_json(data))
         return None
-    # A tagged signature that cannot be unpacked is ours all the same, and is owed to no provider.
+    # A tagged signature that cannot be unpacked is still ours, so no provider needs it back.
     return Signature("dragoman" if foreign_signatures.is_tagged(data) else FAMILY, data)
 
 
 def is_plain_text(wire: Part) -> bool:
-    """Whether a part holds text and nothing beside it, but perhaps that it is no thought."""
+    """Whether a part holds only text, at most beside a mark that it is not a thought."""
     kind, text = type(wire), wire.text
     if text is UNSET:
         return False
@@ -372,7 +372,7 @@ def is_plain_text(wire: Part) -> bool:
 
 
 def is_only_call(wire: Part) -> bool:
-    """Whether a part with a call or a result holds nothing beside it and its signature."""
+    """Whether a part with a call or a result holds only that and its signature."""
     return (
         wire.text is wire.thought is wire.inline_data is wire.file_data is UNSET
         and (wire.function_call is UNSET) is not (wire.function_response is UNSET)
@@ -430,7 +430,7 @@ def _media(
 
 
 def call_body(call: ToolCall, notes: Extra, *, sends_id: bool) -> WireValue:
-    """The functionCall object of a call."""
+    """Encode the functionCall object of a call."""
     arguments: Any = arguments_as_object(call)
     if "~args" in notes and call.parsed and not call.arguments:
         arguments = UNSET if notes["~args"] == ABSENT else NULL
@@ -441,7 +441,7 @@ def call_body(call: ToolCall, notes: Extra, *, sends_id: bool) -> WireValue:
 
 
 def notes_of(node: Any) -> Extra:
-    """What this family noted on a node."""
+    """Return this family's notes on a node."""
     metadata: Metadata | None = node.metadata
     return {} if metadata is None else metadata.get(FAMILY, {})
 
@@ -449,8 +449,8 @@ def notes_of(node: Any) -> Extra:
 class PartEncoder:
     """Encodes parts, one after the other.
 
-    `carries`: what other families signed rides along in tagged signatures, for a client to echo. To a provider it stays
-    behind. `native`: the request came in this very format, so its ids are the provider's own business.
+    `carries`: signatures of other families are carried in tagged signatures, for a client to echo. They are not sent
+    to a provider. `native`: the request came in this format, so its ids are kept as the provider issued them.
     """
 
     _log: LossLog
@@ -458,11 +458,11 @@ class PartEncoder:
     _carries: bool
     _native: bool
     carried: list[Reasoning]
-    """Reasoning that waits for a part to ride on."""
+    """Reasoning that waits for a part to carry it."""
     saves: bool = False
-    """It waits for a call: the next part is a text, and only texts stand before the call."""
+    """The reasoning waits for a call: the next part is a text, and only texts come before the call."""
     passed: int = 0
-    """Texts that have gone by since."""
+    """Number of texts encoded since."""
     dropped_foreign: bool = False
 
     def __init__(self, log: LossLog, profile: GeminiProfile, *, carries: bool = False, native: bool = False) -> None:
@@ -473,7 +473,7 @@ class PartEncoder:
         self.carried = []
 
     def encode(self, part: AnyPart) -> WireValue:
-        """The wire part, or None when nothing is left of it."""
+        """Return the wire part, or None if nothing is left of it."""
         return _ENCODE[type(part)](self, part)
 
     def sends_id(self, call: ToolCall) -> bool:
@@ -485,6 +485,7 @@ class PartEncoder:
         return self._native or self._carries or self._profile.sends_foreign_ids
 
     def _signature(self, part: Any) -> str | UnsetType:
+        """Return the wire signature of a part: its own, or a bundle with the reasoning that it carries."""
         signature: Signature | None = part.signature
         notes = (part.metadata or {}).get(FAMILY, {})
         takes = bool(self.carried) and not self.saves
@@ -537,7 +538,7 @@ class PartEncoder:
         return Part(part.text, True) if part.text and HIDDEN not in notes else None  # noqa: FBT003
 
     def finish(self, wires: list[WireValue]) -> None:
-        """Reasoning that no part followed rides on its own last thought."""
+        """Put reasoning that no part followed on its own last thought."""
         if not self.carried:
             return
         last = self.carried[-1]
@@ -549,7 +550,7 @@ class PartEncoder:
 
     def _call(self, call: ToolCall) -> WireValue:
         self._report(call)
-        # An answer does not tell whether it is our own; in a request the wrapper is new.
+        # An answer does not say whether it is ours; in a request the wrapper is new.
         if arguments_held(call) is UNSET and not (self._native or self._carries):
             report_unparsed(call, self._log)
         signature = self._signature(call)
@@ -614,7 +615,7 @@ class PartEncoder:
         return spliced(signed, notes) if notes else signed
 
     def _type_of_file(self, part: Image | Audio | Document) -> str | UnsetType:
-        """The media type of something that lies elsewhere; the address may tell it."""
+        """Return the media type of a part that refers to a URL; without one, guess it from the URL."""
         if part.media_type is not None:
             return part.media_type
         if self._native:

@@ -1,4 +1,4 @@
-"""What Gemini accepts: the developer API and Vertex AI, which speak the same format."""
+"""What Gemini accepts: the developer API and Vertex AI, which use the same format."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ FAMILY = "google"
 
 class GeminiProfile(Profile, frozen=True, kw_only=True):
     path: str
-    """Before the model's resource name."""
+    """URL path before the model's resource name."""
     model_prefix: str
-    """What a bare model name stands under."""
+    """Resource path of a bare model name."""
     other_publishers: str = ""
-    """What {publisher}/{model} stands under, where there are several publishers."""
+    """Resource path of {publisher}/{model}, if there are several publishers."""
     older_models: re.Pattern[str] = NEVER
     """Models that take no media in results, no JSON answer beside functions, no built-in tool beside functions."""
     single_answer_models: re.Pattern[str] = NEVER
-    """Models that give one candidate only."""
+    """Models that return only one candidate."""
     server_calls_flag: bool = False
-    """Built-in tools beside functions must be asked for by `includeServerSideToolInvocations`."""
+    """Built-in tools beside functions must be enabled by `includeServerSideToolInvocations`."""
     unknown_keys: frozenset[str] = frozenset()
-    """Keys of the other service that this one refuses: of parts, and of tools."""
+    """Keys of the other service that this one refuses, on parts and on tools."""
     unreachable_files: re.Pattern[str] = NEVER
     """URIs that the service does not fetch."""
     thinking: tuple[ThinkingRule, ...] = THINKING
     tier_header: str = ""
-    """Where the service tier is said, if not in the body."""
+    """Header that holds the service tier, if the body does not."""
 
 
 PROFILE = GeminiProfile(
@@ -80,7 +80,7 @@ VERTEX_PROFILE = structs.replace(
 
 
 def path_of(model: str | None, profile: GeminiProfile, *, stream: bool | None) -> str:
-    """Where a request goes: model and streaming are said there, not in the body."""
+    """Return the URL path of a request, which holds the model and whether to stream; the body has neither."""
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     name = model or "{model}"
     if "/" not in name:

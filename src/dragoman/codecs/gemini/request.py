@@ -1,4 +1,4 @@
-"""generateContent requests, both ways. Model and streaming are said in the path, not in the body."""
+"""generateContent requests, both ways. The model and streaming are in the path, not in the body."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _CONFIG = "generationConfig"
 _NO_CONFIG = GenerationConfigBody()
 _NOTHING_SET = GenerationConfig()
 _NUMBER = "~number:"
-"""Note: this number was spelled as text, or with a fraction of zero."""
+"""Note: this number was written as a string, or with a fraction of zero."""
 
 
 def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
@@ -82,7 +82,7 @@ def _write_top_logprobs(number: int, request: Request, log: LossLog) -> WireValu
 def _read_modalities(said: Any) -> tuple[str, ...] | None:
     if not isinstance(said, list) or not all(isinstance(word, str) for word in said):
         return None
-    # Other spellings (lower case, numbers of the enumeration) stay as they are written.
+    # Other spellings (lower case, enum numbers) are kept as written.
     return tuple(word.lower() for word in said) if said == [word.upper() for word in said] else None
 
 
@@ -112,7 +112,7 @@ SETTINGS = Settings(
         Setting("candidates", None, BY_HAND, path=f"{_CONFIG}.candidateCount"),
         Setting("reasoning", None, BY_HAND, path=f"{_CONFIG}.thinkingConfig"),
         Setting("output", None, BY_HAND, path=f"{_CONFIG}.responseMimeType"),
-        Setting("stream", None),  # the path says it
+        Setting("stream", None),  # it is in the path
         Setting("user", None, lost="this API has no such field"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
         Setting("labels", write=_write_labels),
@@ -181,7 +181,7 @@ _NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None, None, N
 
 
 def _decode_config(config: GenerationConfig, notes: Extra) -> tuple[Any, ...]:
-    """The settings inside, in the order of the table."""
+    """Decode the settings in generationConfig, in the order of the table."""
     said: Extra = (_config_keys if type(config) is GenerationConfigBody else _usual_config_keys)(config) or {}
     settings = (
         None if config.max_output_tokens is None else _whole(config.max_output_tokens, "maxOutputTokens", said),
@@ -243,7 +243,7 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     if notes and profile.tier_header and not notes.keys().isdisjoint(_NOT_ON_VERTEX):
         notes = _as_vertex_takes_it(notes, headers, request, profile, log)
     native = request.origin == FAMILY
-    # A stored transcript (native, bound for no model) keeps what it carries; a provider never sees it.
+    # A stored transcript (native, without a target model) keeps what it carries; a provider never receives it.
     encoder = MessageEncoder(log, profile, carries=native and request.model is None, native=native, model=request.model)
     contents = encoder.encode_contents(request.messages)
     if not contents and not native:
@@ -273,7 +273,7 @@ _NOT_ON_VERTEX = ("store", "serviceTier")
 def _as_vertex_takes_it(
     notes: Extra, headers: dict[str, str], request: Request, profile: GeminiProfile, log: LossLog
 ) -> Extra:
-    """Vertex AI has no `store`, and takes the service tier as a header."""
+    """Adapt the keys for Vertex AI, which has no `store` and takes the service tier as a header."""
     kept = {key: held for key, held in notes.items() if key not in _NOT_ON_VERTEX}
     if request.store and "store" in notes:
         log.drop(request, "store", "store", NO_SUCH_SETTING)
@@ -287,7 +287,7 @@ def _as_vertex_takes_it(
 
 
 def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said: Extra | None) -> WireValue:
-    """The generationConfig, or UNSET."""
+    """Return the generationConfig, or UNSET."""
     if request.origin != FAMILY and (request.stop or not request.candidates is request.max_output_tokens is None):
         request = _legal_settings(request, profile, log)
     mime: WireValue
@@ -333,7 +333,7 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said:
 
 
 def _legal_settings(request: Request, profile: GeminiProfile, log: LossLog) -> Request:
-    """Without the settings of others that would be refused here."""
+    """Return the request without settings of other formats that would be refused here."""
     changes = fit_limits(request, profile.stop_limit, log)
     candidates = request.candidates
     if candidates is not None and candidates > 1 and profile.single_answer_models.search(request.model or ""):

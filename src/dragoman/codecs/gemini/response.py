@@ -74,7 +74,7 @@ _DECODE_FINISH: dict[str, FinishReason] = {
     "UNEXPECTED_TOOL_CALL": "error",
     "TOO_MANY_TOOL_CALLS": "error",
     "MISSING_THOUGHT_SIGNATURE": "error",
-    # Neither stop nor length: the client resends the request with the token that came along.
+    # Neither stop nor length: the client resends the request with the token in this answer.
     "CONTINUATION": "pause",
     "FINISH_REASON_UNSPECIFIED": "unknown",
 }
@@ -89,13 +89,13 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "error": "OTHER",
     "unknown": "FINISH_REASON_UNSPECIFIED",
 }
-# The two backends number the later ones differently.
+# The two backends number the later reasons differently.
 _NUMBERED = ("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER")
 _INEXACT = frozenset({"refusal", "pause"})
 
 
 def decode_finish(spelled: str | int | UnsetType, message: Message | None) -> Finish | None:
-    """Calls present mean tool calls: this API says STOP for them."""
+    """Decode the finish reason. An answer with calls ends with tool calls, although this API says STOP."""
     if spelled is UNSET:
         return None
     if isinstance(spelled, int):
@@ -111,13 +111,13 @@ def decode_finish(spelled: str | int | UnsetType, message: Message | None) -> Fi
 
 
 def with_explanation(finish: Finish, held: Raw | UnsetType) -> Finish:
-    """The end of a failed answer with the provider's words about it."""
+    """Return the finish reason of a failed answer with the provider's explanation."""
     said = None if held is UNSET else parse_json(held)
     return structs.replace(finish, explanation=said) if isinstance(said, str) and said else finish
 
 
 def _read_refusal(finish: Finish, message: Message, held: Raw) -> tuple[Finish, Message]:
-    """The words of a refusal where the message about the end repeats them."""
+    """Return finish and message with the text as a refusal, if the finish message repeats that text."""
     declined = refusal_told(message.parts, parse_json(held))
     if declined is None:
         return finish, message
@@ -126,7 +126,7 @@ def _read_refusal(finish: Finish, message: Message, held: Raw) -> tuple[Finish, 
 
 
 def refuses_calls(finish: Finish | None) -> bool:
-    """The finish reason may come with an unexpected call: it is kept, and never run."""
+    """Whether the calls of this answer must not be run: an unexpected call is kept, and never run."""
     return finish is not None and finish.raw == "UNEXPECTED_TOOL_CALL"
 
 
@@ -153,7 +153,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
         return raw
     word = _ENCODE_FINISH[reason]
     if reason == "pause" and any(message.tool_calls for message in completion.messages):
-        word = "STOP"  # results are what the client can go on with
+        word = "STOP"  # the client continues from the results
     if reason in _INEXACT:
         log.degrade(completion, "finish", f"finish reason {raw or reason!r}", f"this API can only say {word}")
     return word
@@ -162,14 +162,14 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 USAGE = "~usage"
-"""Note: the usage object as it was written."""
+"""Note: the usage object as written."""
 
 _usage_reader = WireReader(UsageMetadata, "gemini/vertex usageMetadata", aliases=ALIASES)
 _decode_plain_usage = msgspec.json.Decoder(PlainUsage).decode
 
 
 def decode_usage(held: Raw) -> Usage:
-    """Thoughts are outside the candidates' count, the results of server tools outside the prompt's."""
+    """Decode the usage: thoughts are not in the candidates' count, server tool results not in the prompt's."""
     try:
         plain = _decode_plain_usage(held)
     except msgspec.ValidationError:
@@ -247,11 +247,11 @@ def _number(value: Number | UnsetType) -> int | None:
 
 _TEXT = frozenset({"TEXT", 1})
 _IMAGE = frozenset({"IMAGE", 2})
-"""Modalities, by name and by number."""
+"""The image modality, by name and by number."""
 
 
 def _decode_details(wire: UsageMetadata, notes: Extra) -> int | None:
-    """Image tokens of the prompt. Lists that tell more than that this is all text stay on the usage, as they are."""
+    """Return the image tokens of the prompt. Lists that say more than "all text" are kept in the notes, unchanged."""
     image = None
     for key, details in (
         ("promptTokensDetails", wire.prompt_tokens_details),
@@ -345,7 +345,7 @@ def _tokens_in(candidate: CandidateBody) -> tuple[TokenLogprob, ...]:
 
 
 def _decode_silence(wire: GenerateContentResponse, notes: Extra) -> Finish | None:
-    """No candidates: the prompt was blocked."""
+    """Decode an answer without candidates: the prompt was blocked."""
     if wire.candidates is not UNSET:
         notes["~candidates"] = Raw(b"[]")
     elif wire.prompt_feedback is UNSET:
@@ -399,7 +399,7 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
     blocked = completion.finish is not None and completion.finish.reason == "content_filter"
     messages = completion.messages
     if not messages and notes is None and not blocked:
-        messages = (Message("assistant", ()),)  # a client takes no candidates for a prompt that was blocked
+        messages = (Message("assistant", ()),)  # clients read an answer without candidates as a blocked prompt
     likely = tokens_by_candidate(completion) if completion.logprobs else {}
     for index, message in enumerate(messages):
         finish = finishes[index] if finishes else completion.finish
@@ -438,18 +438,18 @@ def encode_time(created: int | None, notes: Extra | None) -> WireValue:
     try:
         return dt.datetime.fromtimestamp(created, dt.UTC)
     except (OverflowError, ValueError, OSError):
-        return UNSET  # no date: a number of seconds beyond the year 9999
+        return UNSET  # not a valid date: a number of seconds beyond the year 9999
 
 
 def explained(candidate: WireValue, explanation: str) -> WireValue:
-    """The candidate with the words about its end, unless it has them."""
+    """Return the candidate with the explanation of its finish reason, unless it has one."""
     held = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
     keys = {"finishMessage": Raw(encode_json(explanation))}
     return Raw(held) if b'"finishMessage"' in held else spliced(Raw(held), keys)
 
 
 def _with_logprobs(candidate: WireValue, tokens: tuple[TokenLogprob, ...]) -> WireValue:
-    """The candidate with its log probabilities, unless it has them."""
+    """Return the candidate with its log probabilities, unless it has them."""
     held = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
     if not tokens or any(b'"%b":' % key.encode() in held for key in GOOGLE_KEYS):
         return Raw(held)

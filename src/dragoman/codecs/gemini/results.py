@@ -1,7 +1,8 @@
 """functionResponse and results, both ways.
 
-`response` is always an object. {"output": …} and {"error": …}, each as the only key, say what was no object; any other
-object is the result itself. Media stand beside the response since Gemini 3; before, they follow in a user turn.
+`response` is always an object. {"output": …} and {"error": …}, each as the only key, wrap values that were not
+objects; any other object is the result itself. Since Gemini 3, media are beside the response; before, they follow in
+a user turn.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from dragoman.losses import LossLog
 
 
 def is_plain_result(wire: Part, answer: FunctionResponse) -> bool:
-    """Nothing but a response."""
+    """Whether the part holds only a response."""
     return (
         answer.response is not UNSET
         and answer.parts is wire.thought_signature is UNSET
@@ -50,7 +51,7 @@ def is_plain_result(wire: Part, answer: FunctionResponse) -> bool:
 
 
 def result_notes(wire: Part, answer: FunctionResponse) -> Extra:
-    """What the part and its functionResponse say beyond what a result holds."""
+    """Return the keys of the part and its functionResponse that a result has no field for."""
     notes = part_notes(wire, functionResponse=answer_keys(answer))
     if wire.thought_signature is not UNSET:
         notes["thoughtSignature"] = Raw(encode_json(wire.thought_signature))
@@ -75,7 +76,7 @@ def decode_result(answer: FunctionResponse, call_id: str, name: str, notes: Extr
 def _decode_parts(
     wires: Sequence[ResponsePart], response: Raw, kind: ResultKind, value: Any, notes: Extra
 ) -> tuple[Any, ...]:
-    """Text first, as the response says it; then the media."""
+    """Decode a result with media: first the text of the response, then the media."""
     media = [decode_media(wire) for wire in wires]
     if not wires:
         notes["~media"] = Raw(b"[]")
@@ -93,11 +94,11 @@ _WRAPPER = re.compile(rb'\{\s*"(?:output|error)"\s*:')
 _TEXT_WRAPPER = re.compile(rb'\{\s*"output"\s*:\s*"')
 _FIRST_LETTERS = (b"o", b"e")
 _REFERENCE = b'"$ref"'
-_DOLLAR = ord("$")  # a single byte is searched for much faster
+_DOLLAR = ord("$")  # searching for a single byte is much faster
 
 
 def read_response(response: Raw, data: bytes) -> tuple[ResultKind, Any]:
-    """Kind and value of a response object (`data` is its bytes). Only what we would have wrapped is unwrapped."""
+    """Return kind and value of a response object (`data`: its bytes). Only what we would have wrapped is unwrapped."""
     if (data[:2] == b'{"' and data[2:3] not in _FIRST_LETTERS) or _WRAPPER.match(data) is None:
         return "data", response
     try:
@@ -121,7 +122,7 @@ def _unwrapped(wrapped: Wrapper, response: Raw) -> tuple[ResultKind, Any]:
 
 
 def has_reference(data: bytes) -> bool:
-    """Whether an object inside the value has a key "$ref" (or a string says so: then this errs on the safe side)."""
+    """Whether an object inside the value has a key "$ref"; a string that contains it is a harmless false positive."""
     return _DOLLAR in data and _REFERENCE in data
 
 
@@ -129,13 +130,13 @@ def has_reference(data: bytes) -> bool:
 
 
 def write_response(result: ToolResult, log: LossLog, *, as_given: bool) -> WireValue:
-    """The response object of a result without media. `as_given`: this family wrote it, references and all."""
+    """Encode the response object of a result without media. `as_given`: this family wrote it, including references."""
     held = value_held(result)
     if result.kind == "text" and type(held) is str:
         return Output(held)
     raw = to_raw(held)
     if not as_given and has_reference(bytes(raw)):
-        # Gemini 3 takes {"$ref": …} for the name of a part of the response: 400 "does not match to a display_name".
+        # Gemini 3 reads {"$ref": …} as the name of a part of the response: 400 "does not match to a display_name".
         log.degrade(result, "value", "JSON result with references", "sent as JSON text: this API would follow them")
         raw = to_raw(compact_text(raw))
     if result.kind == "error":
@@ -144,7 +145,7 @@ def write_response(result: ToolResult, log: LossLog, *, as_given: bool) -> WireV
 
 
 class ResultEncoder:
-    """Encodes a result. `media` is what has to follow in a user content of its own, for older models."""
+    """Encodes a result. For older models, `media` must follow in a separate user content."""
 
     def __init__(self, log: LossLog, parts: PartEncoder, *, takes_media: bool) -> None:
         self._log = log
@@ -173,7 +174,7 @@ class ResultEncoder:
         return spliced(ResultOut(spliced(body, inner) if inner else body), notes)
 
     def _encode_media(self, result: ToolResult, notes: Extra) -> tuple[WireValue, WireValue]:
-        """The response and the parts beside it."""
+        """Encode the response and the parts beside it."""
         texts = self._texts(result)
         tagged = "~tagged" in notes or not (self._takes_media or notes)
         wires: list[WireValue] = []
@@ -199,7 +200,7 @@ class ResultEncoder:
         return _response_beside_media(result, texts, notes.get("~response")), beside
 
     def _data_beside_media(self, result: ToolResult, value: Raw) -> WireValue:
-        """The response that says a value, by the rules for results without media."""
+        """Encode the response for a JSON value, by the rules for results without media."""
         kind: ResultKind = "error" if result.kind == "error" else "data"
         alone = ToolResult(result.tool_call_id, result.name, kind, value)
         self._log.replaced(alone, result)
@@ -209,7 +210,7 @@ class ResultEncoder:
         texts: list[str] = []
         for part in result.parts:
             if (text := _text_of(part)) is not None:
-                self._parts.encode(part)  # for what it reports
+                self._parts.encode(part)  # only to report its losses
                 texts.append(text)
         if len(texts) > 1:
             self._log.degrade(result, "parts", f"{len(texts)} texts", "joined by line breaks: a response holds one")
@@ -217,7 +218,7 @@ class ResultEncoder:
 
 
 def _is_data(result: ToolResult) -> bool:
-    """Whether the text beside the media is a value in JSON, and alone."""
+    """Whether the only text beside the media is a JSON value."""
     texts = [part for part in result.parts if _text_of(part) is not None]
     return len(texts) == 1 and isinstance(texts[0], Text) and is_data_text(texts[0].metadata)
 
@@ -229,7 +230,7 @@ def _text_of(part: AnyPart) -> str | None:
 
 
 def _response_beside_media(result: ToolResult, texts: str | None, given: Raw | None) -> WireValue:
-    """As it was given, if it still says the same."""
+    """Return the original response if it still has the same content, else a new one."""
     if given is not None and bytes(given)[:1] == b"{" and compact_text(given) == texts:
         return given
     if result.kind == "error":

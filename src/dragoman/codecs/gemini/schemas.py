@@ -1,7 +1,7 @@
 """Typed schemas as JSON Schema.
 
 `parameters` and `responseSchema` are a closed type with upper-case type names and `nullable`. The intermediate format
-holds the JSON Schema that says the same; a note keeps the original for the way back.
+holds the equivalent JSON Schema; a note keeps the original for the way back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dragoman.codecs.gemini.wire import snake_case
 from dragoman.ir.values import parse_json
 
 TYPED = "~typed"
-"""Note: the schema was given in the closed type; its value is the original where that is no JSON Schema by itself."""
+"""Note: the schema used the closed type; the value is the original, if that is not also valid JSON Schema."""
 
 _TYPE_NAMES = ("", "string", "number", "integer", "boolean", "array", "object", "null")
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
@@ -31,12 +31,12 @@ _ELSEWISE = re.compile(
 
 
 def is_json_schema(typed: Raw) -> bool:
-    """Whether JSON Schema says it in the same words. Told without parsing, so it may doubt too much."""
+    """Whether the schema is already JSON Schema. Checked without parsing, so it may return False too often."""
     return _ELSEWISE.search(bytes(typed)) is None
 
 
 def json_schema_of(typed: Any) -> Any:
-    """A typed schema as JSON Schema: lower-case types, null as a type, counts as numbers, `$ref` and `$defs`."""
+    """Return a typed schema as JSON Schema: lower-case types, null as a type, counts as numbers, `$ref` and `$defs`."""
     if not isinstance(typed, dict):
         return typed
     schema: dict[str, Any] = {}
@@ -86,7 +86,7 @@ def _reference(schema: dict[str, Any], _: str, value: Any) -> None:
 
 
 def _format(schema: dict[str, Any], key: str, value: Any) -> None:
-    if value != "enum":  # marks an enum, which says so itself
+    if value != "enum":  # "enum" adds nothing to an enum
         schema[key] = value
 
 
@@ -142,14 +142,14 @@ def _allow_null(schema: dict[str, Any]) -> None:
 
 
 def read_typed(typed: Raw) -> tuple[Any, Raw]:
-    """(JSON Schema, note)."""
+    """Return (JSON Schema, note)."""
     if is_json_schema(typed):
         return typed, Raw(b"true")
     return json_schema_of(parse_json(typed)), typed
 
 
 def typed_again(held: Any, noted: Raw) -> Any:
-    """The typed schema that gave this JSON Schema, or UNSET when it has been changed since."""
+    """Return the typed schema that this JSON Schema was converted from, or UNSET if it has changed since."""
     if bytes(noted) == b"true":
         return held
     now = parse_json(held) if isinstance(held, Raw) else held

@@ -1,14 +1,15 @@
 """generateContent streams, both ways.
 
-Decoding. Every payload is a whole response object with the next parts; parts have no index, so they are told apart by
-what they are. Unsigned text goes on with the running text, an unsigned thought with the running thought. A signature
-ends its part: text that brings one closes the running text with it, and an empty text that brings one is a part of its
-own, because that is where the service put it. Calls arrive whole, and are told when something else follows or the
-answer ends: until then the server may still answer them itself. A call without arguments waits for them; it is told
-once, at the latest at a clean end. The answer ends with a finish reason *and* the end of bytes.
+Decoding. Every payload is a whole response object with the next parts; parts have no index, so they are distinguished
+by their kind. Unsigned text continues the running text, an unsigned thought the running thought. A signature ends its
+part: text with a signature closes the running text, and an empty text with one is a separate part, because that is
+where the service put it. Calls arrive whole, and are emitted when something else follows or the answer ends: until
+then the server may still answer them itself. A call without arguments waits for them; it is emitted once, at the
+latest at a clean end. The answer ends with a finish reason *and* the end of bytes.
 
-Encoding. Text and thoughts leave as they come, calls when they are complete, in the order in which they began. What
-other families signed rides on the next part, as in answers that are not streamed. Finish reason and usage are last.
+Encoding. Text and thoughts are sent as they come, calls when they are complete, in the order in which they began.
+Signatures of other families are carried on the next part, as in answers that are not streamed. Finish reason and
+usage are last.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ MOVES: dict[tuple[str, str], str] = {
     (OPEN, "chunk"): OPEN,
     (OPEN, "finish"): FINISHED,
     (OPEN, "error"): ENDED,
-    # Older models repeat the finish reason in every chunk, and an answer goes on behind it after a tool of the server.
+    # Older models repeat the finish reason in every chunk, and an answer continues after it following a server tool.
     (FINISHED, "chunk"): FINISHED,
     (FINISHED, "finish"): FINISHED,
     (FINISHED, "error"): ENDED,
@@ -122,7 +123,7 @@ WAITS, STREAMS, COMPLETE = "may still get arguments", "gets them piece by piece"
 
 
 class _Call:
-    """One call from its first piece until it is told."""
+    """One call from its first piece until it is emitted."""
 
     number: int
     place: int  # in the queue
@@ -130,14 +131,14 @@ class _Call:
     id: str = ""
     name: str = ""
     arguments: str = ""  # as text
-    given: bool = False  # there were arguments, if only {}
+    given: bool = False  # there were arguments, even if only {}
     leaves: PartialArguments | None = None
     signature: Signature | None = None
-    signed: bool = False  # its start told the signature
+    signed: bool = False  # its start event included the signature
     notes: Extra
     state: str = WAITS
     part_index: int = -1
-    digest: int | None = None  # of the arguments that were told
+    digest: int | None = None  # of the emitted arguments
 
     def __init__(self, number: int, place: int = 0, payload: int = 0) -> None:
         self.number = number
@@ -146,7 +147,7 @@ class _Call:
         self.notes = {}
 
     def take(self, piece: CallPiece) -> None:
-        """Identity is set once; arguments come whole, or leaf by leaf until a piece that does not continue."""
+        """Add a piece: identity is set once; arguments come whole, or leaf by leaf until one does not continue."""
         self.id = self.id or piece.id or ""
         self.name = self.name or piece.name or ""
         if piece.args is not UNSET:
@@ -176,14 +177,14 @@ class _Call:
 
     @property
     def runs(self) -> bool:
-        """Whether it is known what to run, and with which arguments."""
+        """Whether the name and the arguments are known, so that the call can be run."""
         return bool(self.name) and self.state is not STREAMS and (self.leaves is None or self.leaves.sound)
 
     def text(self) -> str:
         return self.leaves.text() if self.leaves is not None else self.arguments or "{}"
 
     def part(self, seed: str) -> ToolCall:
-        """The call without its arguments."""
+        """Return the call without its arguments."""
         notes = self.notes
         invented = not self.id or is_invented(self.id)
         metadata: Metadata | None = GIVEN_ID if self.id else None
@@ -199,24 +200,24 @@ class _Call:
 
 
 class _Answer:
-    """One candidate while its parts come in."""
+    """One candidate while its parts arrive."""
 
     lane: Lane
     seed: str
     number: int
     length: int = 0
-    """Of the running thought so far: carried reasoning is known by it."""
+    """Length of the running thought so far, by which carried reasoning is recognised."""
     pieces: list[str]
-    """The running text so far, if no accumulator keeps it: citations count its bytes."""
+    """The running text so far, unless an accumulator keeps it: citations count its bytes."""
     shown: list[tuple[int, int]]
-    """Thoughts (part index, length) that ended without a signature, while the next part may still bring it."""
+    """Thoughts (part index, length) that ended without a signature, which the next part may still bring."""
     queue: list[_Call | AnyPart]
-    """Calls, and the server's answers to some of them, that nothing has followed yet."""
+    """Calls, and the server's answers to some of them, that nothing else has followed yet."""
     seen: int = 0
     unserved: dict[str, deque[_Call]]
-    """Calls among the first `seen` of the queue, by name, that no response of the server has answered."""
+    """Calls among the first `seen` items of the queue, by name, that no server response has answered."""
     open: list[_Call]
-    """Calls that were told to begin, and not yet to end."""
+    """Calls whose start has been emitted, but not their end."""
     streaming: _Call | None = None
     calls: dict[str, _Call]
     count: int = 0
@@ -240,21 +241,22 @@ class _Answer:
 
     @property
     def decoder(self) -> PartDecoder:
-        """Reads parts that come whole."""
+        """The decoder for parts that arrive whole."""
         if self.held_decoder is None:
             self.held_decoder = PartDecoder(self.seed, f"$.candidates[{self.number}].content", marks_ids=True)
         return self.held_decoder
 
 
 class PayloadDecoder(EventDecoder):
-    """Payloads of one stream in, events out."""
+    """Decodes the payloads of one stream into events."""
 
     texts: Mapping[int, list[str]] | None = None
-    """What each part said, if an accumulator keeps it."""
+    """The text of each part, if an accumulator keeps it."""
     joins_calls: bool = False
-    """Whether a call without arguments is the same as a later one of that name which brings them.
+    """Whether a call without arguments is the same as a later call of that name that has them.
 
-    Nothing on the wire says so; the chunks of multi-llm-chat are defined that way."""
+    Nothing on the wire says so; the chunks of multi-llm-chat are defined that way.
+    """
     _book: Assembler
     _state: str = BEFORE
     _seed: str = ""
@@ -316,7 +318,7 @@ class PayloadDecoder(EventDecoder):
         return self._take(chunk.candidates, chunk.usage_metadata, UNSET, payload)
 
     def _decode_odd(self, payload: bytes, error: Exception) -> list[AnyEvent]:
-        """Chunks of servers that say more than the usual, in snake_case, in a list; and what is no chunk at all."""
+        """Decode an unusual chunk (extra keys, snake_case, a list) or raise for a payload that is not a chunk."""
         if self._state is ENDED or payload.strip() == b"[DONE]":
             return self.close()
         if isinstance(error, msgspec.ValidationError):
@@ -357,14 +359,14 @@ class PayloadDecoder(EventDecoder):
         payload: bytes,
     ) -> list[AnyEvent]:
         if self._state is ENDED:
-            return []  # behind [DONE], or behind an error
+            return []  # after [DONE] or an error
         self._payloads += 1
         if error is not UNSET and bytes(error) not in _SAYS_NOTHING:
             return self._fail(payload)
         self._move("chunk")
         if usage is not UNSET and bytes(usage) not in _SAYS_NOTHING:
             if self._told_usage is UNSET:
-                # The prompt's tokens are known now; what changes with every chunk is told at the end.
+                # The prompt's token count is known now; counts that change with every chunk are emitted at the end.
                 self._book.events.append(UsageUpdate(decode_usage(usage)))
                 self._told_usage = usage
             self._usage = usage
@@ -375,7 +377,7 @@ class PayloadDecoder(EventDecoder):
         return self._book.take()
 
     def settle(self) -> list[AnyEvent] | None:
-        """Events of calls that are complete, though nothing has followed them; None when there is a finish reason.
+        """Return the events of complete calls that nothing has followed yet; None if there is a finish reason.
 
         Only for readers that show calls as they arrive: the server may still answer a call itself, and the answer may
         still be blocked.
@@ -388,7 +390,7 @@ class PayloadDecoder(EventDecoder):
         return self._book.take()
 
     def close(self) -> list[AnyEvent]:
-        """End of bytes. This wire has no other end signal, so a finish reason is what counts."""
+        """Handle the end of bytes. This wire has no other end signal, so the finish reason decides."""
         if self._state is ENDED:
             return []
         unfinished = [answer for answer in self._answers.values() if answer.finish is UNSET]
@@ -423,7 +425,7 @@ class PayloadDecoder(EventDecoder):
     def _open(
         self, id: str | UnsetType, model: str | UnsetType, created: int | None, notes: Extra, payload: bytes
     ) -> None:
-        # Without an id of the answer, the bytes of its first chunk stand for it, whatever the cuts.
+        # Without an answer id, the bytes of its first chunk identify it, however the chunks were split.
         self._seed = id or seed_of_bytes(payload)
         start = StreamStart(id or None, model or None, created, {FAMILY: notes} if notes else None)
         self._book.events.append(start)
@@ -438,7 +440,7 @@ class PayloadDecoder(EventDecoder):
         return answer
 
     def _block(self, feedback: Raw) -> None:
-        """A prompt that is blocked has no candidates, only a reason."""
+        """Read the feedback of a blocked prompt, which has a reason but no candidates."""
         said = parse_json(feedback)
         reason = said.get("blockReason", said.get("block_reason")) if isinstance(said, dict) else None
         if reason and reason != "BLOCK_REASON_UNSPECIFIED":
@@ -502,7 +504,7 @@ class PayloadDecoder(EventDecoder):
                     self._wide_part(answer, part)  # type: ignore[arg-type]
         if type(wire) is not PlainCandidate and (tokens := _take_logprobs(answer)):
             self._book.events.append(LogprobsDelta(tokens, answer.number))
-        if wire.finish_reason:  # 0 is the default of the enum: not said
+        if wire.finish_reason:  # 0 is the enum's default: no reason
             answer.finish = wire.finish_reason
             self._move("finish")
 
@@ -532,7 +534,7 @@ class PayloadDecoder(EventDecoder):
             self._whole(answer, wire)
 
     def _whole(self, answer: _Answer, wire: Part) -> None:
-        """Media, and what the server's own tools said and heard: these arrive complete."""
+        """Add a part that arrives complete: media, or calls and results of the server's own tools."""
         signature, bundle = _signature(wire.thought_signature)
         if bundle is not None:
             self._restore(answer, bundle.reasoning)
@@ -549,7 +551,7 @@ class PayloadDecoder(EventDecoder):
         answer.lane.whole(part if bundle is None else structs.replace(part, signature=signature))
 
     def _answered(self, answer: _Answer, wire: Part) -> None:
-        """An MCP server answered a call that came just before: it was never the client's."""
+        """Add a response of an MCP server: it answered the call just before, which is thus not the client's."""
         queue = answer.queue
         call = self._served(answer, wire.function_response)
         decoder = PartDecoder(answer.seed, f"$.candidates[{answer.number}].content", marks_ids=True)
@@ -561,7 +563,7 @@ class PayloadDecoder(EventDecoder):
         queue.append(decoder.parts[-1])
 
     def _served(self, answer: _Answer, response: Any) -> _Call | None:
-        """The call in the queue that a response of the server is about."""
+        """Return the queued call that a server response answers."""
         queue = answer.queue
         if response.id is not UNSET:
             call = answer.calls.get(response.id)
@@ -615,7 +617,7 @@ class PayloadDecoder(EventDecoder):
             lane.flow(NATIVE, text)
             answer.length += len(text)
         if bundle is not None and bundle.last:
-            # Its text was told and has ended; what is left to tell of it is what its vendor wants back.
+            # Its text has been emitted and has ended; only the data that its vendor needs back is left to emit.
             overtaken = [structs.replace(part, text="") for part in bundle.overtaken if part.signature is not None]
             self._restore(answer, [*bundle.reasoning, *overtaken])
         elif signature is not None:
@@ -626,13 +628,13 @@ class PayloadDecoder(EventDecoder):
                 self._flush(answer)
                 lane.whole(Reasoning("", signature, metadata=NATIVE_THOUGHT))
         elif not text and bundle is None and lane.flow_kind is Reasoning:
-            # An empty thought parts two thoughts. What comes next may bring the signatures of both.
+            # An empty thought separates two thoughts. The next part may bring the signatures of both.
             answer.shown.append((lane.flow_index, answer.length))
             answer.length = 0
             lane.flow_kind = None
 
     def _restore(self, answer: _Answer, carried: Sequence[Reasoning]) -> None:
-        """Reasoning of another family: the thoughts just told were its text, here come its signatures."""
+        """Emit carried reasoning of another family: the last thoughts were its text, these are its signatures."""
         lane = answer.lane
         shown = answer.shown
         unseen = []
@@ -653,7 +655,7 @@ class PayloadDecoder(EventDecoder):
                 lane.whole(reasoning)
 
     def _leave(self, answer: _Answer, signature: Signature | None = None) -> None:
-        """Something else begins: what ran until now is complete."""
+        """End the running part because another begins."""
         lane = answer.lane
         if answer.shown:
             self._book.events += [PartEnd(index) for index, _ in answer.shown]
@@ -665,7 +667,7 @@ class PayloadDecoder(EventDecoder):
         answer.pieces = []
 
     def _cite(self, answer: _Answer, grounding: Raw) -> None:
-        """The service sends grounding with the last chunk, and means the text before it."""
+        """Emit citations: the service sends grounding with the last chunk, for the text before it."""
         cited, complete = foreign_signatures.read_grounding(grounding, [Text(self._running_text(answer))])
         answer.grounding = None
         if complete:
@@ -687,7 +689,7 @@ class PayloadDecoder(EventDecoder):
         call = self._begun(answer, piece)
         if call is None:
             if not piece.name and piece.args is piece.partial_args is UNSET:
-                return  # an end that was told already, or a piece that fills the time
+                return  # an end that was already emitted, or a keep-alive piece
             self._leave(answer)
             call = self._new_call(answer, piece)
         elif call.state is COMPLETE:
@@ -710,7 +712,7 @@ class PayloadDecoder(EventDecoder):
             self._end_call(answer, call, incomplete=not call.runs)
 
     def _begun(self, answer: _Answer, piece: CallPiece) -> _Call | None:
-        """The call this piece belongs to, if that has begun."""
+        """Return the call that this piece continues, if there is one."""
         if piece.id and piece.id in answer.calls:
             return answer.calls[piece.id]
         streaming = answer.streaming
@@ -724,7 +726,7 @@ class PayloadDecoder(EventDecoder):
             for call in begun:
                 if isinstance(call, _Call) and call.state is WAITS and call.name == piece.name and not call.id:
                     return call if call.payload < self._payloads else None
-        # A name that is repeated with every leaf starts no other call.
+        # A name repeated with every leaf does not start another call.
         goes_on = streaming is not None and piece.name == streaming.name and piece.partial_args is not UNSET
         return streaming if goes_on and not piece.id else None
 
@@ -736,7 +738,7 @@ class PayloadDecoder(EventDecoder):
         return call
 
     def _flush(self, answer: _Answer, *, refused: bool = False) -> None:
-        """Tell the calls that nothing but calls has followed so far."""
+        """Emit the calls in the queue, which only calls have followed so far."""
         queue, answer.queue = answer.queue, []
         answer.seen, answer.unserved = 0, {}
         for item in queue:
@@ -752,9 +754,9 @@ class PayloadDecoder(EventDecoder):
                 answer.open.append(item)
 
     def _end_calls(self, answer: _Answer, *, clean: bool, failed: bool = False, refused: bool = False) -> None:
-        """The answer is over. Calls that still wait for arguments have none, if it ended well.
+        """End the answer's calls. After a clean end, calls that still wait for arguments have none.
 
-        Those that the service calls unexpected are `refused`: they are told, and not to be run.
+        Calls that the service names unexpected are `refused`: they are emitted, but must not be run.
         """
         self._flush(answer, refused=refused)
         waiting, answer.open = answer.open, []
@@ -767,7 +769,7 @@ class PayloadDecoder(EventDecoder):
         if text != "{}" or not incomplete:
             answer.lane.delta(call.part_index, text)
         answer.lane.end_call(call.part_index, None if call.signed else call.signature, incomplete=incomplete)
-        # Only what a repetition is known by is still of use.
+        # Only the hash, which identifies a repetition, is still needed.
         call.arguments, call.leaves, call.digest = "", None, hash(text)
 
 
@@ -776,19 +778,19 @@ _SPELLING = ("~as:", "~single:")
 
 
 def _said(extra: Extra | UnsetType | None) -> Extra:
-    """Extras without the notes on spelling, and without nulls: in this format they say nothing."""
+    """Return the extras without notes on spelling and without nulls, which mean nothing in this format."""
     if not extra:
         return {}
     return {key: held for key, held in extra.items() if not key.startswith(_SPELLING) and bytes(held) != b"null"}
 
 
 def _misspelled(_payload: bytes) -> Chunk[Any]:
-    """For streams in snake_case: only the wider reader knows their keys."""
+    """Reject every payload: for streams in snake_case, whose keys only the wider reader reads."""
     raise msgspec.ValidationError("snake_case")
 
 
 def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
-    """What a candidate says beside its content. The last word on each counts."""
+    """Record the fields of a candidate beside its content. The last value of each counts."""
     said = _said(wire.extra) if isinstance(wire, Candidate) else {}
     for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True):
         held = getattr(wire, name)
@@ -801,7 +803,7 @@ def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
 
 
 def _take_logprobs(answer: _Answer) -> tuple[TokenLogprob, ...]:
-    """Those of this chunk: what each chunk says is about its own text."""
+    """Remove and return the log probabilities of this chunk: each chunk's are about its own text."""
     for key in answer.extra.keys() & GOOGLE_KEYS:
         tokens = read_google(answer.extra[key])
         if tokens:
@@ -811,7 +813,7 @@ def _take_logprobs(answer: _Answer) -> tuple[TokenLogprob, ...]:
 
 
 def _signature(spelled: str | UnsetType) -> tuple[Signature | None, Bundle | None]:
-    """The signature of a part; and what it carries beside, if it is one of ours."""
+    """Return the signature of a part, and the bundle in it if it is one of ours."""
     if spelled is UNSET or is_dummy(spelled):
         return None, None
     if foreign_signatures.is_tagged(spelled):
@@ -821,7 +823,7 @@ def _signature(spelled: str | UnsetType) -> tuple[Signature | None, Bundle | Non
 
 
 def _piece(call: FunctionCall) -> tuple[CallPiece, Extra]:
-    """A piece of a call as the wider reader gives it, and what is left of its extras."""
+    """Convert a call from the wider reader to a piece; return it and the remaining extras."""
     said = _said(call_keys(call))
     leaves = said.pop("partialArgs", said.pop("partial_args", None))
     continues = said.pop("willContinue", said.pop("will_continue", None))
@@ -847,7 +849,7 @@ def _with_arguments(call: _Call, seed: str) -> ToolCall:
 
 
 def _is_repeated(call: _Call, piece: CallPiece) -> bool:
-    """Whether a complete call came once more, under the id it has."""
+    """Whether a complete call was repeated under the same id."""
     again = _Call(0)
     again.take(piece)
     told = hash(call.text()) if call.digest is None else call.digest
@@ -855,7 +857,7 @@ def _is_repeated(call: _Call, piece: CallPiece) -> bool:
 
 
 def _items(payload: bytes) -> list[bytes]:
-    """The chunks of a list that came as one event: some front ends wrap an error so."""
+    """Return the chunks of a list that came as one event: some front ends wrap an error this way."""
     try:
         items = [bytes(item) for item in _decode_items(payload)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

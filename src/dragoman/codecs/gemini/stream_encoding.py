@@ -1,4 +1,4 @@
-"""From events to the bytes of a generateContent stream (see `stream`)."""
+"""Encodes events as the bytes of a generateContent stream (see `stream`)."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ EMPTY_THOUGHT = Part("", True)  # noqa: FBT003
 _GROUNDING = "groundingMetadata"
 _FEEDBACK = "promptFeedback"
 
-# Google's SDK splits lines as Python does: these three end one, although JSON lets them stand in a string.
+# Google's SDK splits lines as Python does: these three end a line, although JSON allows them in a string.
 _LINE_ENDS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
 
 
 class _Run:
-    """Text parts that follow each other: on this wire they are one part, and citations count its bytes."""
+    """Consecutive text parts: on this wire they are one part, and citations count its bytes."""
 
     def __init__(self, place: int) -> None:
         self.place = place
@@ -77,15 +77,15 @@ class _Run:
 
 
 class _Answer:
-    """One candidate on its way out."""
+    """One candidate while it is encoded."""
 
     encoder: PartEncoder
     head: bytes
     tail: bytes
     queue: deque[_Outgoing]
-    """Parts that leave whole, in the order in which they began."""
+    """Parts that are sent whole, in the order in which they began."""
     last: type[AnyPart] | None = None
-    """Text or Reasoning, if such a part was the last to leave, and has no signature."""
+    """Text or Reasoning if the last part sent was such a part, without a signature."""
     overtaken: list[Reasoning]
     run: _Run | None = None
     cited: list[_Run]
@@ -100,7 +100,7 @@ class _Answer:
         self.cited = []
 
     def leave(self, kind: type[AnyPart] | None) -> None:
-        """A part has left that does not go on with the running text."""
+        """Record that a part was sent that does not continue the running text."""
         if self.run is not None and self.run.citations:
             self.cited.append(self.run)
         self.run = None
@@ -109,7 +109,7 @@ class _Answer:
 
 
 class _Outgoing:
-    """One part on its way out: the bytes around each of its pieces, if it flows."""
+    """One part while it is encoded, with the bytes around each of its pieces if it is streamed."""
 
     answer: _Answer
     start: PartStart
@@ -117,7 +117,7 @@ class _Outgoing:
     end: PartEnd
     keeps: bool
     pieces: list[str]
-    """What its deltas said. Citations count its bytes, and are sent last."""
+    """The text of its deltas. Citations count its bytes, and are sent last."""
     flows: bool = False
     head: bytes = b""
     tail: bytes = b""
@@ -146,20 +146,20 @@ class _Outgoing:
         return bool(self.pieces and self.pieces[0]) or any(self.said())
 
     def whole(self, pieces: Sequence[str]) -> AnyPart:
-        """The part with so much of its text."""
+        """Return the part with this text."""
         text = "".join(pieces)
         data = [event.data for event in self.data]
         return GrowingPart(self.start.part, [text] if text else [], data=data, end=self.end).finished()
 
 
 class EventEncoder:
-    """Events in, bytes out that a strict client of this format accepts.
+    """Encodes events as bytes that a strict client of this format accepts.
 
     `array`: one JSON array of chunks, which is what the service sends without `alt=sse`.
     """
 
     texts: Mapping[int, list[str]] | None = None
-    """What each part said, if an accumulator keeps it; otherwise the parts do."""
+    """The text of each part, if an accumulator keeps it; otherwise the parts keep it."""
 
     _fields = b"}"
     _notes: Extra | None = None
@@ -190,7 +190,7 @@ class EventEncoder:
         return self._bracketed(data) if self._array else data
 
     def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
+        """Encode more text of a part."""
         data = self._piece(index, text)
         return self._bracketed(data) if self._array else data
 
@@ -277,7 +277,7 @@ class EventEncoder:
             self._out.append(out if outgoing.head else self._carry(outgoing, part.text))
 
     def _carry(self, part: _Outgoing, text: str) -> bytes:
-        """Reasoning that came before rides on an empty part: clients keep a signed fragment apart from the rest."""
+        """Send carried reasoning on an empty part before the text: clients keep a signed fragment separate."""
         answer = part.answer
         part.head, part.tail = answer.head + b'{"text":', b"}" + answer.tail
         said = part.head + _one_line(text) + part.tail
@@ -291,7 +291,7 @@ class EventEncoder:
         self._parts[event.index].data.append(event)
 
     def _on_logprobs(self, event: LogprobsDelta) -> None:
-        """To the chunk of their text, unless that has left."""
+        """Add log probabilities to the chunk of their text, or to an empty one if that was already sent."""
         answer = self._answer(event.candidate)
         out = self._out
         has_text = bool(out) and out[-1].endswith(answer.tail)
@@ -336,7 +336,7 @@ class EventEncoder:
             answer.leave(None)
 
     def _is_overtaken(self, part: _Outgoing) -> bool:
-        """Whether anything that began later has been told already."""
+        """Whether anything that began later has already been sent."""
         return part.answer.places != part.place or any(
             later.answer is part.answer and later.flows and later.has_said()
             for later in self._parts.values()
@@ -344,7 +344,7 @@ class EventEncoder:
         )
 
     def _called_back(self, part: _Outgoing) -> str:
-        """The last piece of a part, if it has not left yet: then its signature can stand beside it, where it was."""
+        """Take back the last piece of a part if it was not sent yet, so that its signature can be on the same part."""
         out = self._out
         last = part.pieces[-1] if part.pieces else getattr(part.start.part, "text", "")
         if last and out and out[-1] == part.head + _one_line(last) + part.tail:
@@ -353,7 +353,7 @@ class EventEncoder:
         return ""
 
     def _settle(self, answer: _Answer, *, all_of_them: bool = False) -> None:
-        """Send the parts that are complete, up to the first that is not: calls leave in the order they began in."""
+        """Send the complete parts, up to the first incomplete one: calls are sent in the order they began."""
         queue = answer.queue
         while queue and (all_of_them or not queue[0].end.incomplete):
             outgoing = queue.popleft()
@@ -388,7 +388,7 @@ class EventEncoder:
         self._out.append(self._lead + body + fields + self._stop)
 
     def _candidate(self, number: int, finish: Finish | None) -> WireValue:
-        """Its last word: the reason why it ended, and what is only known then."""
+        """Encode the last chunk of a candidate: its finish reason, and what is only known at the end."""
         answer = self._answer(number)
         self._settle(answer, all_of_them=True)
         parts: list[WireValue] = [EMPTY_TEXT]
@@ -442,7 +442,7 @@ def _has_notes(part: Text | Reasoning) -> bool:
 
 
 def _unfinished(call: ToolCall) -> ToolCall:
-    """A call that the answer was cut in. `willContinue` says that there should have been more."""
+    """Return a call that the answer was cut off in; `willContinue` says that more should have followed."""
     notes = {**(call.metadata or {}).get(FAMILY, {})}
     notes |= keep(FAMILY, UNSET, functionCall={"willContinue": TRUE})[FAMILY]  # type: ignore[index]
     return structs.replace(call, metadata={**(call.metadata or {}), FAMILY: notes})

@@ -1,4 +1,4 @@
-"""Chunks of a generateContent stream, as most of them are; the others are read with the types of whole answers."""
+"""The usual chunks of a generateContent stream; others are read with the types of whole answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.codecs.gemini.wire import (
 
 
 class CallPiece(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
-    """A whole call, or what comes of one in this chunk."""
+    """A whole call, or the piece of one in this chunk."""
 
     name: str | UnsetType = UNSET
     args: Raw | UnsetType = UNSET
@@ -34,7 +34,7 @@ class PlainContent(Struct, gc=False):
 
 
 class PlainCandidate(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
-    """What nearly every chunk says, and no more. Most streams are read with this alone."""
+    """Only the fields of nearly every chunk. Most streams are read with this type alone."""
 
     content: PlainContent | UnsetType = UNSET
     index: int | UnsetType = UNSET
@@ -42,7 +42,7 @@ class PlainCandidate(Struct, gc=False, rename="camel", forbid_unknown_fields=Tru
 
 
 class FullCandidate(PlainCandidate):
-    """What the service may say beside the content. A stream that says such a thing usually says it in every chunk."""
+    """All fields the service may send beside the content. A stream with one of them usually has it in every chunk."""
 
     safety_ratings: Raw | UnsetType = UNSET
     grounding_metadata: Raw | UnsetType = UNSET
@@ -59,7 +59,7 @@ C = TypeVar("C")
 
 
 class FirstChunk(Struct, Generic[C], gc=False, rename="camel", forbid_unknown_fields=True):
-    """The first chunk, which also says what holds for the whole answer."""
+    """The first chunk, which also has the fields of the whole answer."""
 
     candidates: list[C]
     usage_metadata: Raw | UnsetType = UNSET

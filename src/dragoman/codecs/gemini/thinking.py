@@ -19,7 +19,7 @@ from dragoman.losses import LossLog
 _reader = WireReader(ThinkingConfig, "gemini/vertex thinkingConfig", aliases=ALIASES)
 
 WHOLE_CONFIG = "~config"
-"""Note: the whole thinkingConfig as it was written."""
+"""Note: the whole thinkingConfig as written."""
 
 _DYNAMIC = -1
 
@@ -45,7 +45,7 @@ def _read(data: bytes) -> ReasoningSettings:
 
 
 _remembered = lru_cache(maxsize=256)(_read)
-"""A client asks for the same with every request."""
+"""Cached, because a client sends the same settings with every request."""
 
 
 def _settings(wire: ThinkingConfig) -> ReasoningSettings:
@@ -68,7 +68,7 @@ def _settings(wire: ThinkingConfig) -> ReasoningSettings:
 
 
 def encode_reasoning(request: Request, profile: GeminiProfile, log: LossLog) -> WireValue:
-    """The thinkingConfig, or UNSET."""
+    """Return the thinkingConfig, or UNSET."""
     settings = request.reasoning
     if settings is None:
         return UNSET
@@ -88,7 +88,7 @@ def encode_reasoning(request: Request, profile: GeminiProfile, log: LossLog) -> 
 
 
 def _is_visible(settings: ReasoningSettings, request: Request) -> bool:
-    """Whether thoughts are asked for: other APIs return thinking that was enabled, this one only on request."""
+    """Whether to ask for thoughts: other APIs return thinking that was enabled, this one only on request."""
     if settings.visible is not None or request.origin == FAMILY:
         return bool(settings.visible)
     is_off = settings.mode == "off" or settings.effort == "none"

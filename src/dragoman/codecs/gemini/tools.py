@@ -1,7 +1,7 @@
 """Tool definitions, tool choice and structured output, both ways.
 
-Schemas have two languages here: `parametersJsonSchema` and `responseJsonSchema` are JSON Schema and cross as they are;
-`parameters` and `responseSchema` are typed (see schemas.py).
+There are two schema languages here: `parametersJsonSchema` and `responseJsonSchema` are JSON Schema and are converted
+unchanged; `parameters` and `responseSchema` are typed (see schemas.py).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ NULL = Raw(b"null")
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 GROUPS = "~tools"
-"""Note of a request: how its tools were spread over Tool objects."""
+"""Note on a request: how its tools were distributed over Tool objects."""
 
 
 class _DeclaredTools(DecodedTools):
-    """The tools of a request, and what else there is to know of how they were written."""
+    """The tools of a request, and notes on how they were written."""
 
     __slots__ = ("notes",)
 
@@ -76,14 +76,14 @@ def _decode_objects(wires: _Tools) -> _DeclaredTools:
     if wires is None:
         return _DeclaredTools((), {MODELLED + "tools": NULL})
     if isinstance(wires, ToolObject):
-        # proto3 JSON lets a repeated field be given as its single element.
+        # proto3 JSON allows a repeated field to be given as its single element.
         tools = _decode_objects([wires])
         return _DeclaredTools(tools.tools, {SINGLE + "tools": Raw(b"true"), **(tools.notes or {})})
     return _decode_groups(wires)
 
 
 def _decode_groups(wires: list[ToolObject]) -> _DeclaredTools:
-    """Notes tell when they were not simply one list of functions, then each built-in alone."""
+    """Decode Tool objects; notes keep any arrangement other than one list of functions, then each built-in alone."""
     tools: list[Tool] = []
     groups: list[dict[str, Any]] = []
     for wire in wires:
@@ -145,7 +145,7 @@ _SNAKE_PARAMETERS = Raw(encode_json(snake_case(PARAMETERS)))
 
 
 def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list[WireValue]:
-    """Tool objects. A free choice among some tools has no other form here than declaring only those."""
+    """Encode the Tool objects. A free choice among some tools is possible only by declaring just those."""
     tools, choice = request.tools, request.tool_choice
     native = request.origin == FAMILY
     notes = None if request.metadata is None else request.metadata.get(FAMILY)
@@ -175,7 +175,7 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
 
 
 def _why_unknown(tool: ProviderTool, profile: GeminiProfile) -> str | None:
-    """Why this service refuses a tool that the other of Google's two services has."""
+    """Return why this service refuses a tool that Google's other service has."""
     if tool.name in profile.unknown_keys or (tool.kind is not None and tool.kind not in profile.hosted):
         return "this service has no such tool"
     if tool.blocked_domains and tool.kind == "web_search":
@@ -217,7 +217,7 @@ def _fits(groups: list[dict[str, Any]], functions: int, built_in: int) -> bool:
 
 
 def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValue:
-    """A function; None for a tool that another provider runs."""
+    """Encode a function; None for a tool that another provider runs."""
     if isinstance(tool, ProviderTool):
         log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
         return None
@@ -260,7 +260,7 @@ _CHOICES: dict[Any, ToolChoice] = {spelled: ToolChoice(mode) for spelled, mode i
 
 
 def decode_tool_choice(wire: FunctionCallingConfig) -> ToolChoice:
-    """VALIDATED is a free choice whose calls are checked: auto, and what is more about it is this family's own."""
+    """Decode the tool choice. VALIDATED is a free choice with checked calls: auto, and the rest is kept as a note."""
     extra, spelled = choice_keys(wire), wire.mode
     if extra is None and wire.allowed_function_names is UNSET and (known := _CHOICES.get(spelled)) is not None:
         return known
@@ -277,7 +277,7 @@ def decode_tool_choice(wire: FunctionCallingConfig) -> ToolChoice:
 
 
 def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -> WireValue:
-    """The toolConfig, or UNSET."""
+    """Return the toolConfig, or UNSET."""
     if request.parallel_tool_calls is False:
         log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
     functions, built_in, strict = _kinds(request.tools) if request.tools else (False, False, False)
@@ -294,7 +294,7 @@ def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -
 
 
 def _kinds(tools: tuple[Tool, ...]) -> tuple[bool, bool, bool]:
-    """Whether there are functions, tools that Google runs, and functions with checked arguments."""
+    """Return whether there are functions, tools that Google runs, and functions with checked arguments."""
     known = _known_kinds.get(id(tools))
     if known is not None and known[0][0] is tools:
         return known[0][1]
@@ -314,7 +314,7 @@ def _needs_flag(model: str | None, profile: GeminiProfile) -> bool:
 
 
 def encode_tool_choice(request: Request, log: LossLog, *, functions: bool, strict: bool) -> WireValue:
-    """The functionCallingConfig, or UNSET. Only for requests that declare functions (or came with it)."""
+    """Return the functionCallingConfig, or UNSET; only for requests that declare functions or came with one."""
     choice = request.tool_choice
     if choice is None:
         return _VALIDATED if strict else UNSET
@@ -328,7 +328,8 @@ def encode_tool_choice(request: Request, log: LossLog, *, functions: bool, stric
         return _encode_noted_choice(choice, notes)
     mode = _ENCODE_MODE[choice.mode]
     if choice.mode == "auto" and not native:
-        # VALIDATED would let a forced choice answer in text; a set of names means fewer declarations, see encode_tools.
+        # VALIDATED would let a forced choice answer in text; a set of names means fewer declarations, see
+        # encode_tools.
         return _VALIDATED if strict else FunctionCallingConfig(mode)
     return FunctionCallingConfig(mode, list(choice.names) if choice.names else UNSET)
 
@@ -343,7 +344,7 @@ def _encode_noted_choice(choice: ToolChoice, notes: Extra) -> WireValue:
         spelled = parse_json(noted)
         mode = UNSET if spelled is None else spelled
     names: Any = list(choice.names) if choice.names or "~names" in notes else UNSET
-    # A mode of null stays: the struct leaves it out.
+    # A null mode is kept: the struct omits it.
     further = {key: note for key, note in notes.items() if key != "mode" or bytes(note) == b"null"}
     return spliced(FunctionCallingConfig(mode, names), further)
 
@@ -354,7 +355,7 @@ JSON = "application/json"
 
 
 def decode_output(config: GenerationConfig, notes: Extra) -> StructuredOutput | None:
-    """What the settings say about the form of the answer. What is no JSON answer stays in `notes`, as it was."""
+    """Return the output format in the settings; one that is not JSON is kept in `notes`, unchanged."""
     if (
         config.response_mime_type
         is config.response_json_schema
@@ -387,7 +388,7 @@ def decode_output(config: GenerationConfig, notes: Extra) -> StructuredOutput | 
 def _keep_unread(config: GenerationConfig, notes: Extra) -> None:
     mime = config.response_mime_type
     if mime is not UNSET:
-        # text/plain is the default, said aloud.
+        # text/plain is the default, stated explicitly.
         keep_whole(notes, "responseMimeType", Raw(encode_json(mime)), MODELLED if mime == "text/plain" else "")
     if config.response_json_schema is not UNSET:
         keep_whole(notes, "responseJsonSchema", config.response_json_schema)
@@ -396,7 +397,7 @@ def _keep_unread(config: GenerationConfig, notes: Extra) -> None:
 
 
 def _read_format(held: Raw) -> StructuredOutput | None:
-    """Vertex v1: [{"text": {"mimeType": "APPLICATION_JSON", "schema": …}}]."""
+    """Read the Vertex v1 form: [{"text": {"mimeType": "APPLICATION_JSON", "schema": …}}]."""
     said = parse_json(held)
     entries = said if isinstance(said, list) else [said]
     text = entries[0].get("text") if len(entries) == 1 and isinstance(entries[0], dict) else None
@@ -412,7 +413,7 @@ _ANNOTATIONS = {"name": "title", "description": "description"}
 
 
 def _annotated(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
-    """The schema with its name and description as annotations of its root: the model reads them there."""
+    """Return the schema with its name and description as annotations of its root, where the model reads them."""
     schema = output.schema
     added = {}
     for field, key in _ANNOTATIONS.items():

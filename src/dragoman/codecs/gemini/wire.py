@@ -1,8 +1,8 @@
 """generateContent on the wire: every documented field.
 
-What we interpret has its type, other keys are exact JSON. Only fields of tomorrow come as extras (codecs/reading.py).
-proto3 JSON: every key also in snake_case, a repeated field also as its lone element, enums in any case or as numbers,
-null for absent, integers as strings. `ALIASES` and the reader take care of the first two, `extra` of most nulls;
+Fields that we interpret are typed, other keys are exact JSON. Only future fields come as extras (codecs/reading.py).
+proto3 JSON: every key also in snake_case, a repeated field also as its single element, enums in any case or as
+numbers, null for absent, integers as strings. `ALIASES` and the reader handle the first two, `extra` most nulls;
 numbers and enums are typed for all their spellings.
 """
 
@@ -30,7 +30,7 @@ else:
 
 
 class GoogleWire(Wire, frozen=True, rename="camel"):
-    """Python names are snake_case; wire names camelCase."""
+    """Base with snake_case names in Python and camelCase names on the wire."""
 
 
 class FunctionCall(GoogleWire, frozen=True):
@@ -88,7 +88,7 @@ class Part(GoogleWire, frozen=True):
 
 
 class PartBody(Part, frozen=True):
-    """A part as it is read: also one that holds a block of the server's own tools."""
+    """A part as it is read, which may also hold a block of the server's own tools."""
 
     function_call: FunctionCallBody | UnsetType = UNSET
     function_response: FunctionResponseBody | UnsetType = UNSET
@@ -138,7 +138,7 @@ file_keys = collect_keys(FileData, _OF_A_FILE)
 response_part_keys = collect_keys(ResponsePart, _OF_A_PIECE)
 
 
-# Objects of the narrow types have no extras: a body that has some is read with the wider types.
+# Objects of the narrow types have no extras: a body with extras is read with the wider types.
 
 
 def call_keys(call: FunctionCall) -> Extra | None:
@@ -161,7 +161,7 @@ class FunctionDeclaration(GoogleWire, frozen=True):
     description: str | UnsetType = UNSET
     parameters_json_schema: Raw | UnsetType = UNSET
     parameters: Raw | UnsetType = UNSET
-    # The vendor's own Python SDK sends these two in snake_case beside camelCase keys.
+    # Google's own Python SDK sends these two in snake_case beside camelCase keys.
     snake_parameters: Raw | UnsetType = field(default=UNSET, name="parameters_json_schema")
     snake_response: Raw | UnsetType = field(default=UNSET, name="response_json_schema")
     response: Raw | UnsetType = UNSET
@@ -173,7 +173,7 @@ declaration_keys = collect_keys(FunctionDeclaration, ("response", "response_json
 
 
 class ToolObject(GoogleWire, frozen=True):
-    """Functions, and the built-in tools: each is a key of its own."""
+    """Functions and the built-in tools, each under a separate key."""
 
     function_declarations: list[FunctionDeclaration] | UnsetType = UNSET
     google_search: Raw | UnsetType = UNSET
@@ -220,7 +220,7 @@ class ThinkingConfig(GoogleWire, frozen=True):
 
 
 class GenerationConfig(GoogleWire, frozen=True, omit_defaults=True):
-    """Settings that the intermediate format has too: what we write."""
+    """The settings that we write, which the intermediate format has too."""
 
     max_output_tokens: MaybeSpelled = None
     temperature: MaybeSpelled = None
@@ -236,7 +236,7 @@ class GenerationConfig(GoogleWire, frozen=True, omit_defaults=True):
     response_json_schema: Raw | UnsetType = UNSET
     response_schema: Raw | UnsetType = UNSET
     response_format: Raw | UnsetType = UNSET
-    # Never written from here: kept as it was read. Many bodies have it.
+    # Kept as read, never generated here. Many bodies have it.
     response_modalities: MaybeRaw = None
 
 
@@ -264,7 +264,7 @@ PASSED_ON_CONFIG = (
 
 
 class GenerateContentRequest(GoogleWire, frozen=True, omit_defaults=True):
-    """What we write."""
+    """A request as we write it."""
 
     contents: list[Content]
     system_instruction: Content | None | UnsetType = UNSET
@@ -272,7 +272,7 @@ class GenerateContentRequest(GoogleWire, frozen=True, omit_defaults=True):
     tool_config: ToolConfig | None | UnsetType = UNSET
     generation_config: GenerationConfig | None | UnsetType = UNSET
     model: MaybeStr = None
-    # Never written from here: kept as it was read. Many bodies have it.
+    # Kept as read, never generated here. Many bodies have it.
     safety_settings: MaybeRaw = None
 
 
@@ -295,7 +295,7 @@ PASSED_ON = (
     "safety_settings",
     *(name for name in GenerateContentBody.__struct_fields__ if name not in GenerateContentRequest.__struct_fields__),
 )
-"""Keys that go back to this API as they are, and nowhere else."""
+"""Keys that are sent back to this API unchanged, and to no other."""
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -366,7 +366,7 @@ class TextCount(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fi
 
 
 class PlainUsage(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """What most answers say: whole numbers, all of them text. The rest is read as `UsageMetadata`."""
+    """The usage of most answers: whole numbers, all of them text. The rest is read as `UsageMetadata`."""
 
     prompt_token_count: int = 0
     candidates_token_count: int = 0
@@ -489,11 +489,11 @@ def _aliases() -> dict[str, str]:
 
 
 ALIASES = _aliases()
-"""Other spelling -> wire name, for every key that we interpret. What is only passed on keeps its own spelling."""
+"""Other spelling -> wire name, for every key that we interpret. Keys that are only passed on keep their spelling."""
 
 
 def keep_whole(extra: Extra, key: str, held: Raw, prefix: str = "") -> None:
-    """Keep a value that we typed but leave unread under the key it was written with."""
+    """Keep a value that is typed but not interpreted, under the key it was written with."""
     renamed = extra.pop(RENAMED + key, None)
     extra[prefix + (key if renamed is None else msgspec.json.decode(renamed))] = held
 
@@ -505,7 +505,7 @@ def says(extra: Extra, key: str) -> bool:
 
 
 def overlaid(wire: Struct, extra: Extra) -> Raw:
-    """`spliced`, but what the struct says now wins over a null or an empty list that was there before."""
+    """Like `spliced`, but fields of the struct override a null or an empty list that was there before."""
     said = {
         key
         for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True)
@@ -516,13 +516,13 @@ def overlaid(wire: Struct, extra: Extra) -> Raw:
 
 
 class TextWrapper(Struct, frozen=True, forbid_unknown_fields=True):
-    """A response object that we make of a text."""
+    """The response object that we make from a text."""
 
     output: str
 
 
 class Wrapper(Struct, frozen=True, forbid_unknown_fields=True):
-    """A response object that we make of any other result."""
+    """The response object that we make from any other result."""
 
     output: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET

@@ -1,8 +1,8 @@
-"""Signatures on this wire: they stand on `thought` steps, before the step that they sign, and never on a call.
+"""Signatures on this wire: they are on `thought` steps, before the step that they sign, and never on a call.
 
-What Google minted is written as it is. Data of other families, and what a stream can say only behind its part, travels
-in thoughts whose signature is a tag of ours, in base64 (codecs/signature_blocks.py). A client echoes thoughts
-untouched; a tagged one never goes to a provider, unless it came in a request of this very format.
+Google's signatures are written as they are. Data of other families, and what a stream can send only after its part,
+is carried in thoughts whose signature is a tag of ours, in base64 (codecs/signature_blocks.py). A client echoes
+thoughts unchanged; a tagged one is never sent to a provider, unless it came in a request of this format.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class _Thoughts(SignatureBlocks[ThoughtStep]):
     """The thoughts that carry signatures."""
 
     def tagged_signature(self, part: AnyPart, signature: Signature) -> ThoughtStep:
-        """The thought before a part that signs it. An empty text is represented by the thought alone."""
+        """Return the thought that precedes a part and signs it. An empty text is represented by the thought alone."""
         empty = type(part) is Text and not part.text
         if signature.family == GOOGLE and not empty and signature.data:
             return ThoughtStep(signature.data)
         return super().tagged_signature(part, signature)
 
     def _kind(self, kind: str, part: AnyPart) -> str:  # noqa: ARG002
-        """The place alone says whose signature it is: clients return the steps of a turn in their order."""
+        """Return the kind alone: the position says what is signed, as clients return the steps of a turn in order."""
         return kind
 
     def show(self, part: Reasoning) -> ThoughtStep:
-        """Reasoning of another family or of a server that signs nothing; or Google's own, where it is signed itself."""
+        """Return a thought for unsigned or another family's reasoning, or for reasoning that Google signed itself."""
         return _thought(part.text, _UNSIGNED) if part.signature is None else self.tagged_reasoning(part, part.signature)
 
     def read_tagged(self, text: str, tag: str) -> Reasoning | Text | Signature | None:

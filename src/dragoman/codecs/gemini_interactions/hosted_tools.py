@@ -1,4 +1,4 @@
-"""Tools that Google runs, in terms that all vendors share: an entry of `tools`, a call step, a result step."""
+"""Tools that Google runs, in the terms that all vendors share: an entry of `tools`, a call step, a result step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS: dict[str, HostedKind] = {
     "mcp_server": "mcp",
     "mcp_server_tool": "mcp",
 }
-"""By the type of a tool, and by that of a step without its ending."""
+"""By the type of a tool, and by that of a step without its suffix."""
 
 
 class HostedTools(SharedTools):

@@ -1,4 +1,4 @@
-"""Where in the wire body a node came from: JSON paths for losses."""
+"""JSON paths for losses: where in the wire body a node came from."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _KEYS = {name: key for key, (name, _, _) in SHARED.items()} | {
 }
 
 _Place = tuple[int, int, int]
-"""Of a part: its step, its place among that step's contents, and the step with its signature; all within a turn."""
+"""Indices of a part: its step, its position in that step's contents, the step with its signature; all in one turn."""
 
 
 def _turn_places(parts: Sequence[AnyPart]) -> tuple[list[_Place], int]:
-    """The place of each part of the model's turn, and how many steps the turn has."""
+    """Return the indices of each part of the model's turn, and the number of steps in the turn."""
     places: list[_Place] = []
     step, place = -1, 0
     previous: AnyPart | None = None
@@ -83,7 +83,7 @@ def _turn_places(parts: Sequence[AnyPart]) -> tuple[list[_Place], int]:
 
 
 def _starts(messages: tuple[Message, ...]) -> list[int]:
-    """From which step on each message stands."""
+    """Return the index of the first step of each message."""
     starts: list[int] = []
     step = 0
     for message in messages:
@@ -165,7 +165,7 @@ def _within_content(path: str, part: AnyPart, field: str) -> str:
 
 
 def _part_path(root: str, places: _Place, part: AnyPart, field: str, start: int = 0, alone: str = "") -> str:
-    """A part of the model's turn."""
+    """Return the path of a part of the model's turn."""
     step, place, signature = places
     path = alone or f"{root}[{start + step}]"
     if field.startswith("step."):

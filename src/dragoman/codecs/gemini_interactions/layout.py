@@ -1,4 +1,4 @@
-"""Where calls, results and tools stand in an Interactions request: everything is a step of `input`."""
+"""Where calls, results and tools are in an Interactions request: everything is a step of `input`."""
 
 from __future__ import annotations
 

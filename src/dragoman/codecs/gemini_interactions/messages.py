@@ -1,7 +1,8 @@
-"""Messages as rows of steps, both ways; single steps are in steps.py, contents in parts.py.
+"""Messages as lists of steps, both ways; single steps are in steps.py, contents in parts.py.
 
-There are no roles on this wire. What the model did in one turn is a row of steps: thoughts, output, calls. They are one
-assistant message in the intermediate format, in the same order; the function results that follow are one tool message.
+There are no roles on this wire. What the model did in one turn is a list of steps: thoughts, output, calls. They are
+one assistant message in the intermediate format, in the same order; the function results that follow are one tool
+message.
 """
 
 from __future__ import annotations
@@ -71,10 +72,10 @@ SOURCE = "gemini-interactions"
 _OBJECT, _STRING, _LIST = b"{", b'"', b"["
 
 _TO_AN_API = Request(None, ())
-"""Stands for the request in which a part is sent."""
+"""Placeholder for the request in which a part is sent."""
 
 INSIDE = "~inside"
-"""Note on a tool message: its results stood among the contents of a user step, in these places."""
+"""Note on a tool message: its results were among the contents of a user step, at these indices."""
 JOINED = "~joined"
 """Note on a user message: it is the rest of that step."""
 
@@ -85,11 +86,11 @@ JOINED = "~joined"
 class MessageDecoder(TraitNotes):
     """Decodes steps one after the other; results take their names from the calls before them.
 
-    Notes the traits of the conversation as it reads (ir/traits.py). `answering`: all steps are the model's.
+    Records the traits of the conversation while reading (ir/traits.py). `answering`: all steps are the model's.
     """
 
     _owed: tuple[Signature | None, Extra] | None = None
-    """The signature of the part that comes next, and how it was said."""
+    """The signature of the next part, and how it was written."""
     _calls: int = 0
 
     def __init__(self, seed: str = "", *, answering: bool = False) -> None:
@@ -115,13 +116,13 @@ class MessageDecoder(TraitNotes):
         self._messages.append(Message("system", text))
 
     def add_text(self, text: str) -> None:
-        """The input where it is a string."""
+        """Add the input if it is a string."""
         self.turn("user")
         self.text(text)
         self._messages.append(Message("user", text))
 
     def add_contents(self, wires: Sequence[Any]) -> None:
-        """The input where it is one content or a list of them: one user turn."""
+        """Add the input if it is one content or a list of them: one user turn."""
         for index, wire in enumerate(wires):
             if type(wire) in _HANDLERS and type(wire) not in _AMONG_CONTENTS:
                 raise self._misfit(index, "", "a content: steps and contents do not mix", wire.__struct_config__.tag)
@@ -146,7 +147,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_user(self, step: UserInputStep, index: int) -> None:  # noqa: ARG002
         if self.answering:
-            self._say(Opaque(FAMILY, "user_input", restored(step)))  # of a GET, which tells the whole timeline
+            self._say(Opaque(FAMILY, "user_input", restored(step)))  # of a GET, which returns the whole timeline
             return
         self._end_turn()
         self._end_tool_message()
@@ -183,7 +184,7 @@ class MessageDecoder(TraitNotes):
         return parts
 
     def _add_inner_results(self, wires: Sequence[Any], notes: Extra) -> None:
-        """One client puts results among the contents: they are results all the same, and go out as steps."""
+        """Add results that one client puts among the contents; they are written as steps."""
         self._results += [self._decode_result(wire) for wire in wires if type(wire) is FunctionResultStep]
         others = [wire for wire in wires if type(wire) is not FunctionResultStep]
         places = [place for place, wire in enumerate(wires) if type(wire) is FunctionResultStep]
@@ -224,7 +225,7 @@ class MessageDecoder(TraitNotes):
         return ToolResult(step.call_id, name, kind, value, parts, metadata=metadata)
 
     def _decode_value(self, held: Any, notes: Extra, *, failed: bool) -> tuple[ResultKind, Any, Any]:
-        """A string is text, an object is data, a list is contents. Nothing is unwrapped: nothing was wrapped."""
+        """Decode a result: a string is text, an object data, a list contents. None of them is ever wrapped."""
         plain: ResultKind = "error" if failed else "text"
         if held is UNSET or bytes(held) == b"null":
             notes["~result"] = Raw(b'"absent"') if held is UNSET else Raw(b"null")
@@ -292,7 +293,7 @@ class MessageDecoder(TraitNotes):
         self._owed = (Signature("dragoman" if tag else GOOGLE, signature), notes)
 
     def _add_unsigned(self, step: ThoughtStep) -> None:
-        """A summary alone; or a thought with a stand-in for a signature, which is worth nothing to others."""
+        """Add a thought with only a summary, or with a placeholder signature, which has no meaning for others."""
         reasoning = decode_thought(step)
         if reasoning is not None and step.signature is UNSET:
             self._say(reasoning)
@@ -327,7 +328,7 @@ class MessageDecoder(TraitNotes):
         self._say(decode_other(step.raw))
 
     def _say(self, part: AnyPart) -> None:
-        """Add a part to the model's turn, with the signature that stood before it."""
+        """Add a part to the model's turn, with the signature that came before it."""
         self._end_tool_message()
         if self._owed is not None:
             signed = self._signed(part)
@@ -347,6 +348,7 @@ class MessageDecoder(TraitNotes):
         self._said.append(part)
 
     def _signed(self, part: AnyPart) -> AnyPart | None:
+        """Give the part the signature that waits for it; None if there is none, or the part cannot have it."""
         if self._owed is None or not isinstance(part, Text | ToolCall) or part.signature is not None:
             return None
         (signature, notes), self._owed = self._owed, None
@@ -358,7 +360,7 @@ class MessageDecoder(TraitNotes):
         )
 
     def _settle(self) -> None:
-        """No part came that the thought before could sign: its signature is that of an empty text."""
+        """If no part came that the thought before could sign, give its signature to an empty text."""
         if self._owed is None:
             return
         (signature, notes), self._owed = self._owed, None
@@ -386,7 +388,7 @@ _HANDLERS: dict[type[Any], Callable[[MessageDecoder, Any, int], None]] = {
 
 
 _AMONG_CONTENTS = (FunctionResultStep, Unmodelled)
-"""What is a step, and may stand in a list of contents too."""
+"""Steps that may also be in a list of contents."""
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -407,7 +409,7 @@ class MessageEncoder:
         self._log = log
         self._native = native
         self._to_client = to_client
-        # A stored transcript (native, bound for no model) keeps what it carries; a provider never sees it.
+        # A stored transcript (native, without a target model) keeps what it carries; a provider never receives it.
         self._carries = to_client or native
         self._parts = PartEncoder(log, None if self._carries else _TO_AN_API, native=native, profile=profile)
         self._checks = not self._carries and profile.placeholder_signature_models.search(model or "") is not None
@@ -445,7 +447,7 @@ class MessageEncoder:
         contents: Any = self._contents_of(message)
         if not contents and SPELLED not in notes:
             if content and not self._native:
-                # What could not cross is logged; a turn without contents is refused.
+                # The losses are logged; a turn without contents is refused.
                 contents = [TextContent("[This message held nothing that can be shown here.]")]
                 self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
             elif not self._native:
@@ -462,7 +464,7 @@ class MessageEncoder:
         return [wire for part in message.parts if (wire := self._parts.encode_content(part, message.role)) is not None]
 
     def _encode_inside(self, results: Message, rest: Message | None) -> list[WireValue]:
-        """A user step with results among its contents, as one client writes it."""
+        """Encode a user step with results among its contents, as one client writes it."""
         notes = own(results.metadata)
         places = set(parse_json(notes[INSIDE]))
         inside = [self._encode_result(part) for part in results.parts]  # type: ignore[arg-type]
@@ -490,7 +492,7 @@ class MessageEncoder:
         return spliced(step, notes) if notes else step
 
     def _result_value(self, result: ToolResult, notes: Extra) -> Any:
-        """No wrapping here: text, an object, or a list of contents. Any other JSON is sent as its text."""
+        """Return text, an object, or a list of contents, unwrapped. Any other JSON is sent as its text."""
         if result.parts or result.kind == "multimodal":
             wires = [wire for part in result.parts if (wire := self._parts.encode_content(part, "tool")) is not None]
             return wires if wires or self._native or not result.parts else ""
@@ -509,7 +511,7 @@ class MessageEncoder:
     # ── the model's turn ──
 
     def encode_turn(self, message: Message) -> list[WireValue]:
-        """The steps of an assistant message, in order."""
+        """Encode the steps of an assistant message, in order."""
         if message.name is not None:
             self._log.drop(message, "name", "name of the speaker", "this API has no such field")
         for key in own(message.metadata):
@@ -548,7 +550,7 @@ class MessageEncoder:
         return [ThoughtStep(PLACEHOLDER)]
 
     def _encode_signed(self, parts: Sequence[AnyPart], index: int, *, is_merged: bool) -> list[WireValue]:
-        """The step of a part, and the thought before it (or of ours behind it) that carries its signature."""
+        """Encode a part as its step, and a thought with its signature before it (ours may come after it)."""
         part = parts[index]
         following = parts[index + 1] if index + 1 < len(parts) else None
         before: list[WireValue] = []
@@ -564,10 +566,11 @@ class MessageEncoder:
             elif thought is not None:
                 before.append(thought)
         if isinstance(part, Text) and not part.text and signature is not None:
-            return before or behind  # the thought says it all
+            return before or behind  # the thought is enough
         return [*before, *self._encode_step(parts, index), *behind]
 
     def _carrier(self, part: Any, signature: Signature, following: AnyPart | None) -> WireValue:
+        """Return the thought that carries the signature of a part; None if it cannot be sent (logged)."""
         is_text = type(part) is Text and not part.text
         if signature.family == GOOGLE and signature.data:
             signs = isinstance(following, Text | ToolCall) and following.signature is None
@@ -600,7 +603,7 @@ class MessageEncoder:
 
 
 def _count(parts: Sequence[AnyPart], index: int) -> int:
-    """How many parts the step that begins here holds."""
+    """Return the number of parts in the step that begins here."""
     end = index + 1
     while end < len(parts) and not begins_step(parts[end], parts[end - 1]):
         end += 1

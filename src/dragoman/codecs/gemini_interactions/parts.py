@@ -1,4 +1,4 @@
-"""Contents, both ways: what users say, what the model shows, and what results hold."""
+"""Contents, both ways: of users, of the model's output, and of results."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ from dragoman.losses import LossLog
 
 ANNOTATIONS = MODELLED + "annotations"
 KIND = "~kind"
-"""Note: the type of a content that its MIME type does not tell."""
+"""Note: the type of a content, if its MIME type does not imply it."""
 
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def decode_part(wire: Any) -> AnyPart:
-    """The part of one content."""
+    """Decode one content."""
     if type(wire) is TextContent:
         return _decode_text(wire)
     if type(wire) is Unmodelled:
@@ -121,7 +121,7 @@ _DETAIL = {"low": "low", "high": "high"}
 
 
 def _type_of(mime: str | None, otherwise: type[MediaContent]) -> type[MediaContent]:
-    """The type that a MIME type belongs to; without one, the type alone tells."""
+    """Return the content type of a MIME type; without a MIME type, `otherwise` decides."""
     if mime is None:
         return otherwise if otherwise in {ImageContent, AudioContent} else DocumentContent
     return _NAMED.get(mime.partition("/")[0].lower(), DocumentContent)
@@ -130,7 +130,7 @@ def _type_of(mime: str | None, otherwise: type[MediaContent]) -> type[MediaConte
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _OF_THE_STEP = frozenset({"~step", "~content", "~in:step", "~apart", "~before", "~own", "~in:thought", "~tagged"})
-"""Notes on a part that are about the steps around it."""
+"""Notes on a part that concern the steps around it."""
 
 
 def _content_notes(part: Any) -> Extra:
@@ -153,7 +153,7 @@ class PartEncoder(BlockEncoder):
     # ── steps ──
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
-        """The steps of one part of the model's turn."""
+        """Encode the steps of one part of the model's turn."""
         return _STEPS[type(part)](self, part, role)
 
     def _encode_output(self, part: AnyPart, role: str) -> list[WireValue]:
@@ -176,7 +176,7 @@ class PartEncoder(BlockEncoder):
     # ── contents ──
 
     def encode_content(self, part: AnyPart, role: str) -> WireValue:
-        """The content of a part, or None when this API cannot hold it there (logged)."""
+        """Encode the content of a part, or return None if this API cannot hold it there (logged)."""
         return _CONTENTS[type(part)](self, part, role)
 
     def _content_text(self, part: Text, role: str) -> WireValue:

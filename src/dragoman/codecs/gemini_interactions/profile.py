@@ -1,8 +1,8 @@
 """What the Interactions API accepts: the developer API and Vertex AI.
 
-The family is not that of generateContent: keys, enums and places differ, and an unknown key is refused. What both APIs
-say in different words (signatures, safety settings, built-in tools, code that Google ran) stands in the intermediate
-format as generateContent says it, under the family `google`, and is translated here (codecs/google_vocabulary.py).
+The family is not that of generateContent: keys, enums and places differ, and an unknown key is refused. What both
+APIs express differently (signatures, safety settings, built-in tools, code that Google ran) is in the intermediate
+format as generateContent writes it, under the family `google`, and is translated here (codecs/google_vocabulary.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FAMILY = "gemini-interactions"
 
 class InteractionsProfile(Profile, frozen=True, kw_only=True):
     path: str
-    """Model and streaming are said in the body."""
+    """The URL path; model and streaming are in the body."""
     unreachable_files: re.Pattern[str] = NEVER
     """URIs that the service does not fetch."""
 
@@ -45,7 +45,7 @@ PROFILE = InteractionsProfile(
                 "safetySettings",
                 "cachedContent",
                 "tool_choice.mode",
-                # Their steps are always told here.
+                # Their steps are always included here.
                 "toolConfig.includeServerSideToolInvocations",
             }
         )
@@ -74,5 +74,5 @@ STATUSES: dict[str, FinishReason] = {
     "cancelled": "error",
     "requires_continuation": "pause",
 }
-"""How an answer ended. There is no finish reason: a filter, for one, is not told apart from a full answer."""
+"""How an answer ended. There is no finish reason: a filtered answer, for one, looks like a complete one."""
 UNFINISHED = frozenset({"queued", "in_progress"})

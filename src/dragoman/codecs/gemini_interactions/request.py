@@ -1,4 +1,4 @@
-"""Interactions requests, both ways. Model and streaming are said in the body."""
+"""Interactions requests, both ways. The model and streaming are in the body."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _CONFIG = "generation_config"
 _NO_CONFIG = GenerationConfig()
 _NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None)
 INPUT = "~input"
-"""Note: how the input was given, where it was no list of steps."""
+"""Note: the form of the input, if it was not a list of steps."""
 _GOOGLES = (FAMILY, GOOGLE)
 _MODALITIES = ("text", "image", "audio", "video", "document")
 
@@ -91,8 +91,8 @@ SETTINGS = Settings(
         Setting("store"),
         Setting("modalities", "response_modalities", write=_write_modalities),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
-        Setting("parallel_tool_calls", None),  # several calls are what it gives; one at a time is reported by hand
-        Setting("candidates", None),  # one answer is what it gives; more are reported by hand
+        Setting("parallel_tool_calls", None),  # several calls are the default; one at a time is reported separately
+        Setting("candidates", None),  # there is always one answer; more are reported separately
         Setting("cache", None, lost="prompts are cached automatically by this API"),
     ),
     content=("input", "system_instruction", "tools", "generation_config", "response_format"),
@@ -123,7 +123,7 @@ def decode_request(body: bytes) -> Request:
 
 
 def _decode_input(given: Any, decoder: MessageDecoder, notes: Extra) -> None:
-    """Notes every form but the usual one, a list of steps."""
+    """Decode the input, and note every form but the usual one, a list of steps."""
     if given is UNSET:
         return
     single = type(given) is not list
@@ -143,7 +143,7 @@ def _decode_input(given: Any, decoder: MessageDecoder, notes: Extra) -> None:
 
 
 def _decode_config(config: Any, notes: Extra) -> tuple[Any, ...]:
-    """The settings inside, in the order of the table."""
+    """Decode the settings in generation_config, in the order of the table."""
     extra: Extra = {} if config.extra is UNSET else dict(config.extra)
     if type(config) is GenerationConfigBody:
         extra = _config_keys(config) or {}
@@ -173,7 +173,7 @@ def encode_request(request: Request, log: LossLog, profile: InteractionsProfile 
         request = _legal_settings(request, profile, log)
     notes = SETTINGS.add_keys(request, log, own(request.metadata)) or {}
     if not native and not {"store", "previous_interaction_id"} & notes.keys():
-        # By default this API keeps what it is sent; others do not.
+        # By default this API stores requests; others do not.
         notes = {"store": Raw(b"false"), **notes}
     system, messages = split_system(request.messages, log)
     encoder = MessageEncoder(log, profile, model=request.model, native=native)
@@ -204,7 +204,7 @@ def _native_input(notes: Extra, messages: tuple[Message, ...], steps: list[WireV
 
 
 def _encode_config(request: Request, log: LossLog, notes: Extra, *, has_tools: bool) -> WireValue:
-    """The generation_config, or UNSET."""
+    """Return the generation_config, or UNSET."""
     native = request.origin == FAMILY
     level, summaries = encode_reasoning(request, log)
     choice: Any = UNSET
@@ -231,14 +231,14 @@ def _encode_config(request: Request, log: LossLog, notes: Extra, *, has_tools: b
 
 
 def _legal_settings(request: Request, profile: InteractionsProfile, log: LossLog) -> Request:
-    """Without the settings of others that would be refused here."""
+    """Return the request without settings of other formats that would be refused here."""
     changes = fit_limits(request, profile.stop_limit, log)
     if request.candidates is not None and request.candidates != 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
     if request.parallel_tool_calls is False:
         log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
     if request.origin not in _GOOGLES:
-        # Deprecated here, and to be deleted by Google's own guide; generateContent still has them.
+        # Deprecated here, and to be removed according to Google's guide; generateContent still has them.
         for name in ("temperature", "top_p"):
             if getattr(request, name) is not None:
                 log.drop(request, name, name, "this API has deprecated it")

@@ -53,11 +53,11 @@ _EXACT = frozenset({"stop", "tool_calls", "length", "error"})
 
 
 def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | UnsetType = UNSET) -> Finish:
-    """There is no finish reason, and the status does not tell whether a call waits for its result: the steps do.
+    """Decode how the answer ended. There is no finish reason; only the steps show whether a call is unanswered.
 
     `completed` comes with unanswered calls, and `requires_action` is the last status of an ordinary answer.
     """
-    if status in UNFINISHED:  # what is still to come is no success
+    if status in UNFINISHED:  # an unfinished answer is not a success
         return Finish("error", status)
     reason: FinishReason = "stop" if status is None else _DECODE_FINISH.get(status, "unknown")
     if reason in {"stop", "tool_calls"}:
@@ -68,7 +68,7 @@ def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | Un
 
 
 def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -> str:
-    """The status."""
+    """Return the status."""
     if finish is None:
         status = "completed" if completion.messages else "failed"
         log.invent(completion, "finish", f"status {status}", "an answer of this API says how it ended")
@@ -82,13 +82,13 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
     calls = bool(completion.messages) and bool(completion.messages[0].tool_calls)
     word = _WORD_OF[finish.reason]
     if finish.reason == "pause" and calls:
-        word = "requires_action"  # results are what the client can go on with
+        word = "requires_action"  # the client continues from the results
     if finish.reason not in _EXACT or (finish.reason == "tool_calls" and not calls):
         word = "completed" if finish.reason == "tool_calls" else word
         said = f"finish reason {finish.raw or finish.reason!r}"
         log.degrade(completion, "finish", said, f"this API has no finish reasons: status {word}")
     if calls and withholds_calls(finish):
-        # No other status makes clients withhold calls that are whole.
+        # No other status makes clients withhold complete calls.
         return "failed"
     return "requires_action" if calls and finish.reason == "stop" else word
 
@@ -97,7 +97,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 
 
 def decode_usage(held: Raw) -> Usage:
-    """Output excludes thoughts on this wire, and what tools made the model read is counted apart: both are added."""
+    """Decode the usage: output excludes thoughts on this wire, and tool use is counted separately; both are added."""
     wire = _counts.read(held)
     thoughts, tools, cached = (
         None if count is UNSET else count

@@ -1,7 +1,7 @@
 """Single steps, both ways: thoughts, calls, and tools that Google runs; and the citations of a text.
 
-A thought's signature belongs to the step that follows it. In the intermediate format it stands on that part, where
-generateContent has it too; a signature that no call and no text follows is that of an empty text.
+A thought's signature belongs to the step that follows it. In the intermediate format it is on that part, where
+generateContent has it too; a signature that neither a call nor a text follows is that of an empty text.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ SUMMARY = MODELLED + "summary"
 TRUE = Raw(b"true")
 
 STEP = "~step"
-"""Note: this part begins a step of its own although the one before it could have held it; or the step itself."""
+"""Note: this part begins a separate step although the one before could have held it; or the step itself."""
 SPELLED = "~content"
 """Note: the content of the step was a bare string."""
 APART = "~apart"
-"""Note on a signed part: the thought with its signature is a step of its own, behind one with a summary."""
+"""Note on a signed part: the thought with its signature is a separate step, after one with a summary."""
 BEFORE = "~before"
-"""Note on a part: a thought stood before it that says nothing but an empty signature, or one that never existed."""
+"""Note on a part: the thought before it had only an empty signature, or a placeholder."""
 ON_CALL = "~own"
-"""Note on a call: its signature stood on the call itself."""
+"""Note on a call: its signature was on the call itself."""
 SUMMARY_BREAK = "\n\n"
 
 CONTENT = "content:"
-"""How the kind of an opaque content begins; without it, an opaque part is a whole step."""
+"""Prefix of the kind of an opaque content; without it, an opaque part is a whole step."""
 _OUTPUT = (Text, Refusal, Image, Document, Audio, SearchResult)
 
 _heads = msgspec.json.Decoder(StepHead).decode
@@ -79,7 +79,7 @@ noted = partial(with_notes, FAMILY)
 
 
 def decode_thought(step: ThoughtStep) -> Reasoning | None:
-    """What a thought shows; None for one without a summary. Its signature is the next part's."""
+    """Return the summary of a thought; None without one. The thought's signature is the next part's."""
     summary = step.summary
     notes: Extra = {} if step.extra is UNSET else dict(step.extra)
     texts = [] if summary is UNSET else [piece.text for piece in summary if type(piece) is TextContent]
@@ -99,7 +99,7 @@ def is_plain_text(content: Any) -> bool:
 def encode_thought(
     part: Reasoning, follower: Signature | None, log: LossLog, *, to_client: bool, native: bool
 ) -> WireValue:
-    """The thought that shows this reasoning, with the signature of the part that follows; None: logged."""
+    """Encode the thought that shows this reasoning, with the signature of the next part; None if lost (logged)."""
     notes = own(part.metadata)
     is_own = is_native_thought(part) or any(key[:1] != "~" for key in notes)
     if (to_client or native) and ("~tagged" in notes or not is_own or part.signature is not None):
@@ -129,7 +129,7 @@ def decode_call(step: FunctionCallStep, seed: object, index: int, path: str) -> 
             signature = Signature(GOOGLE, step.signature)
             notes[ON_CALL] = TRUE
         else:
-            notes[SIGNATURE] = Raw(b'""')  # a placeholder of streams, and worth nothing
+            notes[SIGNATURE] = Raw(b'""')  # a placeholder of streams, without meaning
     return ToolCall(
         call_id,
         step.name,
@@ -172,7 +172,7 @@ def encode_call(call: ToolCall, log: LossLog, *, native: bool) -> WireValue:
 
 
 def decode_other(raw: Raw) -> AnyPart:
-    """A call or a result of a tool that Google runs, in the words of generateContent where it has some."""
+    """Decode a call or a result of a tool that Google runs, in generateContent's form if it has one."""
     try:
         head = _heads(raw)
     except msgspec.ValidationError:
@@ -231,7 +231,7 @@ CITATIONS = AnnotationFormat(
     ("title", "file_name", "name"),
     "this API cites its own files and web pages",
 )
-"""Places count UTF-8 bytes on this wire."""
+"""Offsets count UTF-8 bytes on this wire."""
 
 
 def is_signed_by_google(part: AnyPart) -> bool:
@@ -266,7 +266,7 @@ def is_output(part: AnyPart | None) -> bool:
 
 
 def begins_step(part: AnyPart, previous: AnyPart | None) -> bool:
-    """Whether a part of the model's turn begins a step, or goes on with the one before it."""
+    """Whether a part of the model's turn begins a step, or continues the one before it."""
     if not is_output(part) or not is_output(previous):
         return True
     notes = own(getattr(part, "metadata", None))

@@ -1,8 +1,9 @@
 """Interactions streams, both ways; encoding is in stream_encoding.py.
 
-`step.start`, `.delta` and `.stop` name their step by index, and no event has a step whole. Output, thoughts and calls
-flow while they come in; every other step is gathered and told whole. A thought's signature waits for the part that
-follows. `interaction.completed` ends an answer, whatever its status; some servers say the last status and `[DONE]`.
+`step.start`, `.delta` and `.stop` identify their step by index, and no event has a whole step. Output, thoughts and
+calls are emitted while they arrive; every other step is collected and emitted whole. A thought's signature waits for
+the part that follows. `interaction.completed` ends an answer, whatever its status; some servers send the last status
+and `[DONE]`.
 """
 
 from __future__ import annotations
@@ -90,10 +91,10 @@ BEFORE, OPEN, ENDED = "before interaction.created", "in the interaction", "ended
 MOVES: dict[tuple[str, str], str] = {
     (BEFORE, "interaction.created"): OPEN,
     (BEFORE, "interaction.status_update"): BEFORE,
-    (BEFORE, "step.start"): OPEN,  # a stream that was resumed
+    (BEFORE, "step.start"): OPEN,  # a resumed stream
     (BEFORE, "interaction.completed"): ENDED,
     (BEFORE, "error"): ENDED,
-    (OPEN, "interaction.created"): OPEN,  # another hop of a long answer
+    (OPEN, "interaction.created"): OPEN,  # another round of a long answer
     (OPEN, "interaction.status_update"): OPEN,
     (OPEN, "step.start"): OPEN,
     (OPEN, "step.delta"): OPEN,
@@ -118,7 +119,7 @@ class _Incoming(Incoming):
 
 
 class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
-    """Payloads of one stream in, events out."""
+    """Decodes the payloads of one stream into events."""
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
@@ -164,7 +165,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             raise not_an_event(error, SOURCE) from error
 
     def _decode_odd(self, payload: bytes, error: Exception) -> None:
-        """Events and deltas of tomorrow are no faults. Everything else that does not fit is one."""
+        """Ignore future events and deltas. Raise for anything else that does not fit."""
         if self._state is ENDED:
             return
         if payload[:6] == b"[DONE]":
@@ -184,14 +185,14 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         elif event.error is not UNSET:
             self._on_error(ErrorEvent(event.error))
         elif kind.startswith("interaction.") and kind not in _KNOWN_EVENTS:
-            # The statuses have had events of their own: interaction.requires_action, and so on.
+            # Earlier versions had an event for each status: interaction.requires_action, and so on.
             word = event.status or kind.removeprefix("interaction.")
             self._on_status(StatusUpdate(word))
         elif not kind or kind in _KNOWN_EVENTS:
             raise fault from error
 
     def close(self) -> list[AnyEvent]:
-        """End of bytes."""
+        """Handle the end of bytes."""
         if self._state is not ENDED:
             if self._status in STATUSES and not self._blocks:
                 self._end_answer()
@@ -240,7 +241,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         self._end_answer()
 
     def _tell_steps(self, steps: list[Raw]) -> None:
-        """An answer that comes whole, in its last event."""
+        """Emit an answer that comes whole, in its last event."""
         decoder = MessageDecoder(seed=self._id, answering=True)
         decoder.add_steps([_steps.read(bytes(raw)) for raw in steps])
         for part in decoder.answer():
@@ -304,11 +305,11 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             _gather(block, _entries(encode_json(delta)))
 
     def _on_other_delta(self, index: int, delta: dict[str, Raw], fault: DecodeError) -> None:
-        """A delta of a kind that has no struct: media, steps of Google's tools, kinds of tomorrow."""
+        """Handle a delta of a kind that has no struct: media, steps of Google's tools, future kinds."""
         kind = parse_json(delta.get("type", Raw(b"null")))
         if not isinstance(kind, str):
             raise fault
-        if kind == "arguments" and "partial_arguments" in delta:  # as one page of the documentation has it
+        if kind == "arguments" and "partial_arguments" in delta:  # as on one page of the documentation
             text = parse_json(delta["partial_arguments"])
             self._on_delta(StepDelta(index, ArgumentsDelta(text if isinstance(text, str) else "")))
             return
@@ -327,7 +328,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         self._move("step.delta", about=f" of step {index}")
         block = self._blocks.get(index)
         if is_call and (block is None or block.kind != "function_call"):
-            # One capture has the index of the thought here.
+            # One recording has the index of the thought here.
             open_calls = [key for key, other in self._blocks.items() if other.kind == "function_call"]
             if open_calls:
                 return open_calls[-1], self._blocks[open_calls[-1]]
@@ -387,7 +388,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         if block.part_index >= 0:
             self._end_output(block)
             block.part_index = -1
-        block.has_spoken = True  # the step said something
+        block.has_spoken = True  # the step had content
         self._whole(decode_part(wire))
 
     def _cite(self, block: _Incoming, held: Raw) -> None:
@@ -471,12 +472,12 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
 
 
 def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
-    """What a delta says of a step that is told whole replaces what the step said."""
+    """Collect a delta of a step that is emitted whole; its values replace those of the step."""
     block.changes.update({key: held for key, held in delta.items() if key != "type"})
 
 
 def _decode_step(block: _Incoming) -> AnyPart:
-    """A step that is told whole, with what its deltas said."""
+    """Decode a step that is emitted whole, including its deltas."""
     return decode_other(Raw(encode_json(_entries(block.raw) | block.changes)))
 
 

@@ -1,8 +1,8 @@
 """Events to an Interactions stream.
 
-One step at a time, counted from zero, each of them stopped: what starts while an earlier part is open waits for it.
+One step at a time, counted from zero, each with a stop: a part that starts while an earlier one is open waits for it.
 `interaction.completed` holds status and usage, then comes `[DONE]`; a stream that failed ends with an `error` event,
-and leaves open what was open.
+and leaves open steps open.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _FLOWS: dict[type[AnyPart], tuple[bytes, bytes]] = {
 _OUTPUT_START = Raw(b'{"type":"model_output"}')
 _THOUGHT_START = Raw(b'{"type":"thought"}')
 _IN_DELTAS = frozenset({"arguments", "result", "is_error", "signature"})
-"""What a step of Google's own tools says in its delta; the rest stands at its start."""
+"""Keys that a step of Google's own tools has in its delta; the rest is in its start."""
 
 
 class EventEncoder(SequentialEncoder):
-    """Events in, bytes out that a strict client of this format accepts."""
+    """Encodes events as bytes that a strict client of this format accepts."""
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
@@ -76,18 +76,18 @@ class EventEncoder(SequentialEncoder):
         *,
         stores: bool | None = None,
     ) -> None:
-        """`stores`: whether the interaction is kept. Then its events have ids, else it has none itself."""
+        """`stores`: whether the interaction is stored. If so, its events have ids; if not, it has no id itself."""
         super().__init__(log)
         self._stores = stores
         self._events = 0
         self._start = StreamStart()
         self._own_texts: dict[int, list[str]] = {}
         self.texts = self._own_texts
-        """What the parts have said, by index: for the places of citations."""
+        """The text of the parts so far, by index, for the offsets of citations."""
         self._offsets: dict[int, TextOffsets] = {}
 
     def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
+        """Encode more text of a part."""
         if self.texts is self._own_texts:
             self._own_texts.setdefault(index, []).append(text)
         if index == self._flowing:
@@ -96,7 +96,7 @@ class EventEncoder(SequentialEncoder):
         return b"".join(self._on_delta(PartDelta(index, text)))
 
     def _numbered(self, tail: bytes) -> bytes:
-        """The end of an event, with an id from which the stream can be resumed."""
+        """Return the end of an event, with an id from which the stream can be resumed."""
         self._events += 1
         return b'%b,"event_id":"e%d"}\n\n' % (tail[:-3], self._events)
 
@@ -180,7 +180,7 @@ class EventEncoder(SequentialEncoder):
         return self._start_step(part, step)
 
     def _spell(self, block: WireValue) -> list[bytes]:
-        """Writes a complete step as the sequence of events that a client of a stream expects."""
+        """Encode a complete step as the sequence of events that a client of a stream expects."""
         entries: dict[str, Any] = _entries(encode_json(block))
         kind = msgspec.json.decode(entries.get("type", b'""'))
         number = self._number()

@@ -1,4 +1,4 @@
-"""Events of an Interactions stream. Unknown keys are skipped: nothing here is ever written again."""
+"""Events of an Interactions stream. Unknown keys are skipped: nothing here is written back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class TextDelta(Struct, gc=False, tag="text"):
 
 
 class ArgumentsDelta(Struct, gc=False, tag="arguments_delta"):
-    """A fragment of JSON text, where the step has an object."""
+    """A fragment of the JSON text of arguments, which are an object in a whole step."""
 
     arguments: str
 
@@ -66,7 +66,7 @@ class StatusUpdate(Struct, gc=False, tag="interaction.status_update", tag_field=
 
 
 class Completed(Struct, gc=False, tag="interaction.completed", tag_field="event_type"):
-    """Of every answer that ended, whatever its status."""
+    """The end of every complete answer, whatever its status."""
 
     interaction: Raw
 
@@ -90,7 +90,7 @@ class LooseEvent(Struct, gc=False):
 
 
 class Opening(Struct, gc=False):
-    """The interaction as it stands in an event."""
+    """The interaction as it appears in an event."""
 
     id: str | None = None
     model: str | None = None
@@ -101,7 +101,7 @@ class Opening(Struct, gc=False):
 
 
 class StepSeed(Struct, gc=False):
-    """What a step says when it starts: as a rule its type, at times the first of its content."""
+    """The fields of a starting step: usually its type, sometimes the first of its content."""
 
     type: str = ""
     content: list[Raw] | str | None = None

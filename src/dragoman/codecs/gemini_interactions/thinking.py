@@ -1,4 +1,4 @@
-"""How much the model thinks, and whether one sees it: a level, and summaries that are off unless asked for."""
+"""Reasoning settings: a level, and summaries, which are off by default."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def decode_reasoning(config: GenerationConfig) -> ReasoningSettings | None:
 
 
 def encode_reasoning(request: Request, log: LossLog) -> tuple[Any, Any]:
-    """`thinking_level` and `thinking_summaries`."""
+    """Return `thinking_level` and `thinking_summaries`."""
     settings = request.reasoning
     if settings is None:
         return UNSET, UNSET
@@ -50,7 +50,7 @@ def encode_reasoning(request: Request, log: LossLog) -> tuple[Any, Any]:
     level = _level(settings, rule, request, log)
     visible = settings.visible
     if visible is None and level is UNSET and settings.mode in {"on", "adaptive"} and request.origin != GOOGLE:
-        visible = True  # other APIs return thinking that was switched on, this one only on request
+        visible = True  # other APIs return thinking that was enabled, this one only on request
     return level, UNSET if visible is None else _SUMMARIES[visible]
 
 

@@ -48,7 +48,7 @@ def _decode_tool(wire: ToolWire) -> Tool:
     fields |= HOSTED.read_tool(definition)
     if member is not None and member_as_tool(member) == definition:
         fields |= {"name": next(iter(member)), "origin": GOOGLE, "definition": Raw(encode_json(member))}
-        fields.pop("metadata", None)  # the definition has it, in words that the other API knows
+        fields.pop("metadata", None)  # the definition has it, in the other API's form
         return ProviderTool(**fields)
     return ProviderTool(**fields, origin=FAMILY, definition=raw)
 
@@ -57,7 +57,7 @@ decode_tools = ToolReader(ToolWire, "gemini-interactions request", _decode_tool,
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> WireValue:
-    """The list on the wire, or None when no tool is left."""
+    """Encode the tools, or return None if none is left."""
     return _WRITERS[native].write(tools, log)
 
 
@@ -102,7 +102,7 @@ _GOOGLE_VALIDATED: Extra = {"mode": Raw(b'"VALIDATED"')}
 
 
 def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
-    """`validated` is a free choice whose calls are checked: auto, and what is more about it is Google's own."""
+    """Decode the tool choice. `validated` is a free choice with checked calls: auto, and the rest is kept as a note."""
     if isinstance(wire, str):
         known = _CHOICES.get(wire)
         if known is not None:
@@ -125,7 +125,7 @@ def _spelled(word: str) -> dict[str, Extra]:
 
 
 def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], *, native: bool = False) -> WireValue:
-    """There is no word for one tool alone: it is a set of one."""
+    """Encode the tool choice. A single tool has no form of its own: it is a set of one."""
     notes = own(choice.metadata)
     if "~choice" in notes and native:
         return notes["~choice"]
@@ -144,7 +144,7 @@ _FORMAT_KEYS = frozenset({"type", "mime_type", "schema"})
 
 
 def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
-    """The text form of an answer. What says more, or nothing about JSON, stays in `notes` as it was."""
+    """Decode the text format of an answer. Formats with more, or not about JSON, stay in `notes` unchanged."""
     said = parse_json(held)
     entries = said if isinstance(said, list) else [said]
     texts = [entry for entry in entries if isinstance(entry, dict) and entry.get("type") == "text"]
@@ -161,14 +161,14 @@ def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
         plain = [{"type": "text"}, {"type": "text", "mime_type": "text/plain"}]
         notes["~raw:response_format" if said in plain else "response_format"] = held
     elif others:
-        # A second kind of response format is a loss elsewhere, named by its type.
+        # A second kind of response format is a loss in other formats, named by its type.
         kinds = {str(entry.get("type", "")): entry for entry in others if isinstance(entry, dict)}
         notes[WITHIN + "response_format"] = Raw(encode_json(kinds))
     return output
 
 
 def encode_output(request: Request, log: LossLog) -> WireValue:
-    """The `response_format`, or UNSET."""
+    """Return the `response_format`, or UNSET."""
     output = request.output
     if output is None:
         return UNSET

@@ -22,7 +22,7 @@ class TextContent(Wire, frozen=True, tag="text"):
 
 
 class MediaContent(Wire, frozen=True):
-    """What all media say: bytes in base64, or one address for files of the API, YouTube, `gs://` and the web."""
+    """The fields of all media: bytes in base64, or one URL for files of the API, YouTube, `gs://` and the web."""
 
     data: str | UnsetType = UNSET
     uri: str | UnsetType = UNSET
@@ -81,17 +81,17 @@ class FunctionCallStep(Wire, frozen=True, tag="function_call"):
     name: str
     id: str | UnsetType = UNSET
     arguments: Raw | UnsetType = UNSET
-    # Not in the type; streams have it empty, one capture had it filled.
+    # Not in the type; in streams it is empty, in one recording it had a value.
     signature: str | UnsetType = UNSET
 
 
 Step: TypeAlias = UserInputStep | ModelOutputStep | ThoughtStep | FunctionCallStep | FunctionResultStep | Unmodelled
 Item: TypeAlias = Step | Content
-"""What a list `input` holds: steps, or contents."""
+"""An element of a list `input`: steps, or contents."""
 
 
 class StepHead(Struct, frozen=True, gc=False):
-    """What names a step of a tool that Google runs."""
+    """The fields that identify a step of a tool that Google runs."""
 
     type: str = ""
     id: str | None = None
@@ -113,7 +113,7 @@ class ToolWire(Wire, frozen=True, omit_defaults=True):
 
 
 class ProviderToolWire(ToolWire, frozen=True, omit_defaults=True):
-    """A tool as it is read: with the keys of tools that Google runs."""
+    """A tool as it is read, with the keys of tools that Google runs."""
 
     allowed_tools: Raw | UnsetType = UNSET
     disabled_safety_policies: Raw | UnsetType = UNSET
@@ -235,9 +235,9 @@ class Interaction(Wire, frozen=True, omit_defaults=True):
     previous_interaction_id: Raw | UnsetType = UNSET
     continuation_token: Raw | UnsetType = UNSET
     errors: Raw | UnsetType = UNSET
-    # Of the answer to GET …?include_input=true.
+    # In the answer to GET …?include_input=true.
     input: Raw | UnsetType = UNSET
-    # What two music models still answer instead of steps.
+    # Two music models still answer with this instead of steps.
     outputs: list[Content | Unmodelled] | UnsetType = UNSET
     # Added by Google's own SDK; in recordings made through it.
     output_text: Raw | UnsetType = UNSET

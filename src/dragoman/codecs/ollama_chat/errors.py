@@ -43,7 +43,7 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
 
 
 def _said(held: Raw) -> str:
-    """Proxies, and the server's other endpoints, answer with an object that has the message somewhere inside."""
+    """Return the message in an error object: proxies, and the server's other endpoints, nest it."""
     body = parse_json(held)
     error = body.get("error", body)
     message = error.get("message") if isinstance(error, dict) else None

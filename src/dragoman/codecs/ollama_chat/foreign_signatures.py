@@ -1,9 +1,10 @@
-"""Things /api/chat has no field for, and the slots that carry them.
+"""Content that /api/chat has no field for, and the slots that carry it.
 
-Signatures of other families: clients keep an answer's message as it is, and the server ignores keys that it does not
-know. So a call holds its own under `signature`, and the message holds those of its thinking and text under
-`signatures`, each with the characters of the joined `thinking` or `content` that it signs.
-Errors of tools: the JSON text {"error": …}. Everything else a message of this API has no place for is reported.
+Signatures of other families: clients keep an answer's message as it is, and the server ignores keys it does not know.
+So a call has its signature under `signature`, and the message has those of its thinking and text under `signatures`,
+each with the range of the joined `thinking` or `content` that it signs.
+
+Errors of tools: the JSON text {"error": …}. Anything else that a message of this API cannot hold is reported.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json
 
 THINKING: Metadata = {FAMILY: {"~thinking": Raw(b"true")}}
-"""On reasoning that was spelled in this format: it may go back to a server of this format."""
+"""On reasoning that came in this format: it may be sent back to a server of this format."""
 
 SIGNATURES = "signatures"
 
 
 class SignedText(Struct, frozen=True, omit_defaults=True):
-    """Whose signature it is, and which characters of which field it signs."""
+    """The family of a signature, and which characters of which field it signs."""
 
     field: Literal["thinking", "content"]
     start: int
@@ -58,7 +59,7 @@ def read_signatures(extra: Extra) -> list[SignedText]:
 
 
 def reasoning_parts(thinking: str, signed: Sequence[SignedText]) -> list[AnyPart]:
-    """The thinking, cut into what was signed and what stands between."""
+    """Return the thinking, split into signed pieces and those between them."""
     return [
         Reasoning(text, metadata=THINKING)
         if mark is None
@@ -75,6 +76,7 @@ def text_parts(content: str, signed: Sequence[SignedText]) -> list[AnyPart]:
 
 
 def _cut(text: str, marks: Sequence[SignedText]) -> list[tuple[str, SignedText | None]]:
+    """Split a text at the ranges of its signatures; pieces without one have None."""
     pieces: list[tuple[str, SignedText | None]] = []
     place = 0
     for mark in sorted(marks, key=lambda mark: mark.start):
@@ -89,7 +91,7 @@ def _cut(text: str, marks: Sequence[SignedText]) -> list[tuple[str, SignedText |
 
 
 def signed_text(part: Text | Reasoning, start: int, length: int) -> SignedText | None:
-    """What a part's signature becomes, if it has one."""
+    """Return a part's signature with the range it signs, or None."""
     signature = part.signature
     if signature is None or not signature.data:
         return None
@@ -106,7 +108,7 @@ def signed_text(part: Text | Reasoning, start: int, length: int) -> SignedText |
 
 
 def write_signatures(parts: Sequence[AnyPart]) -> Raw | None:
-    """The signatures of reasoning and text, with their places in the joined fields."""
+    """Encode the signatures of reasoning and text, with their positions in the joined fields."""
     signed: list[SignedText] = []
     places = {Reasoning: 0, Text: 0}
     for part in parts:

@@ -1,4 +1,4 @@
-"""Tools that a server runs itself: Ollama has none. Its web search is an API of its own, which clients call."""
+"""Tools that a server runs itself: Ollama has none. Its web search is a separate API, which clients call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dragoman.codecs.shared_tools import SharedTools
 
 
 class HostedTools(SharedTools):
-    """No tool, no call, no result."""
+    """No tools, calls or results."""
 
 
 HOSTED = HostedTools()

@@ -1,4 +1,4 @@
-"""Where in the wire body a node came from: JSON paths for losses."""
+"""JSON paths for losses: where in the wire body a node came from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _USAGE = {"input": "prompt_eval_count", "output": "eval_count"}
 
 
 def request_paths(request: Request) -> PathLookup:
-    """Where in the wire body the nodes of a request came from."""
+    """Return a lookup of the wire paths of a request's nodes."""
     messages = request.messages
     places: dict[int, list[int]] = {}
 
@@ -37,7 +37,7 @@ def _setting_path(field: str) -> str:
     if field.startswith("output.schema."):
         return f"$.format.{field.removeprefix('output.schema.')}"
     head = field.partition(".")[0]
-    # What is inside a setting of ours has no key of its own on this wire.
+    # The inside of one of our settings has no separate key on this wire.
     return SETTINGS.path(head if head in Request.__struct_fields__ else field)
 
 
@@ -49,7 +49,7 @@ def _tool_path(index: int, field: str) -> str:
 
 
 def response_paths(completion: Completion) -> PathLookup:
-    """Where in the wire body the nodes of a completion came from."""
+    """Return a lookup of the wire paths of a completion's nodes."""
     places: dict[int, list[int]] = {}
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
@@ -78,7 +78,7 @@ def _answer_path(field: str) -> str:
 
 
 def places_of_parts(message: Message) -> list[int]:
-    """For each part its place in the list of the message that holds its kind: `tool_calls` or `images`."""
+    """For each part, return its index in the message's list for its kind: `tool_calls` or `images`."""
     places = []
     calls = media = 0
     for part in message.parts:
@@ -92,7 +92,7 @@ def places_of_parts(message: Message) -> list[int]:
 
 
 def part_path(message: Message, part_index: int, field: str, places: list[int]) -> str:
-    """A part within its message: each kind has a field of its own there."""
+    """Return the path of a part within its message, where each kind has a separate field."""
     part = message.parts[part_index]
     if isinstance(part, ToolCall):
         place = f".tool_calls[{places[part_index]}]"

@@ -1,4 +1,4 @@
-"""Where calls, results and tools stand in a request of Ollama. There is no tool choice."""
+"""Where calls, results and tools are in an Ollama request. There is no tool choice."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Chat messages and their parts, both ways.
 
 A message keeps thinking, images, text and calls in four separate fields, so the order between them is lost on this
-wire: decoding gives them in that order, encoding reports when the source had another one. A result is a message of its
-own; servers pair it by `tool_name` and order, newer ones by `tool_call_id`, so both are sent where both are known.
+wire: decoding gives them in that order, encoding reports if the source had another one. A result is a separate
+message; servers pair it by `tool_name` and order, newer ones by `tool_call_id`, so both are sent if both are known.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ NULL = Raw(b"null")
 ABSENT = Raw(b'"absent"')
 EMPTY_LIST = Raw(b"[]")
 
-# Notes of messages, calls and results.
+# Notes on messages, calls and results.
 CONTENT = "~content"
-"""There was no text: "absent" or null. Usually it is said to be empty."""
+"""There was no text: "absent" or null. Usually it is present and empty."""
 ROLE = "~role"
-"""The role as it was spelled; the server reads it in any case."""
+"""The role as it was spelled; the server ignores its case."""
 IDENTITY = "~id"
-"""The id as it was spelled, where it was not the usual way; null when there was none."""
+"""The id as it was spelled, if not in the usual form; null if there was none."""
 NAME = "~name"
 INDEX = "~index"
 TYPE = "~type"
@@ -98,16 +98,17 @@ class _Unanswered:
         return call
 
     def take(self, given: str | UnsetType, name: str | UnsetType, *, is_known: bool) -> ToolCall | None:
-        """The call that a result with this id and name answers. `is_known`: a call of the conversation has the id."""
+        """Return the call that a result with this id and name answers. `is_known`: some call has the id."""
         if given is not UNSET and given:
             call = self._take_by("id", given)
             if call is not None or is_known:
                 return call
-            # An id no call has: a history whose calls lost theirs. It cannot belong to a call that has its own.
+            # No call has this id: the calls of this history lost theirs. It cannot belong to a call that has an id.
             return self._take_by("invented", name) or (None if name else self._take_by("invented", None))
         return self._take_by("name", name) or (None if name else self.take_first())
 
     def _take_by(self, kind: str, key: object) -> ToolCall | None:
+        """Answer and return the first unanswered call with this id, name, or name and invented id."""
         if self._index is None:
             self._index = {}
             for position, call in enumerate(self._calls):
@@ -136,13 +137,13 @@ _NO_CALLS = _Unanswered([])
 class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results are paired with the calls before them.
 
-    Notes the traits of the conversation as it reads (ir/traits.py).
+    Records the traits of the conversation while reading (ir/traits.py).
     """
 
     _unanswered: _Unanswered = _NO_CALLS
 
     def decode(self, wires: Sequence[AnyMessage], first: int = 0) -> tuple[Message, ...]:
-        """The usual message is read in a few lines; its own method reads one that says more."""
+        """Decode the messages. The usual ones are read inline; others by their own method."""
         messages: list[Message] = []
         for index, wire in enumerate(wires, first):
             kind = type(wire)
@@ -166,7 +167,7 @@ class MessageDecoder(TraitNotes):
         return tuple(messages)
 
     def _noted(self, message: Message) -> Message:
-        """The message, after a look at what it says beyond its calls."""
+        """Record the traits of a message, except those of its calls, and return it."""
         content = content_held(message)
         if message.metadata is not None:
             self.metadata(message.metadata)
@@ -183,7 +184,7 @@ class MessageDecoder(TraitNotes):
     def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
         message = self._noted(decode_assistant(wire, index))
         if wire.tool_calls:
-            # A result without id or name belongs to the calls right before it, never to those of an earlier turn.
+            # A result without id or name belongs to the calls directly before it, never to those of an earlier turn.
             calls: list[ToolCall] = []
             for part in content_held(message):
                 if type(part) is ToolCall:
@@ -253,14 +254,14 @@ class MessageDecoder(TraitNotes):
         return ToolResult(call_id, name, "text", content, (), None, metadata)
 
     def _pair(self, wire: ToolMessage, index: int, extra: Extra) -> tuple[str, str]:
-        """(call id, name): by id where the wire gives one that a call has, else by name, else by order."""
+        """Return (call id, name): by the wire's id if a call has it, else by name, else by order."""
         given = wire.tool_call_id
         name = wire.tool_name
         if name is UNSET:
             extra[NAME] = NULL
             held = extra.get("name")
             if held is not None and bytes(held)[:1] == b'"':
-                extra[MODELLED + "name"] = extra.pop("name")  # how clients of other APIs spell it
+                extra[MODELLED + "name"] = extra.pop("name")  # the spelling of clients of other APIs
                 name = parse_json(held)
         call = self._unanswered.take(given, name, is_known=given in self.call_names)
         if call is not None:
@@ -292,7 +293,7 @@ def _decode_plain(role: Role, wire: UserMessage | SystemMessage) -> Message:
     content = _content(wire.content, extra)
     parts: str | tuple[AnyPart, ...] = content
     if wire.images:
-        # A text that is empty beside images says nothing.
+        # An empty text beside images has no meaning.
         parts = (*decode_images(wire.images), *((Text(content),) if content else ()))
     elif wire.images is not UNSET:
         extra[MODELLED + "images"] = EMPTY_LIST
@@ -300,7 +301,7 @@ def _decode_plain(role: Role, wire: UserMessage | SystemMessage) -> Message:
 
 
 def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = False) -> Message:
-    """An assistant message, from history or from a response. `seed` names its place, for ids the wire does not give."""
+    """Decode an assistant message of a history or a response. `seed` identifies it, for ids the wire does not give."""
     content = wire.content
     calls = wire.tool_calls
     if wire.extra is wire.thinking is wire.images is UNSET and type(content) is str:
@@ -339,7 +340,7 @@ def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = Fal
 
 
 def decode_call(call: Call, seed: object, index: int, *, answer: bool = False) -> ToolCall:
-    """Answers usually tell the place of a call, histories usually do not; the unusual is noted."""
+    """Decode a call. Answers usually give its index, histories usually do not; exceptions are noted."""
     function = call.function
     place = function.index
     arguments = function.arguments
@@ -385,7 +386,7 @@ def _decode_odd_call(call: Call, seed: object, index: int, *, answer: bool) -> T
 
 
 def _arguments(given: Raw | UnsetType, extra: Extra, seed: object, index: int) -> tuple[Raw | UnsetType, str | None]:
-    """(arguments, exact text)."""
+    """Return (arguments, exact text)."""
     if given is UNSET:
         extra[ARGUMENTS] = ABSENT
         return EMPTY_OBJECT, None
@@ -393,7 +394,7 @@ def _arguments(given: Raw | UnsetType, extra: Extra, seed: object, index: int) -
     if first == b"{":
         return unwrap_arguments(given)
     if first == b'"':
-        # Some servers that speak this format give text as Chat Completions does.
+        # Some servers of this format send arguments as text, as Chat Completions does.
         extra[ARGUMENTS] = Raw(b'"text"')
         text: str = parse_json(given)
         return read_arguments(text), text
@@ -417,7 +418,8 @@ _ORDER = {Reasoning: 0, ToolCall: 2}
 class MessageEncoder:
     """Encodes messages one after the other.
 
-    `to_client`: an answer, which also carries what others signed. `native`: a server of this format gave it.
+    `to_client`: an answer, which also carries signatures of other families. `native`: it came from a server of this
+    format.
     """
 
     _log: LossLog
@@ -458,7 +460,7 @@ class MessageEncoder:
             self._log.degrade(message, "", what, "joined by line breaks: a message of this API holds one text")
         kind = UserMessage if message.role == "user" else SystemMessage
         if not (held.texts or held.images or self._native) and message.parts:
-            held.texts.append(NOT_SENT)  # what could not cross is logged; the turn is not left empty
+            held.texts.append(NOT_SENT)  # the losses are logged; the turn must not be empty
         body = kind(_spelled_content("\n".join(held.texts), notes), held.images or UNSET)
         return _with_notes(body, notes)
 
@@ -471,7 +473,7 @@ class MessageEncoder:
             self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
 
     def _plain_assistant(self, parts: tuple[AnyPart, ...]) -> AssistantMessage | None:
-        """The usual turn of an agent, text then calls and nothing beside them; None for every other."""
+        """Encode the usual turn of an agent, text then calls and nothing else; None for any other."""
         text = ""
         calls: list[ToolCall] = []
         for part in parts:
@@ -528,7 +530,7 @@ class MessageEncoder:
         return _with_notes(body, notes)
 
     def _keeps(self, part: Reasoning) -> bool:
-        """To a client all reasoning is shown; to a server goes what was spelled in this format."""
+        """Whether to send the reasoning: all of it to a client, only what came in this format to a server."""
         if self._to_client or "~thinking" in (part.metadata or {}).get(FAMILY, {}):
             return True
         self._log.drop(part, "", "reasoning", "the reasoning of another provider is not this model's own")

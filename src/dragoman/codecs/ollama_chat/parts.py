@@ -1,7 +1,7 @@
-"""Images, sound and what else a message holds beside its text, both ways.
+"""Images, audio and whatever else a message holds beside its text, both ways.
 
-`images` is a list of bare base64: no media type, no place in the text. The server looks at the bytes, and so do we;
-sound hides in the same list.
+`images` is a list of bare base64: no media type, no position in the text. The server inspects the bytes, and so do
+we; audio is in the same list.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _APART = "this API keeps images beside the text, not in it"
 
 
 class Held:
-    """What the fields of one message hold: text that is joined, and media beside it."""
+    """The content of one message's fields: text that is joined, and media beside it."""
 
     __slots__ = ("images", "texts")
 
@@ -70,7 +70,7 @@ def gather(
     media: bool = True,
     to_client: bool = False,
 ) -> Held:
-    """Text and media of these parts; what the message cannot hold is told, and so is another order than the usual."""
+    """Collect text and media of these parts; report what the message cannot hold, and an unusual order."""
     held = Held()
     for part in parts:
         if isinstance(part, Text):
@@ -89,7 +89,7 @@ def gather(
             log.degrade(part, "", "audio", "its transcript is sent: clients of this API take no media in an answer")
             held.texts.append(part.transcript)
         elif isinstance(part, Media) and not media:
-            # The vendor's own client fails on an answer that has any.
+            # Ollama's own client fails on an answer with media.
             log.drop(part, "", type(part).__name__.lower(), "clients of this API take no media in an answer")
         elif isinstance(part, Media):
             data = _encode_media(part, log)
@@ -120,7 +120,7 @@ def _hosted_text(part: ServerToolCall | ServerToolResult, log: LossLog, *, to_cl
 
 
 def report_text(part: Text, log: LossLog) -> None:
-    """What a text says beyond its characters has no place here."""
+    """Report the properties of a text that this API has no field for."""
     if part.citations:
         log.drop(part, "citations", "citations", "this API has no citations")
     if part.cache is not None:
@@ -131,7 +131,7 @@ _NO_DECODER = frozenset({"image/heic", "image/heif", "image/avif", "image/svg+xm
 
 
 def _encode_media(part: Media, log: LossLog) -> str | None:
-    """The bare base64, or None when the list cannot hold it (logged)."""
+    """Return the bare base64, or None if the list cannot hold it (logged)."""
     kind = type(part).__name__.lower()
     if isinstance(part, Document):
         log.drop(part, "", "document", "this API takes text, images and sound only")

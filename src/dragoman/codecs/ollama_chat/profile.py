@@ -27,10 +27,10 @@ LEVEL_OF_EFFORT = {
     "ultra": "max",
     "max": "max",
 }
-"""What the server's own Chat Completions endpoint makes of these words."""
+"""How the server's own Chat Completions endpoint maps these words."""
 
 READ_KEYWORDS = frozenset({"type", "properties", "required", "items", "$defs", "description", "enum", "anyOf"})
-"""All that the server reads of a tool's schema; it drops the rest without a word."""
+"""The keywords that the server reads of a tool's schema; it silently drops the rest."""
 
 DECORATION = frozenset({"$schema", "$id", "$comment", "title"})
-"""Keywords that tell a model nothing."""
+"""Keywords without meaning for a model."""

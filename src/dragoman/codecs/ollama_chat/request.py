@@ -40,10 +40,10 @@ _keys = collect_keys(ChatBody, PASSED_ON)
 _option_keys = collect_keys(OptionsBody, PASSED_ON_OPTIONS)
 
 STREAM = "~stream"
-"""Note: `stream` was absent. This API streams unless it is told not to."""
+"""Note: `stream` was absent. This API streams by default."""
 STOP = "~stop"
 NUMBER = "~number:"
-"""Note: this whole number was spelled with a fraction."""
+"""Note: this whole number was written with a fraction."""
 _NO_OPTIONS = OptionsBody()
 
 SETTINGS = Settings(
@@ -51,7 +51,7 @@ SETTINGS = Settings(
     FAMILY,
     (
         Setting("model"),
-        # The model always decides for itself: encode_tools leaves out what it may not call.
+        # The model always decides for itself: encode_tools omits the tools it may not call.
         Setting("tool_choice", None),
         Setting("parallel_tool_calls", None),
         Setting("max_output_tokens", None, BY_HAND, path="options.num_predict"),
@@ -120,7 +120,7 @@ def decode_request(body: bytes) -> Request:
 
 
 def _whole(value: WireValue, key: str, said: Extra) -> int | None:
-    """-1 says what saying nothing says: as much as it takes, a seed by chance. -2 fills the context."""
+    """Return a whole number. -1 means the same as no value (no limit, a random seed); -2 fills the context."""
     if value is None or (type(value) is int and value >= 0):
         return value
     if value < 0:

@@ -37,7 +37,7 @@ CANNOT_SAY = "this API cannot say that an answer was blocked or failed, and its 
 _DECODE_FINISH: dict[str, FinishReason] = {
     "stop": "stop",
     "length": "length",
-    # An empty conversation loads the model, or unloads it, and says nothing.
+    # An empty conversation loads or unloads the model, and the answer is empty.
     "load": "stop",
     "unload": "stop",
 }
@@ -48,16 +48,16 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "content_filter": "length",
     "refusal": "length",
     "pause": "length",
-    "error": "length",  # the answer is cut, whatever cut it
+    "error": "length",  # the answer is cut off, for whatever reason
     "unknown": "length",
 }
 _EXACT = frozenset({"stop", "length", "tool_calls"})
 UNSAID: frozenset[FinishReason] = frozenset({"error", "content_filter", "refusal"})
-"""What no answer of this API can state."""
+"""Finish reasons that no answer of this API can state."""
 
 
 def decode_finish(raw: str | UnsetType, message: Message | None) -> Finish:
-    """Calls present mean tool calls: this API says "stop" for them, and old servers said nothing at all."""
+    """Decode the finish reason. With calls it is tool calls: this API says "stop", and old servers nothing at all."""
     reason = "stop" if raw is UNSET else _DECODE_FINISH.get(raw, "unknown")
     if reason == "stop" and message is not None and _calls(message):
         reason = "tool_calls"
@@ -90,7 +90,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion, *
 
 
 def _is_whole(finish: Finish, completion: Completion) -> bool:
-    """The model declined in words of its own, or the client goes on with results."""
+    """Whether the answer is complete: the model declined in its own text, or its calls wait for results."""
     if finish.reason == "refusal":
         return any(message.refusal is not None for message in completion.messages)
     return finish.reason == "pause" and any(message.tool_calls for message in completion.messages)
@@ -107,7 +107,7 @@ _UNCOUNTED = (
 
 
 def decode_usage(prompt: int | None, written: int | None) -> Usage | None:
-    """Prompt tokens include cached ones, written ones include thinking. A count that is zero is left out."""
+    """Decode the counts: prompt tokens include cached ones, output tokens thinking. A count of zero is omitted."""
     if prompt is None and written is None:
         return None
     zeros = {
@@ -119,7 +119,7 @@ def decode_usage(prompt: int | None, written: int | None) -> Usage | None:
 
 
 def encode_usage(usage: Usage | None, log: LossLog, completion: Completion) -> tuple[int | None, int | None]:
-    """(prompt_eval_count, eval_count)."""
+    """Return (prompt_eval_count, eval_count)."""
     if usage is None:
         return None, None
     for field, what in _UNCOUNTED:
@@ -152,7 +152,7 @@ def decode_response(body: bytes) -> Completion:
     else:
         message = decode_assistant(wire.message, seed_of(wire.id, wire.created_at), answer=True)
     unfinished = wire.done is False and wire.done_reason is UNSET
-    # A line that more was to follow is no whole answer.
+    # `done: false` without a reason: a line of a stream, not a whole answer.
     finish = Finish("unknown") if unfinished else decode_finish(wire.done_reason, message)
     if finish.reason == "length" and message.tool_calls:
         message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
@@ -173,7 +173,7 @@ def decode_response(body: bytes) -> Completion:
 
 
 def seed_of(answer_id: str | None, created_at: Raw | UnsetType) -> str:
-    """What names an answer, for the ids of its calls: the API has no id of its own, but its clock is fine-grained."""
+    """Return a seed for the ids of an answer's calls: the API has no answer id, but its clock is fine-grained."""
     return answer_id or ("" if created_at is UNSET else str(created_at, "utf-8"))
 
 
@@ -190,7 +190,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         message = _without_calls(message, log)
     prompt, written = encode_usage(completion.usage, log, completion)
     if native:
-        prompt, written = prompt or None, written or None  # zeros are noted where they were said
+        prompt, written = prompt or None, written or None  # zeros that were present are in the notes
     model = completion.model
     if model is None and not native:
         log.note(completion, "model", "empty model name", "an answer of this API names its model")
@@ -229,12 +229,12 @@ _LEAST_DURATION = Raw(b"1")
 
 
 def _with_durations(wire: ChatResponse) -> ChatResponse:
-    """The answer with durations of one nanosecond: clients divide by them, and nothing was measured here."""
+    """Return the answer with durations of one nanosecond: clients divide by them, and nothing was measured here."""
     return structs.replace(wire, **dict.fromkeys(DURATIONS, _LEAST_DURATION))
 
 
 def _without_calls(message: Message, log: LossLog) -> Message:
-    """Drop the calls: this API cannot say that an answer was blocked, and its clients run every call they see."""
+    """Drop the calls: this API cannot say that an answer was blocked, and its clients run every call they get."""
     for call in message.tool_calls:
         log.drop(call, "", CALL_WITHHELD, CANNOT_SAY)
     if not message.tool_calls:

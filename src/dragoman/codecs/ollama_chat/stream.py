@@ -1,8 +1,8 @@
 """Chat streams, both ways: one JSON object per line; encoding is in stream_encoding.py.
 
 Each line has more of the thinking, more of the text, or whole calls; several of these may share a line. Calls never
-come in fragments. Some servers send each in a line of its own, some all of them in the last line. The answer ends with
-`done: true`; an `error` line ends it badly, and so does the end of bytes before either.
+come in fragments. Some servers send each in a separate line, some all of them in the last line. The answer ends with
+`done: true`; an `error` line ends it with a failure, and so does the end of bytes before either.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _A_CALL = Message("assistant", (ToolCall("", ""),))
 
 
 class PayloadDecoder(EventDecoder):
-    """Lines of one stream in, events out."""
+    """Decodes the lines of one stream into events."""
 
     _state: str = BEFORE
     _seed: str = ""
@@ -111,7 +111,7 @@ class PayloadDecoder(EventDecoder):
         return self._decode_whole(chunk, payload) if delta is None else [delta]
 
     def _delta_in(self, chunk: Chunk) -> PartDelta | None:
-        """More of what flows; None for every other line."""
+        """Return more of the running part; None for every other line."""
         delta = chunk.message
         if self._state is OPEN and delta is not None and not chunk.done and chunk.error is UNSET:
             lane = self._lane
@@ -125,7 +125,7 @@ class PayloadDecoder(EventDecoder):
 
     def _decode_whole(self, chunk: Chunk, payload: bytes) -> list[AnyEvent]:
         if self._state is ENDED:
-            return []  # whatever comes after the end is ignored
+            return []  # everything after the end is ignored
         check_text(payload, SOURCE)
         if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b'""'}:
             return self._fail(payload)
@@ -142,7 +142,7 @@ class PayloadDecoder(EventDecoder):
         return self._book.take()
 
     def close(self) -> list[AnyEvent]:
-        """End of bytes: without the line that says done, the answer was cut."""
+        """Handle the end of bytes: without a line with `done`, the answer was cut off."""
         if self._state is ENDED:
             return []
         self._state = ENDED
@@ -169,7 +169,7 @@ class PayloadDecoder(EventDecoder):
         return self._book.take()
 
     def _delta(self, delta: Delta) -> None:
-        """A line may hold several kinds at once: thinking, then images, then text, then calls."""
+        """Decode a line, which may hold several kinds at once: thinking, then images, then text, then calls."""
         lane = self._lane
         if delta.thinking:
             lane.flow(_THINKING, delta.thinking)
@@ -191,7 +191,7 @@ class PayloadDecoder(EventDecoder):
             ToolCall(call_id, wire.function.name, invented_id=is_invented(call_id), signature=signature)
         )
         self._lane.delta(index, _argument_text(wire.function.arguments, self._calls - 1))
-        # The line that brought the call brought all of it.
+        # The line that started the call contained all of it.
         self._lane.end_call(index, incomplete=not wire.function.name)
 
     def _finish(self, payload: bytes) -> None:
@@ -220,7 +220,7 @@ def _read(reader: msgspec.json.Decoder[Any], payload: bytes) -> Any:
 
 
 def _sign(lane: Lane, mark: foreign_signatures.SignedText) -> None:
-    """A signature ends the part that it signs; one that signs no characters is a part of its own."""
+    """End the part that a signature signs; a signature without characters is a separate part."""
     signature = Signature(mark.family, mark.data, mark.id)
     thinks = mark.field == "thinking"
     if mark.length and lane.flow_kind is (Reasoning if thinks else Text):

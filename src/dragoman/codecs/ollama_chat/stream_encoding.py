@@ -1,7 +1,7 @@
 """Events to a chat stream: one JSON object per line.
 
-Calls wait for the end of the answer, which decides whether they may be run. What follows a call waits with it, so that
-everything leaves in the order in which it started.
+Calls wait for the end of the answer, which decides whether they may be run. What follows a call waits with it, so
+that everything is sent in the order in which it started.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _TAIL = b'},"done":false}\n'
 
 
 class EventEncoder:
-    """Events in, lines out that a strict client of this format accepts."""
+    """Encodes events as lines that a strict client of this format accepts."""
 
     def __init__(self, log: LossLog) -> None:
         self._log = log
@@ -70,7 +70,7 @@ class EventEncoder:
         self._fields: dict[str, Any] = {}
         self._parts: dict[int, _Outgoing] = {}
         self._queue: list[_Outgoing | bytes] = []
-        """From the first call on: the calls, and the lines between and behind them."""
+        """From the first call on: the calls, and the lines between and after them."""
         self._calls = 0
         self._refused = False
         self._lengths = {"content": 0, "thinking": 0}
@@ -98,7 +98,7 @@ class EventEncoder:
         return b"".join(out)
 
     def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
+        """Encode more text of a part."""
         line = self._fragment(self._parts[index], text)
         if self._queue:
             self._queue.append(line)
@@ -134,14 +134,14 @@ class EventEncoder:
         elif type(part) is Text or type(part) is Refusal:
             outgoing.field, outgoing.head = "content", self._head + b'"content":'
             self._refused = self._refused or type(part) is Refusal
-            gather([part], self._log)  # for what it reports
+            gather([part], self._log)  # only to report its losses
         else:
             return self._whole(part)
         outgoing.start = self._lengths[outgoing.field]
         return [self._fragment(outgoing, part.text)] if part.text else []
 
     def _whole(self, part: AnyPart) -> list[bytes]:
-        """Documents that are text; whatever else an answer cannot hold is told."""
+        """Encode a document that is text; report anything else an answer cannot hold."""
         held = gather([part], self._log, media=False, to_client=True)
         return [self._line(b'"content":' + encode_json(text)) for text in held.texts]
 
@@ -167,7 +167,7 @@ class EventEncoder:
         return [] if mark is None else [self._line(_NOTHING + b',"signatures":' + encode_json([mark]))]
 
     def _held_lines(self, finish: Finish, *, native: bool) -> list[bytes]:
-        """The calls, and what followed them: only at the end is it known whether a call may be run (law 7)."""
+        """Encode the calls and what followed them: only at the end is it known whether a call may be run (law 7)."""
         lines: list[bytes] = []
         for outgoing in self._queue:
             if isinstance(outgoing, bytes):
@@ -191,9 +191,9 @@ class EventEncoder:
         return spliced(body, {SIGNATURE: write_signature(signature)})
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[Any]) -> None:
-        """To the line of their text, unless that has left."""
+        """Add log probabilities to the line of their text, or to an empty one if that was already sent."""
         if event.candidate:
-            return  # as its text
+            return  # its text is not sent either
         has_text = bool(out) and type(out[-1]) is bytes and out[-1].endswith(_TAIL)
         line = out.pop() if has_text else self._line(_NOTHING)
         said = b'},"logprobs":' + encode_json(write_tokens(event.tokens))
@@ -247,7 +247,7 @@ def _arguments(call: ToolCall, text: str, *, cut: bool) -> Raw:
 
 
 class _Outgoing:
-    """One part on its way out: the bytes before each of its fragments, or the fragments of a call."""
+    """One part while it is encoded: the bytes before each of its fragments, or the fragments of a call."""
 
     __slots__ = ("ended", "field", "head", "incomplete", "part", "pieces", "signature", "start")
 

@@ -1,4 +1,4 @@
-"""Lines of a chat stream. Unknown keys are skipped: nothing here is ever written again."""
+"""Lines of a chat stream. Unknown keys are skipped: nothing here is written back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Chunk(Struct, gc=False):
 
 
 class Opening(Struct, gc=False):
-    """What the first line says of the whole answer."""
+    """The fields of the first line about the whole answer."""
 
     model: str | None = None
     created_at: Raw | UnsetType = UNSET
@@ -42,7 +42,7 @@ class Opening(Struct, gc=False):
 
 
 class Closing(Struct, gc=False):
-    """What the last line says of the whole answer."""
+    """The fields of the last line about the whole answer."""
 
     done_reason: str | None = None
     prompt_eval_count: int | None = None

@@ -14,14 +14,14 @@ _OFF = ReasoningSettings("off")
 
 
 def decode_reasoning(think: bool | str) -> ReasoningSettings:  # noqa: FBT001
-    """Thinking is always shown. Without the key, models that can think do."""
+    """Decode `think`. Thinking is always shown. Without the key, models that can think do."""
     if isinstance(think, bool):
         return _ON if think else _OFF
     return ReasoningSettings(None, think, visible=True)
 
 
 def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
-    """The switch or level, or UNSET."""
+    """Return the switch or level, or UNSET."""
     if request.origin == FAMILY:
         return settings.effort if settings.effort is not None else settings.mode != "off"
     if settings.mode == "off":

@@ -1,6 +1,6 @@
 """Tool definitions, tool choice and structured output, both ways.
 
-The API has no tool choice: the model decides. Choosing no tool, or some of them, is said by declaring only those.
+The API has no tool choice: the model decides. A choice of no tool, or of some, is expressed by declaring only those.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ decode_tools = ToolReader(ToolWire, "ollama-chat request", _decode_tool, aliases
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
-    """The list on the wire, or None when no tool is left."""
+    """Encode the tools, or return None if none is left."""
     return _WRITERS[native].write(tools, log)
 
 
@@ -105,7 +105,7 @@ _SPOKEN = SchemaDialect(
     inlined_references=("$ref",),
     recursion=False,
 )
-"""What the server would drop and can be said in words that it reads."""
+"""What the server would drop, but can be expressed in keywords that it reads."""
 
 _SUBSCHEMAS = frozenset({"items", "additionalProperties", "not", "contains", "propertyNames"})
 _LISTS_OF_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
@@ -113,7 +113,7 @@ _MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "defin
 
 
 def _readable(tool: ToolDefinition, log: LossLog) -> WireValue:
-    """The schema in words that the server reads, as far as there are such words; the others stay, and are told."""
+    """Return the schema in keywords that the server reads, as far as possible; the others stay, and are reported."""
     schema, unread = _adapted(bytes(to_raw(parameters_held(tool))))
     if unread:
         log.degrade(tool, "parameters", f"schema keywords {unread}", "this server does not show them to the model")
@@ -122,26 +122,32 @@ def _readable(tool: ToolDefinition, log: LossLog) -> WireValue:
 
 @lru_cache(maxsize=256)  # an agent declares the same tools in every request
 def _adapted(held: bytes) -> tuple[Raw, str]:
-    """The schema, and the keywords in it that stay unread."""
+    """Return the adapted schema, and the keywords in it that the server does not read."""
     schema = parse_json(held)
     try:
         adapted = adapt_schema(schema, _SPOKEN).schema
     except SchemaError:
-        adapted = schema  # it refers to itself: no finite schema says that, and the server ignores what it cannot read
+        adapted = schema  # it refers to itself: no finite schema is equal, and the server ignores what it cannot read
     unread = sorted(_keywords(adapted) - READ_KEYWORDS - DECORATION)
     typed = _typed_root(_objects(adapted))
     return Raw(held) if typed == schema else to_raw(typed), ", ".join(unread)
 
 
 def _typed_root(schema: Any) -> Any:
-    """«cannot unmarshal array … of type string»: parameters have one type, and that they are an object is known."""
+    """Return the schema with the root type "object": parameters have one type, and are known to be an object.
+
+    The server refuses a list of types: «cannot unmarshal array … of type string».
+    """
     if isinstance(schema, dict) and isinstance(schema.get("type"), list):
         return {**schema, "type": "object"}
     return schema
 
 
 def _objects(schema: Any) -> Any:
-    """«cannot unmarshal bool»: a schema that is `true` is {} here, and so is `false`, which no argument satisfies."""
+    """Replace boolean schemas by {}: `true`, and `false` too, which no argument satisfies.
+
+    The server refuses them: «cannot unmarshal bool».
+    """
     if not isinstance(schema, dict):
         return {} if isinstance(schema, bool) else schema
     changed = dict(schema)
@@ -175,12 +181,12 @@ def _keywords(schema: Any) -> set[str]:
 
 
 def decode_tool_choice(wire: Raw) -> ToolChoice | None:  # noqa: ARG001
-    """None, whatever it says: the server ignores the key, so the choice is the model's."""
+    """Return None in any case: the server ignores the key, so the model chooses."""
     return None
 
 
 def encode_tool_choice(request: Request, log: LossLog) -> tuple[Tool, ...]:
-    """The tools among which the model may choose."""
+    """Return the tools among which the model may choose."""
     if request.parallel_tool_calls is False:
         log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
     choice = request.tool_choice
@@ -212,7 +218,7 @@ _JSON = Raw(b'"json"')
 
 
 def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
-    """The word "json", or a schema; an empty text and null say nothing, and are noted."""
+    """Decode "json" or a schema; an empty text and null mean nothing, and are noted."""
     said = bytes(held)
     if said == b'"json"':
         return StructuredOutput("json")

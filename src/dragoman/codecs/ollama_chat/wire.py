@@ -1,6 +1,6 @@
 """Ollama's /api/chat on the wire: every documented field.
 
-What we interpret has its type, other keys are exact JSON. Only fields of tomorrow come as extras (codecs/reading.py).
+Fields that we interpret are typed, other keys are exact JSON. Only future fields come as extras (codecs/reading.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dragoman.codecs.wire_values import UNKNOWN, MaybeBool, MaybeInt, MaybeNumbe
 
 class Function(Wire, frozen=True):
     name: str
-    # An object by the specification; old servers leave it out of calls without arguments.
+    # An object by the specification; old servers omit it in calls without arguments.
     arguments: Raw | UnsetType = UNSET
     index: int | UnsetType = UNSET
 
@@ -72,9 +72,9 @@ class Tool(Wire, frozen=True):
 
 
 class Options(Wire, frozen=True, omit_defaults=True):
-    """Settings of the sampler that the intermediate format has too: what we write."""
+    """The sampler settings that we write, which the intermediate format has too."""
 
-    # The server cuts the fraction off whole numbers that have one.
+    # The server truncates fractions of whole numbers.
     num_predict: MaybeNumber = None
     temperature: MaybeNumber = None
     top_p: MaybeNumber = None
@@ -86,7 +86,7 @@ class Options(Wire, frozen=True, omit_defaults=True):
 
 
 class OptionsBody(Options, frozen=True, omit_defaults=True):
-    """`options` as it is read: further settings of the sampler, and those of the runner."""
+    """`options` as read: further settings of the sampler, and those of the runner."""
 
     min_p: MaybeRaw = None
     typical_p: MaybeRaw = None
@@ -117,7 +117,7 @@ PASSED_ON_OPTIONS = tuple(name for name in OptionsBody.__struct_fields__ if name
 
 
 class ChatRequest(Wire, frozen=True, omit_defaults=True):
-    """What we write."""
+    """A request as we write it."""
 
     model: MaybeStr = None
     messages: list[AnyMessage] | UnsetType = UNSET
@@ -140,7 +140,7 @@ class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
 
 
 PASSED_ON = tuple(name for name in ChatBody.__struct_fields__ if name not in ChatRequest.__struct_fields__)
-"""Keys that go back to this API as they are, and nowhere else."""
+"""Keys that are sent back to this API unchanged, and to no other."""
 
 
 class ChatResponse(Wire, frozen=True, omit_defaults=True):
@@ -155,7 +155,7 @@ class ChatResponse(Wire, frozen=True, omit_defaults=True):
     load_duration: Raw | UnsetType = UNSET
     prompt_eval_duration: Raw | UnsetType = UNSET
     eval_duration: Raw | UnsetType = UNSET
-    # No answer of Ollama has one; answers that we bring from elsewhere keep theirs.
+    # No answer of Ollama has one; answers that we convert from other APIs keep theirs.
     id: MaybeStr = None
     logprobs: MaybeRaw = None
 
@@ -194,4 +194,4 @@ def _aliases() -> dict[str, str]:
 
 
 ALIASES = _aliases()
-"""The server reads keys in any case; these are the ways people write them."""
+"""The server reads keys in any case; these are the usual spellings."""
