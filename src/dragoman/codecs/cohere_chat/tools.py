@@ -186,7 +186,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> _Choosable:
             elif choice.mode == "none":
                 for tool in tools:
                     log.degrade(
-                        tool, "", f"tool {tool.name!r}", "left out: that is how this model is told to call none"
+                        tool, "", f"tool {tool.name!r}", "left out, so that this model calls none"
                     )
                 tools = ()
     return _Choosable(tools, word, _strict(tools, log, native=native))

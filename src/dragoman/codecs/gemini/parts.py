@@ -572,7 +572,7 @@ class PartEncoder:
             wire = cross_hosted(part, self._log, HOSTED if self._carries else None)
             return TextOut(wire.text) if type(wire) is Text else wire
         if not self._native and not self._profile.unknown_keys.isdisjoint(part.block or ()):
-            self._log.drop(part, "", f"step of {part.name!r}", "this service does not tell what its tools did")
+            self._log.drop(part, "", f"step of {part.name!r}", "this service does not report what its tools did")
             return None
         signature = self._signature(part)
         fields = dict((part.metadata or {}).get(FAMILY, {}))

@@ -194,7 +194,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> tuple[Tool, ...]:
         return request.tools
     if choice.mode == "none":
         for tool in request.tools:
-            log.degrade(tool, "", f"tool {tool.name!r}", "left out: that is how this API is told to call none")
+            log.degrade(tool, "", f"tool {tool.name!r}", "left out, so that the model calls none")
         return ()
     if choice.mode == "required" and request.tools:
         log.drop(request, "tool_choice", "forced tool call", "the models of this API are free to call or not")
