@@ -1,4 +1,4 @@
-"""A conversation as a bare list of messages in Chat's words: `[{"role": "user", "content": "hi"}, …]`."""
+"""A conversation as a bare list of Chat Completions messages: `[{"role": "user", "content": "hi"}, …]`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 
 
 def is_record(data: Json) -> bool:
-    """A list of objects with Chat's roles, and content of no other format's blocks."""
+    """Return whether this is a list of objects with Chat's roles, and no content blocks of another format."""
     if not isinstance(data, list) or not data or not all(isinstance(message, Mapping) for message in data):
         return False
     return all(text_of(message.get("role")) in _ROLES and _is_chat_content(message) for message in data)
