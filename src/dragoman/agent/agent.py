@@ -454,6 +454,7 @@ def _setup(options: AgentOptions, output_type: Any) -> Setup:
 
 
 async def _stopped(task: asyncio.Task[Ending]) -> None:
+    """Cancel the task if it still runs, and wait for its end."""
     if not task.done():
         task.cancel()
         with suppress(asyncio.CancelledError):

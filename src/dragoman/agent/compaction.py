@@ -188,6 +188,7 @@ def _blocks(text: str, name: str) -> tuple[list[str], str]:
 
 
 def _joined(blocks: Sequence[str]) -> str:
+    """Return the lines of all blocks, each once."""
     lines = [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
     return "\n".join(dict.fromkeys(lines))
 

@@ -429,6 +429,7 @@ async def _pieces(
     runs: PausedRuns,
     keys: Sequence[str],
 ) -> AsyncGenerator[bytes, None]:
+    """Yield the reply: resume with the decisions, then run with the opening; a run that pauses is kept."""
     yield front_end.start()
     try:
         if decisions:

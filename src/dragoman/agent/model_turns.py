@@ -121,6 +121,7 @@ class ModelTurns:
         return "\n\n".join(text for text in texts if text) or None
 
     async def _make_room(self) -> None:
+        """Replace old outputs beyond the budget, and compact the history if the context window is full."""
         cache = self._setup.output_cache
         if cache is not None:
             thinner = cache.within_budget(self._conversation.messages)

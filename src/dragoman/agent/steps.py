@@ -132,6 +132,7 @@ class Steps:
         return turn
 
     async def _admit(self, call: ToolCall) -> tuple[Ready | Outcome, str | None]:
+        """Return the call ready to run or the outcome it gets instead, and the text that ends the run, if it stops."""
         if call.id in self._withheld:
             return Outcome(error_of(call, texts.not_run(self._withheld[call.id]))), None
         decided = self._decided.get(call.id)
@@ -155,7 +156,7 @@ class Steps:
         return Outcome(refused), stop if decision.stop else None
 
     def _is_free(self, ready: Ready) -> bool:
-        """Return whether the call needs no permission check: the usual case, and the output tool."""
+        """Return whether the call can run without any check: the usual case, and the output tool."""
         tool, setup = ready.tool, self._setup
         return tool is setup.output_tool or (
             setup.permissions is None and not tool.needs_approval and tool.name not in self._failures
@@ -174,6 +175,7 @@ class Steps:
         return self._setup.tool_retries if own is None else own
 
     async def _executed(self, ready: Ready, slots: asyncio.Semaphore) -> Outcome:
+        """Run a call and return its outcome, with the result as it enters the context."""
         state = self._state
         context = ToolContext(
             ready.call,

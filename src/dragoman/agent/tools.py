@@ -331,6 +331,7 @@ async def call_with_dependencies(function: Callable[..., Any], context: ToolCont
 
 
 async def _made_by(asked: Depends, context: ToolContext, made: dict[Callable[..., Any], Any]) -> Any:
+    """Return the value of a dependency, made at most once per call of the tool."""
     if asked.function not in made:
         function = context.overrides.get(asked.function, asked.function)
         inner = _injected(parameters_of(function))
