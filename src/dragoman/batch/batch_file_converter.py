@@ -81,6 +81,7 @@ class BatchFileConverter(RecordConverter):
         return found, Encoded(encoded.content, tuple(losses), encoded.path, encoded.headers, encoded.status)
 
     def _packed(self, file: BatchFile, item: BatchItem, found: Detected, encoded: Encoded) -> Encoded:
+        """Return the line of the target's batch file for a converted body, with its losses."""
         losses = list(encoded.losses)
         body: Raw | None = Raw(encoded.content) if item.outcome in _KINDS else None
         if file.one_model and found.kind == "request" and body is not None:

@@ -302,6 +302,7 @@ def _severities_from(worst_allowed: str) -> frozenset[str]:
 
 
 def _sampled(record: bytes, share: float) -> bool:
+    """Return whether a record is in the sample: its hash decides, so the choice is repeatable."""
     return int.from_bytes(blake2b(record, digest_size=8).digest()) < share * (1 << 64)
 
 
