@@ -125,6 +125,7 @@ class Conversation:
         return ToolResult(key, tool, "multimodal", parts=tuple(parts))
 
     def _answered(self, call_id: Json, name: Json) -> tuple[str, str]:
+        """Return id and tool of the call that a result answers, which is then no longer open."""
         given = call_id if isinstance(call_id, str) and call_id else None
         if given is not None and (alias := self._aliases.get(given, given)) in self._open:
             return alias, self._open.pop(alias)

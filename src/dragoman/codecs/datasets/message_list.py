@@ -42,6 +42,7 @@ def _is_chat_content(message: Mapping[str, Json]) -> bool:
 
 def read(data: Json) -> Request:
     messages = items(data, NAME, "$")
+    # Chat has arguments as JSON text: a list with objects as arguments is read message by message.
     if any(isinstance(call.get("function"), Mapping) and isinstance(call["function"].get("arguments"), Mapping)
            for message in messages for call in mappings(message.get("tool_calls"))):  # fmt: skip
         conversation = Conversation(NAME)
