@@ -50,6 +50,7 @@ def refuse_single(wire: object, place: str, source: str) -> None:
 
 
 def located(read: Callable[[bytes], W], body: bytes, place: str, source: str) -> W:
+    """Read a body; paths in errors start at its place in the whole."""
     try:
         return read(body)
     except DecodeError as error:
