@@ -1,4 +1,4 @@
-"""Agents: a model, tools, and a loop between them. Reported by events, and testable without a network."""
+"""Agents: a model, tools, and the loop between them, reported as events and testable without a network."""
 
 from dragoman.agent.agent import Agent, AgentOptions, AlreadyRunning, RunResult
 from dragoman.agent.clock import Clock

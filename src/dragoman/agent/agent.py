@@ -52,21 +52,21 @@ else:
     OutputT = TypeVar("OutputT")
 
 Opening: TypeAlias = str | Message | AnyPart | Sequence[AnyPart] | None
-"""What the user says: a text, parts, a message; None goes on with the history as it is."""
+"""The user's input: a text, parts or a message. None continues from the history as it is."""
 AnyTool: TypeAlias = Tool | ProviderTool | Callable[..., Any]
 
 
 class AgentOptions(TypedDict, total=False):
-    """All that may be said about an agent beside its driver and its output type."""
+    """All options of an agent besides its driver and its output type."""
 
     name: str
-    """For spans and for agents that are tools of others."""
+    """Names the agent in spans, and as a tool of other agents."""
     tools: Iterable[AnyTool]
     system_prompt: str | None
     instructions: Instruction | Iterable[Instruction]
-    """Texts, and functions of dependencies that are called before every request; after the system prompt."""
+    """Texts, and functions of dependencies that are called before every request; sent after the system prompt."""
     history_processors: HistoryProcessor | Iterable[HistoryProcessor]
-    """What is sent instead of the history; the history itself stays as it is."""
+    """Compute what is sent instead of the history; the history itself does not change."""
     max_iterations: int
     limits: Limits | None
     tool_choice: Choice
@@ -74,12 +74,12 @@ class AgentOptions(TypedDict, total=False):
     parallel: bool | int
     tool_timeout: float | None
     tool_retries: int
-    """How often the model may repeat a call after `Retry`, unless the tool says so itself."""
+    """How often the model may repeat a call after `Retry`, unless the tool sets its own limit."""
     permissions: Hook | None
     ask: Asker | None
     output_mode: OutputMode | None
     output_retries: int
-    """Corrections of an answer that is not of the output type."""
+    """How often the model may correct an answer that is not of the output type."""
     output_validators: Validator | Iterable[Validator]
     output_cache: OutputCache | None | bool
     compaction: Compaction | None
@@ -99,25 +99,25 @@ class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
     text: str
     reason: EndReason
     turns: int
-    """Turns of the model."""
+    """Answers of the model."""
     steps: int
-    """Calls of tools."""
+    """Tool calls."""
     value: OutputT | UnsetType = UNSET
     usage: Usage = Usage()
-    """Tokens of this run, agents that it called included."""
+    """Tokens of this run, including those of agents that it called."""
     cost: Decimal | None = None
-    """What they cost; None where a price is not known."""
+    """What these tokens cost; None if a price is not known."""
     limit: LimitReached | None = None
     """The limit that ended the run."""
     pending: tuple[PendingCall, ...] = ()
-    """Calls that wait for a decision: see `Agent.resume`."""
+    """Calls that wait for a decision (see `Agent.resume`)."""
 
     def __str__(self) -> str:
         return self.text
 
     @property
     def output(self) -> OutputT:
-        """The answer as a value of the output type. Raises `NoOutput` when the run ended without one."""
+        """Return the answer as a value of the output type. Raises `NoOutput` if the run ended without one."""
         if isinstance(self.value, UnsetType):
             raise NoOutput(_WHY.get(self.reason, f"the run ended with reason {self.reason!r}"), self.text)
         return self.value
@@ -135,17 +135,17 @@ _WHY = {
 
 
 class AlreadyRunning(RuntimeError):
-    """An agent has one history, and so one run at a time."""
+    """Raised for a second run at the same time: an agent has one history, and so one run at a time."""
 
 
 class Agent(Generic[OutputT]):
     """Lets a model use tools until it has an answer.
 
-    `driver` is one that was connected, or the name of a model as `connect` and `dragoman run` take it:
+    `driver` is a connected driver, or a model name as `connect` and `dragoman run` take it:
     `Agent("anthropic/claude-sonnet-5")`. With `output_type`, `result.output` is a value of that type.
 
-    The history is kept between runs; `driver` may be set at any time, also while a run is under way: the next call of
-    the model goes there.
+    The history is kept between runs. `driver` may be set at any time, also during a run: the next request goes to the
+    new driver.
 
     >>> from dragoman.drivers import EchoDriver
     >>> Agent(EchoDriver()).run_sync("Good morning").text
@@ -183,7 +183,7 @@ class Agent(Generic[OutputT]):
         self._run: _Run[OutputT] | None = None
         self._last: RunResult[OutputT] | None = None
 
-    # ── what it has ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── state ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def driver(self) -> Driver:
@@ -204,7 +204,7 @@ class Agent(Generic[OutputT]):
 
     @property
     def usage(self) -> Mapping[str, Account]:
-        """Tokens since this agent was made, by the name of the driver."""
+        """Tokens used since this agent was created, by driver name."""
         return dict(self._conversation.accounts)
 
     @property
@@ -218,7 +218,7 @@ class Agent(Generic[OutputT]):
 
     @property
     def last_result(self) -> RunResult[OutputT] | None:
-        """How the last run ended; None if it failed, or was left."""
+        """How the last run ended; None if it failed or was abandoned."""
         return self._last
 
     @property
@@ -226,7 +226,7 @@ class Agent(Generic[OutputT]):
         return tuple(self._tools.values())
 
     def add_tools(self, tools: Iterable[AnyTool]) -> None:
-        """Tools of one's own, and tools that the provider runs itself (`ProviderTool`)."""
+        """Add tools: functions, `Tool`s, and tools that the provider runs itself (`ProviderTool`)."""
         for given in tools:
             if isinstance(given, ProviderTool):
                 self._hosted.append(given)
@@ -239,26 +239,26 @@ class Agent(Generic[OutputT]):
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, opening: Opening = None) -> RunResult[OutputT]:
-        """The answer to what the user says. Raises what the driver raises; the history stays valid."""
+        """Run until the model has answered the user. Raises what the driver raises; the history stays valid."""
         return await self._finish(await self._begin(_message(opening)))
 
     def run_stream(self, opening: Opening = None, *, partials: bool = False) -> AsyncGenerator[AnyAgentEvent, None]:
-        """The same as events. Leaving the iteration ends the run.
+        """Run like `run`, but yield the events. Leaving the iteration ends the run.
 
-        With `partials`, values of the output type come as `partial_output` while the answer is written.
+        With `partials`, values of the output type are sent as `partial_output` while the answer is written.
         """
         return self._events(lambda: self._begin(_message(opening), partials=partials))
 
     async def resume(self, session: Record | None = None, *, decisions: Mapping[str, Decision]) -> RunResult[OutputT]:
-        """Go on after `pending`, perhaps in another process: one decision for each call that waits.
+        """Continue after `pending`, possibly in another process: one decision for each waiting call.
 
-        `Allow()` runs the call, `Deny("why")` refuses it, anything else is taken as its result. Raises `BadDecisions`
-        if they do not fit, and changes nothing then.
+        `Allow()` runs the call, `Deny("why")` refuses it, anything else is taken as its result. Raises `BadDecisions`,
+        without changing anything, if the decisions do not fit.
         """
         return await self._finish(await self._begin_again(session, decisions))
 
     async def check(self, decisions: Mapping[str, Decision]) -> None:
-        """Raise `BadDecisions` if `resume` would: decisions that are unknown or missing, and tools that are gone."""
+        """Raise `BadDecisions` if `resume` would: for unknown or missing decisions, and for tools that are gone."""
         check_decisions(self.pending, decisions, self._tools)
         for name, resumed in agents_waiting(self._conversation.messages, decisions).values():
             make = self._tools[name].agent
@@ -296,9 +296,9 @@ class Agent(Generic[OutputT]):
         tools: Iterable[Tool] = (),
         tool_choice: Choice = None,
     ) -> Agent[OutputT]:
-        """An agent with the same driver, tools and setup, and a history of its own.
+        """Return an agent with the same driver, tools and setup, and its own history.
 
-        `instructions` and `tools` are added; where a name is taken, the agent's own tool stays.
+        `instructions` and `tools` are added; on a name clash the agent's own tool is kept.
         """
         twin: Agent[OutputT] = object.__new__(type(self))
         twin._tools, twin._hosted = dict(self._tools), list(self._hosted)
@@ -312,12 +312,12 @@ class Agent(Generic[OutputT]):
         return twin
 
     def cancel(self) -> None:
-        """End the run that is under way, in order: steps are closed, calls answered, no `final`."""
+        """End the current run in order: steps are closed, calls are answered, and there is no `final`."""
         if self._run is not None:
             self._run.loop.cancel()
 
     async def compact(self) -> bool:
-        """Sum up the conversation now, whatever its size. False: there was nothing to sum up, or it did not work."""
+        """Summarise the conversation now, whatever its size. False if there was nothing to summarise, or it failed."""
         run = await self._begin(None)
         run.channel.close()
         try:
@@ -367,14 +367,14 @@ class Agent(Generic[OutputT]):
             self._run = None
 
     def _events(self, begin: Callable[[], Awaitable[_Run[OutputT]]]) -> AsyncGenerator[AnyAgentEvent, None]:
-        # Weakly, because a reader that goes away must not be kept alive by its own run.
+        # A weak reference: a run must not keep its own reader alive after the reader has gone away.
         cell: list[ref[AsyncGenerator[AnyAgentEvent, None]]] = []
         events = self._streamed(begin, cell)
         cell.append(ref(events))
         return events
 
     async def _leave_old_run(self) -> None:
-        """A reader that went away without closing leaves its run behind: it ends here, before the next begins."""
+        """End a run whose reader went away without closing it, before the next run begins."""
         old = self._run
         if old is None:
             return
@@ -405,7 +405,7 @@ class Agent(Generic[OutputT]):
 
 
 class _Run(Generic[OutputT]):
-    """A run under way."""
+    """A run in progress."""
 
     def __init__(self, loop: Loop, channel: Channel[AnyAgentEvent], opening: Message | None) -> None:
         self.loop = loop
@@ -454,6 +454,7 @@ def _setup(options: AgentOptions, output_type: Any) -> Setup:
 
 
 async def _stopped(task: asyncio.Task[Ending]) -> None:
+    """Cancel the task if it still runs, and wait for its end."""
     if not task.done():
         task.cancel()
         with suppress(asyncio.CancelledError):

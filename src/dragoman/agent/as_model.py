@@ -1,8 +1,8 @@
-"""An agent as a model: a request in, an answer out, as one turn of a model that happens to think with tools.
+"""An agent as a model: a request in, an answer out, like one turn of a model that uses tools while it thinks.
 
 What the agent does on the way is shown as reasoning; its last answer is the text. Functions of the client are offered
-to the model beside the agent's own tools: a call of one ends the answer, as it would with any model, and the request
-that brings its result goes on with the run.
+to the model beside the agent's own tools. A call of one ends the answer, as with any model, and the request that brings
+its result continues the run.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ from dragoman.ir import (
 from dragoman.ir.values import compact_text, encode_json
 
 _SHOWN = 2_000
-"""Characters of one result that are shown."""
+"""How many characters of one result are shown."""
 _CALL_ID = re.compile(r"call_([0-9a-f]{24})_\d+")
-"""Ids that clients are given: they cannot be guessed, and name the run."""
+"""Ids sent to clients: they cannot be guessed, and identify the run."""
 
 
 async def answer_as_model(
     agent: Agent[Any], request: Request, runs: PausedRuns
 ) -> AsyncGenerator[list[AnyEvent], None]:
-    """The events of a stream that answers the request. A run that waits for the client is kept in `runs`."""
+    """Yield the stream events that answer the request. A run that waits for the client is kept in `runs`."""
     system = "\n\n".join(message.text for message in request.messages if message.role == "system")
     spoken = [without_reasoning(message) for message in request.messages if message.role != "system"]
     tools, choice = _client_tools(request, agent.tools)
@@ -93,7 +93,7 @@ async def answer_as_model(
 
 
 def _client_tools(request: Request, own: Iterable[Tool]) -> tuple[tuple[Tool, ...], ToolChoice | None]:
-    """Functions of the client that the model may call, and its choice among them."""
+    """Return the client's functions that the model may call, and the client's tool choice among them."""
     choice = request.tool_choice
     if choice is not None and choice.mode == "none":
         return (), None
@@ -104,18 +104,18 @@ def _client_tools(request: Request, own: Iterable[Tool]) -> tuple[tuple[Tool, ..
     return tuple(map(client_tool, definitions)), choice if is_possible else None
 
 
-# ── a request that brings results ─────────────────────────────────────────────────────────────────────────────
+# ── continuing a paused run ───────────────────────────────────────────────────────────────────────────────────
 
 
 class _Returned(Struct, frozen=True):
-    """A run that goes on: its history with the client's results, and what the user says beside them."""
+    """A paused run to continue: its history with the client's results, and the user's message that came with them."""
 
     history: list[Message]
     opening: Message | None
 
 
 async def _returned_turn(agent: str, spoken: Sequence[Message], runs: PausedRuns) -> _Returned | None:
-    """The run that this request goes on with; None if it brings no results of one that is known."""
+    """Return the run that this request continues; None if it brings no results of a known run."""
     place = max((index for index, one in enumerate(spoken) if one.role == "assistant"), default=None)
     if place is None:
         return None
@@ -124,7 +124,7 @@ async def _returned_turn(agent: str, spoken: Sequence[Message], runs: PausedRuns
     if not calls or not results:
         return None
     tokens = [found[1] for call in calls if (found := _CALL_ID.fullmatch(call.id)) is not None]
-    # Some clients lose the ids of calls: what was said and called then names the run.
+    # Some clients lose the ids of calls: then the run is found by what was said and called.
     lost = all(is_invented(call.id) for call in calls)
     run = await runs.find([*dict.fromkeys(tokens), *([_turn_key(agent, spoken[:place], calls)] if lost else [])])
     if run is None:
@@ -135,7 +135,7 @@ async def _returned_turn(agent: str, spoken: Sequence[Message], runs: PausedRuns
 
 
 def _with_results(history: Sequence[Message], given: Mapping[str, ToolResult]) -> list[Message]:
-    """The history, with results in the places of calls that had waited for them."""
+    """Return the history with the given results in place of the placeholders of the waiting calls."""
     parts = tuple(
         structs.replace(given[one.tool_call_id], tool_call_id=one.tool_call_id, name=one.name)
         if one.tool_call_id in given
@@ -146,7 +146,7 @@ def _with_results(history: Sequence[Message], given: Mapping[str, ToolResult]) -
 
 
 def _turn_key(agent: str, before: Sequence[Message], calls: Iterable[ToolCall | PendingCall]) -> str:
-    """Names a turn by what the users said before it, without white space, and what it calls."""
+    """Return a key for a turn, from its calls and the user messages before it (without white space)."""
     said = ["".join(message.text.split()) for message in before if message.role == "user"]
     called = [(one.name if isinstance(one, ToolCall) else one.tool, dict(one.arguments)) for one in calls]
     return f"turn:{hashlib.blake2s(encode_json([agent, said, called]), digest_size=16).hexdigest()}"
@@ -156,18 +156,18 @@ def _turn_key(agent: str, before: Sequence[Message], calls: Iterable[ToolCall | 
 
 
 class _Writer:
-    """One part at a time: reasoning for what happens, text for the answer, calls for the client at the end."""
+    """Writes one part at a time: reasoning for what happens, text for the answer, calls for the client at the end."""
 
     def __init__(self, model: str, client_tools: frozenset[str]) -> None:
         self._model = model
         self._client_tools = client_tools
         self.token = secrets.token_hex(12)
         self.client_calls: dict[str, PendingCall] = {}
-        """Calls that the client has to run, by the ids that it is given."""
+        """Calls that the client has to run, by the ids sent to the client."""
         self._index = -1
         self._kind: type[Text | Reasoning] | None = None
         self._held: list[str] = []
-        """Text of the current turn: the answer if no call follows, else something said on the way."""
+        """Text of the current turn: the answer if no call follows, else an intermediate remark."""
 
     def start(self) -> list[AnyEvent]:
         return [StreamStart(None, self._model, None)]
@@ -207,7 +207,7 @@ class _Writer:
         return []
 
     def _wait(self, calls: Sequence[PendingCall]) -> list[AnyEvent]:
-        """Calls of the client's tools are its to run. Others wait for a person, whom a model cannot ask."""
+        """Pass calls of the client's tools to the client. Others wait for a person, and a model cannot ask one."""
         clients = [one for one in calls if not one.path and one.tool in self._client_tools]
         others = [one.tool for one in calls if one not in clients]
         written = self._say(Text, WAITING.format(names=", ".join(others))) if others else []

@@ -1,4 +1,4 @@
-"""Time, in one place, so that tests can say what time it is."""
+"""Time in one place, so that tests can set it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 class Clock(Struct, frozen=True):
     wall: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
-    """For durations: it never goes back."""
+    """For durations: it never goes backwards."""
 
     def milliseconds(self) -> float:
         return round(self.wall() * 1000)

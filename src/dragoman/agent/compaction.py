@@ -1,7 +1,7 @@
-"""When the context window fills up: the model sums up what has been, and the conversation goes on from there.
+"""When the context window fills up, the model summarises the conversation, which then continues from the summary.
 
-The new history is one message with what must be retained and the summary, then the last turns as they were. What was
-retained once is carried on by us, so that no later summary can lose it.
+The new history is one message with the text to retain and the summary, then the last turns unchanged. Retained text is
+carried over by this module, so that no later summary can lose it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dragoman.ir import Message, Text
 from dragoman.ir.values import note
 
 COMPACTED = "~compacted"
-"""Note on the message that stands for an earlier part of the conversation: retained text first, then the summary."""
+"""Note on the message that replaces an earlier part of the conversation: retained text first, then the summary."""
 
 PROMPT = """\
 The conversation is about to be shortened: only what you write now will be known of it, besides the last turns.
@@ -46,13 +46,13 @@ _BODY = "The conversation before, in short:\n"
 
 
 class Compaction(Struct, frozen=True, kw_only=True):
-    """At which part of the window, and how much stays as it is."""
+    """At which share of the window to compact, and how many turns to keep unchanged."""
 
     ratio: float = 0.8
     context_window: int | None = None
-    """In tokens; left out, that of the driver, or the catalogue's. Unknown: nothing is compacted by itself."""
+    """In tokens. Default: that of the driver, or the catalogue's; if unknown, nothing is compacted automatically."""
     keep_turns: int = 2
-    """A turn is one message of the user, or one answer with the results of its calls: pairs are never split."""
+    """A turn is one user message, or one answer with the results of its calls: pairs are never split."""
     prompt: str = PROMPT
 
 
@@ -78,7 +78,7 @@ class Compactor:
         self._emit = emit
         self._gave_up = False
         self._looked_up: tuple[str, int | None] = ("", None)
-        """The last driver and its window by the catalogue."""
+        """The name of the last driver and its window according to the catalogue."""
 
     async def compact_if_full(self) -> None:
         tokens = self._conversation.fill
@@ -86,7 +86,7 @@ class Compactor:
             return
         window = self._window()
         if window is not None and tokens >= self._options.ratio * window:
-            # One that came to nothing is not tried again at every turn.
+            # A compaction that failed is not tried again at every turn.
             self._gave_up = not await self.compact(tokens)
 
     async def compact(self, tokens: int | None = None) -> bool:
@@ -116,7 +116,7 @@ class Compactor:
         return summary_message(earlier, text), None
 
     async def _shortened(self, head: list[Message], prompt: str) -> QueryResult:
-        """The summary; where even that is too long for the model, of the later half of the messages, and so on."""
+        """Return the summary; if the messages are too long for the model, of their later half, and so on."""
         for _ in range(_HALVINGS):
             try:
                 return await self._ask([*head, Message("user", prompt)])
@@ -148,21 +148,21 @@ def is_context_error(error: ProviderError) -> bool:
 
 
 def window_of(name: str) -> int | None:
-    """Tokens that a model takes, by the name of its driver, `provider/model`. None: the catalogue does not know it."""
+    """Return the context window, in tokens, of the driver `provider/model`; None if the catalogue does not have it."""
     provider, _, model = name.partition("/")
     found = lookup(provider, model)
     return None if found is None else found.context_window
 
 
 def split(messages: Sequence[Message], keep: int) -> tuple[list[Message], list[Message]]:
-    """(what is summed up, the last turns)."""
+    """Return (the messages to summarise, the last turns)."""
     starts = [index for index, message in enumerate(messages) if message.role != "tool"]
     place = starts[-keep] if 0 < keep <= len(starts) else 0 if keep else len(messages)
     return list(messages[:place]), list(messages[place:])
 
 
 def summary_message(earlier: Sequence[str], text: str) -> Message:
-    """Without the tags, the whole answer is the summary."""
+    """Return the message that replaces the summarised part. Without tags, the whole answer is the summary."""
     within, outside = _blocks(text, "retain")
     retained = _joined([*earlier, *within])
     summaries, _ = _blocks(text, "summary")
@@ -172,7 +172,7 @@ def summary_message(earlier: Sequence[str], text: str) -> Message:
 
 
 def _blocks(text: str, name: str) -> tuple[list[str], str]:
-    """The texts between pairs of tags, and the text outside them; a tag without its pair is text."""
+    """Return the texts between pairs of tags, and the text outside them; an unpaired tag is text."""
     within: list[str] = []
     outside: list[str] = []
     opened: re.Match[str] | None = None
@@ -188,6 +188,7 @@ def _blocks(text: str, name: str) -> tuple[list[str], str]:
 
 
 def _joined(blocks: Sequence[str]) -> str:
+    """Return the lines of all blocks, each once."""
     lines = [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
     return "\n".join(dict.fromkeys(lines))
 

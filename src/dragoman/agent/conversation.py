@@ -1,4 +1,4 @@
-"""What an agent keeps between runs: the history, the driver, the tokens. Every change is passed on to the session."""
+"""What an agent keeps between runs: history, driver, token totals. Every change is passed on to the session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HIDDEN = "~hidden"
 
 
 class Record(Protocol):
-    """Where a conversation is written down while it goes on (see `sessions`)."""
+    """Stores a conversation as it proceeds (see `sessions`)."""
 
     def append(self, message: Message) -> None: ...
     def rewrite(self, messages: Sequence[Message]) -> None: ...
@@ -36,9 +36,9 @@ class Conversation:
         self.record = record
         self.accounts: dict[str, Account] = {}
         self.tokens: int | None = None
-        """What the last call of the model took up of its window; None when it is not known."""
+        """Tokens of the context window that the last request used; None if not known."""
         self._unread = 0
-        """Bytes that have come in since, about."""
+        """Approximate number of bytes added since."""
         self.messages: list[Message] = []
         self._ids: set[str] = set()
         given = tuple(messages)
@@ -52,7 +52,7 @@ class Conversation:
             self.rewrite(healed)
 
     def add(self, message: Message) -> Message:
-        """The message as it is kept. A call whose id is taken gets another one, because results are paired by id."""
+        """Add a message and return it as stored. A call whose id is taken gets a new one: results are paired by id."""
         kept = self._with_own_ids(message) if message.role == "assistant" else message
         self.messages.append(kept)
         self._unread += len(kept.text) if kept.role == "user" else 0
@@ -61,18 +61,18 @@ class Conversation:
         return kept
 
     def note_result(self, result: ToolResult) -> None:
-        """Store a result as soon as it is there, so that it survives a crash of the program."""
+        """Store a result as soon as it arrives, so that it survives a crash of the program."""
         if self.record is not None:
             self.record.append(Message("tool", (result,)))
 
     def add_results(self, results: Sequence[ToolResult]) -> None:
-        """All results of a turn together; each has been noted."""
+        """Add all results of a turn as one message; each has already been noted."""
         self.messages.append(Message("tool", tuple(results)))
         self._unread += sum(len(result_text(one)) for one in results)
 
     @property
     def fill(self) -> int | None:
-        """Tokens of the window that the next call will take up, about: what was counted, and what has come in since."""
+        """Estimated tokens of the window that the next request will use: those counted, and what was added since."""
         return None if self.tokens is None else self.tokens + self._unread // _BYTES_PER_TOKEN
 
     def rewrite(self, messages: Sequence[Message]) -> None:
@@ -88,13 +88,13 @@ class Conversation:
             self.record.count(model, usage)
 
     def count_nested(self, model: str, usage: Usage) -> None:
-        """Tokens of another conversation that this one started: they take up nothing of its window."""
+        """Count tokens of another conversation that this one started: they use none of its window."""
         self.accounts[model] = self.accounts.get(model, Account()).plus(usage)
         if self.record is not None:
             self.record.count(model, usage)
 
     def reopen(self, waiting: frozenset[str]) -> tuple[tuple[ToolCall, ...], tuple[ToolResult, ...]]:
-        """Takes away the results of calls that had waited: (the calls of the last turn, results that stay)."""
+        """Remove the results of calls that waited. Returns (the calls of the last turn, the results that stay)."""
         calls, results = self.messages[-2].tool_calls, self.messages[-1].tool_results
         settled = tuple(one for one in results if one.tool_call_id not in waiting)
         before = self.messages[:-1]

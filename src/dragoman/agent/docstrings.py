@@ -19,7 +19,7 @@ _RULE = re.compile(r"-{3,}\s*")
 
 
 def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
-    """(what the tool does, what each parameter is), from a docstring in Google's, NumPy's or Sphinx's way."""
+    """Return (what the tool does, what each parameter is) from a docstring in Google, NumPy or Sphinx style."""
     lines = inspect.cleandoc(text or "").splitlines()
     start = next((index for index, _ in _sections(lines)), len(lines))
     summary = "\n".join(lines[:start]).strip()
@@ -48,7 +48,7 @@ def _described(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _entries(body: list[str], pattern: re.Pattern[str], *, numpy: bool) -> Iterator[tuple[str, str]]:
-    """Each entry and the deeper lines that belong to it."""
+    """Yield each entry with the deeper lines that belong to it."""
     depth = min((_depth(line) for line in body if line.strip()), default=0)
     name, told = "", [""]
     for line in body:

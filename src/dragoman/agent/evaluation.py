@@ -1,4 +1,4 @@
-"""Evaluation: a file of cases, run by agents with several models, counted with confidence intervals.
+"""Evaluation: a file of cases, run by agents with several models, scored with confidence intervals.
 
 A case is a prompt and what is expected of the run: words in the answer, a value, calls of tools. A file is JSON Lines,
 or TOML with `[[case]]` tables.
@@ -25,7 +25,7 @@ from dragoman.drivers.typed_output import FENCE
 from dragoman.errors import DragomanError, InvalidValue
 
 _Z = 1.959964
-"""Of a normal distribution, for 95 %."""
+"""Quantile of the normal distribution for 95 %."""
 _RESAMPLES = 1_000
 
 
@@ -35,19 +35,19 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
     prompt: str
     name: str = ""
     contains: tuple[str, ...] | str = ()
-    """Words that the answer must contain, in any case."""
+    """Words that the answer must contain, in upper or lower case."""
     lacks: tuple[str, ...] | str = ()
-    """Words that it must not contain."""
+    """Words that the answer must not contain."""
     matches: str = ""
-    """A regular expression that is found in the answer."""
+    """A regular expression that must be found in the answer."""
     equals: Any | UnsetType = UNSET
-    """The answer, read as JSON where this is not a text."""
+    """The expected answer; if this is not a text, the answer is parsed as JSON."""
     calls: tuple[str, ...] | None = None
-    """The tools that are called, in this order."""
+    """The tools that must be called, in this order."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """One case, run once."""
+    """The outcome of one run of one case."""
 
     case: str
     passed: bool
@@ -59,7 +59,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Interval(Struct, frozen=True):
-    """A value and where it lies with 95 % confidence."""
+    """A value and its 95 % confidence interval."""
 
     value: float
     low: float
@@ -67,7 +67,7 @@ class Interval(Struct, frozen=True):
 
 
 class Score(Struct, frozen=True, kw_only=True):
-    """What one model came to."""
+    """The outcomes of one model."""
 
     model: str
     outcomes: tuple[Outcome, ...]
@@ -86,13 +86,13 @@ class Score(Struct, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> Decimal | None:
-        """Of all cases together; None where a price is not known."""
+        """The cost of all cases; None if a price is not known."""
         costs = [one.cost for one in self.outcomes]
         return None if any(one is None for one in costs) else sum((one or Decimal(0) for one in costs), Decimal(0))
 
 
 def read_cases(path: str | Path) -> list[Case]:
-    """The cases of a file. Raises `InvalidValue` with the place of a mistake."""
+    """Return the cases of a file. Raises `InvalidValue` with the place of a mistake."""
     file = Path(path)
     data = file.read_bytes()
     try:
@@ -124,7 +124,7 @@ class _File(Struct, forbid_unknown_fields=True):
 async def evaluate(
     cases: Sequence[Case], make: Callable[[], Agent[Any]], *, model: str, repeat: int = 1, concurrency: int = 4
 ) -> Score:
-    """Run every case, each with an agent of its own, some at the same time; outcomes are in the order of the cases."""
+    """Run every case with its own agent, several at the same time; outcomes are in the order of the cases."""
     slots = asyncio.Semaphore(max(1, concurrency))
 
     async def one(case: Case) -> Outcome:
@@ -159,7 +159,7 @@ async def run_case(case: Case, agent: Agent[Any]) -> Outcome:
 
 
 def problem_with(case: Case, text: str, agent: Agent[Any] | None = None) -> str:
-    """What is wrong with an answer; nothing if it is right."""
+    """Describe what is wrong with an answer; empty if it is right."""
     said = text.casefold()
     missing = [word for word in _words(case.contains) if word.casefold() not in said]
     if missing:
@@ -198,7 +198,7 @@ def _equals(text: str, wanted: Any) -> bool:
 
 
 def wilson(passed: int, count: int) -> Interval:
-    """Wilson's score interval of a share: right also for few cases, and for all or none."""
+    """Return Wilson's score interval of a share: valid also for few cases, and for all or none."""
     if count == 0:
         return Interval(0.0, 0.0, 1.0)
     share = passed / count
@@ -209,7 +209,7 @@ def wilson(passed: int, count: int) -> Interval:
 
 
 def median_interval(values: Sequence[float]) -> Interval:
-    """The median, and a bootstrap interval of it; the same values give the same interval."""
+    """Return the median and its bootstrap interval; the same values give the same interval."""
     if not values:
         return Interval(0.0, 0.0, 0.0)
     draw = random.Random(0)  # noqa: S311 - resampling, no secret

@@ -1,6 +1,6 @@
-"""Events from the loop to their reader, one at a time: the loop waits until the reader comes back for more.
+"""Passes events from the loop to their reader, one at a time: the loop waits until the reader asks for more.
 
-So a reader that sees a call can cancel the run, or switch the model, before anything else happens.
+So a reader that receives a call can cancel the run, or switch the model, before anything else happens.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class Channel(Generic[T]):
         self._items: deque[T] = deque()
         self._arrived: asyncio.Future[None] | None = None
         self._senders: list[asyncio.Future[None]] = []
-        """Those that wait for the reader: the run, and agents that it called at the same time."""
+        """Senders that wait for the reader: the run, and agents that it called at the same time."""
         self._closed = False
 
     def push(self, item: T) -> None:
-        """Without waiting, for news that cannot wait."""
+        """Send without waiting, for events that cannot wait."""
         if not self._closed:
             self._items.append(item)
             _wake(self._arrived)
@@ -35,13 +35,13 @@ class Channel(Generic[T]):
         await taken
 
     def close(self) -> None:
-        """No more events come, or the reader is gone."""
+        """Close the channel: no more events follow, or the reader is gone."""
         self._closed = True
         _wake(self._arrived)
         self._release()
 
     async def take(self) -> T | None:
-        """The next one; None at the end."""
+        """Return the next event; None at the end."""
         if not self._items:
             self._release()
         while not self._items:

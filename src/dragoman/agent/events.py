@@ -18,11 +18,11 @@ from dragoman.ir import Usage
 
 
 class BaseEvent(Struct, frozen=True, omit_defaults=True, tag_field="type"):
-    """Base of all of them. `type` is the word that tells them apart, in Python, for type checkers and in JSON."""
+    """Base of all events. `type` distinguishes them, in Python, for type checkers and in JSON."""
 
 
 class TextEvent(BaseEvent, frozen=True, tag="text"):
-    """What the model said before it went on."""
+    """Text that the model wrote before it continued, that is, not its last answer."""
 
     type: ClassVar[Literal["text"]] = "text"
     content: str
@@ -37,7 +37,7 @@ class ReasoningEvent(BaseEvent, frozen=True, tag="reasoning"):
 
 
 class TextDeltaEvent(BaseEvent, frozen=True, tag="text_delta"):
-    """A piece of text while it comes in, where deltas were asked for. `text` or `final` has the whole text."""
+    """A piece of text as it arrives, if deltas were requested. `text` or `final` has the whole text."""
 
     type: ClassVar[Literal["text_delta"]] = "text_delta"
     content: str
@@ -49,7 +49,7 @@ class ReasoningDeltaEvent(BaseEvent, frozen=True, tag="reasoning_delta"):
 
 
 class StepStartEvent(BaseEvent, frozen=True, tag="step_start"):
-    """A call starts. `step_id` is the id of the call; numbers run through the whole run, from one."""
+    """A call starts. `step_id` is the id of the call; steps are numbered from one through the whole run."""
 
     type: ClassVar[Literal["step_start"]] = "step_start"
     step_id: str
@@ -58,7 +58,7 @@ class StepStartEvent(BaseEvent, frozen=True, tag="step_start"):
 
 
 class ToolCallEvent(BaseEvent, frozen=True, tag="tool_call"):
-    """Arguments that are not a JSON object stand under the one key `raw`, as the model wrote them."""
+    """A call. Arguments that are not a JSON object are under the single key `raw`, as the model wrote them."""
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
     tool: str
@@ -68,7 +68,7 @@ class ToolCallEvent(BaseEvent, frozen=True, tag="tool_call"):
 
 
 class ToolResultEvent(BaseEvent, frozen=True, tag="tool_result"):
-    """`result` is text: parts are joined, and an image becomes [image]."""
+    """A result. `result` is text: parts are joined, and an image becomes [image]."""
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
     tool: str
@@ -87,7 +87,7 @@ class StepCompleteEvent(BaseEvent, frozen=True, tag="step_complete"):
 
 
 class HiddenUserMessageEvent(BaseEvent, frozen=True, tag="hidden_user_message"):
-    """Said to the model in the user's name: stored and sent, not shown."""
+    """A message that was sent to the model as the user's: stored and sent, not shown."""
 
     type: ClassVar[Literal["hidden_user_message"]] = "hidden_user_message"
     content: str
@@ -96,34 +96,34 @@ class HiddenUserMessageEvent(BaseEvent, frozen=True, tag="hidden_user_message"):
 class CompactionStartEvent(BaseEvent, frozen=True, tag="compaction_start"):
     type: ClassVar[Literal["compaction_start"]] = "compaction_start"
     messages: int
-    """How long the history is."""
+    """Length of the history."""
     tokens: int | None = None
-    """How full the window is, about; None when compaction was asked for."""
+    """Approximate number of tokens in the window; None if compaction was requested."""
 
 
 class CompactionCompleteEvent(BaseEvent, frozen=True, tag="compaction_complete"):
     type: ClassVar[Literal["compaction_complete"]] = "compaction_complete"
     compacted: bool
-    """False: the history is as it was."""
+    """False: the history is unchanged."""
     messages: int
     reason: str | None = None
-    """Why not."""
+    """Why it was not compacted."""
 
 
 class RetryEvent(BaseEvent, frozen=True, tag="retry"):
-    """The driver asks its provider once more."""
+    """The driver retries a request to its provider."""
 
     type: ClassVar[Literal["retry"]] = "retry"
     provider: str
     attempt: int
-    """The one that failed, counted from one."""
+    """The failed attempt, counted from one."""
     delay: float
-    """Seconds until the next."""
+    """Seconds until the next attempt."""
     reason: str
 
 
 class UsageEvent(BaseEvent, frozen=True, tag="usage"):
-    """Tokens of one call of the model."""
+    """Tokens of one request to the model."""
 
     type: ClassVar[Literal["usage"]] = "usage"
     model: str
@@ -131,12 +131,12 @@ class UsageEvent(BaseEvent, frozen=True, tag="usage"):
 
 
 def usage_event(model: str, usage: Usage) -> UsageEvent:
-    """The counts without the wire's own spelling of them."""
+    """Return the event with the counts, without the provider's own spelling of them."""
     return UsageEvent(model, usage if usage.metadata is None else structs.replace(usage, metadata=None))
 
 
 class HostedCallEvent(BaseEvent, frozen=True, tag="hosted_call"):
-    """The provider ran a tool of its own, such as a search."""
+    """The provider ran one of its own tools, such as a search."""
 
     type: ClassVar[Literal["hosted_call"]] = "hosted_call"
     tool: str
@@ -144,14 +144,14 @@ class HostedCallEvent(BaseEvent, frozen=True, tag="hosted_call"):
 
 
 class PartialOutputEvent(BaseEvent, frozen=True, tag="partial_output"):
-    """The typed answer as far as it has come, where partial values were asked for. In JSON it is plain data."""
+    """The typed answer so far, if partial values were requested. In JSON it is plain data."""
 
     type: ClassVar[Literal["partial_output"]] = "partial_output"
     output: Any
 
 
 class HandOffEvent(BaseEvent, frozen=True, tag="hand_off"):
-    """From here on another model answers."""
+    """Another model answers from here on."""
 
     type: ClassVar[Literal["hand_off"]] = "hand_off"
     before: str
@@ -167,7 +167,7 @@ class LimitEvent(BaseEvent, frozen=True, tag="limit"):
     allowed: float
     used: float
     content: str = ""
-    """What the model said last."""
+    """The last text of the model."""
 
 
 class PendingEvent(BaseEvent, frozen=True, tag="pending"):
@@ -178,13 +178,13 @@ class PendingEvent(BaseEvent, frozen=True, tag="pending"):
 
 
 class NestedEvent(BaseEvent, frozen=True, tag="nested"):
-    """An event of an agent that was called as a tool. `path` are the tools that lead to it, the outermost first."""
+    """An event of an agent that was called as a tool. `path` names the tools that lead to it, outermost first."""
 
     type: ClassVar[Literal["nested"]] = "nested"
     path: tuple[str, ...]
     event: AgentEvent
     calls: tuple[str, ...] = ()
-    """The ids of the calls of these tools."""
+    """The ids of the calls of the tools in `path`."""
 
 
 class FinalEvent(BaseEvent, frozen=True, tag="final"):
@@ -217,14 +217,14 @@ AgentEvent: TypeAlias = (
 """All events. `match event:` and `if event.type == ...` narrow it for type checkers, down to `assert_never`."""
 AnyAgentEvent: TypeAlias = AgentEvent
 FinalResponseEvent: TypeAlias = FinalEvent
-"""Its name in the specification of the agent SDK."""
+"""The name of `FinalEvent` in the specification of the agent SDK."""
 
 
 def _as_json(value: Any) -> Any:
-    """A value of an output type that msgspec does not know: a model of pydantic, or what it says of itself."""
+    """Convert a value that msgspec does not support: a pydantic model to its data, anything else to its repr."""
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else repr(value)
 
 
 encode_event = msgspec.json.Encoder(decimal_format="number", enc_hook=_as_json).encode
-"""One event as JSON, without line breaks."""
+"""Returns one event as JSON, without line breaks."""
 decode_event = msgspec.json.Decoder(AnyAgentEvent).decode

@@ -1,4 +1,4 @@
-"""One call, from the arguments that the model wrote to the result that it gets. Every failure becomes a result."""
+"""Runs one call, from the arguments the model wrote to the result it gets. Every failure becomes a result."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from dragoman.ir import ToolCall, ToolResult
 class Outcome(Struct, frozen=True):
     result: ToolResult
     done: str | None = None
-    """The answer of the run, where the tool says that it is finished."""
+    """The answer of the run, if the tool ended it."""
     ended: float | None = None
-    """When, by the monotonic clock."""
+    """When the call ended, by the monotonic clock."""
     output: Any = UNSET
-    """The value of the run, where the output tool has taken one."""
+    """The value of the run, if the output tool accepted one."""
     pending: bool = False
     """The result is a placeholder: the call waits, or calls of the agent behind it do."""
     retry: bool = False
     """The tool wants the model to try again."""
     hand_off: HandOff | None = None
     failed: bool = False
-    """It ended in an error or a time-out of its own, which another attempt may mend."""
+    """The call itself failed or timed out, so another attempt may succeed."""
 
 
 class Ready(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Ready(Struct, frozen=True):
 
 
 def prepare(call: ToolCall, tool: Tool | None, known: Callable[[], Iterable[str]]) -> Ready | ToolResult:
-    """The call made ready, or the error that says why it cannot run."""
+    """Return the call ready to run, or the error that says why it cannot run."""
     if tool is None:
         names = ", ".join(known())
         return error_of(call, f"there is no tool {call.name!r}; available: {names or 'none'}")
@@ -69,7 +69,7 @@ def prepare(call: ToolCall, tool: Tool | None, known: Callable[[], Iterable[str]
 
 
 async def execute(ready: Ready, context: ToolContext, timeout: float | None, retries: int = 0) -> Outcome:  # noqa: ASYNC109 - per tool
-    """The call's outcome. A tool that may be called twice is tried again after an error or a time-out."""
+    """Return the outcome of a call. An idempotent tool is retried after an error or a time-out."""
     outcome = await _attempt(ready, context, timeout)
     while outcome.failed and ready.tool.idempotent and retries:
         retries -= 1
@@ -101,8 +101,8 @@ async def _attempt(ready: Ready, context: ToolContext, timeout: float | None) ->
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return Outcome(error_of(call, _describe(error)))  # the tool's own doing
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way; the program goes on
+        return Outcome(error_of(call, _describe(error)))  # the tool cancelled itself
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way; the program continues
         return Outcome(error_of(call, _describe(error)), failed=True)
     return _returned(ready, value)
 
@@ -118,17 +118,17 @@ def _returned(ready: Ready, value: Any) -> Outcome:
         result = result_of(call, value)
     except RecursionError:
         problem = "it is nested too deeply, or contains itself"
-    except Exception as error:  # noqa: BLE001 - the value is the tool's own: reading it may fail in any way, too
+    except Exception as error:  # noqa: BLE001 - the value comes from the tool: reading it may fail in any way, too
         problem = str(error)
     else:
-        # A done tool that simply returns is finished, too; what it returns is the answer.
+        # A done tool that returns normally ends the run, too; its return value is the answer.
         done = value if ready.tool.ends_run and isinstance(value, str) else "" if ready.tool.ends_run else None
         return Outcome(result, done)
     return Outcome(error_of(call, f"{call.name} returned what cannot be said in JSON: {problem}"))
 
 
 def _shown(call: ToolCall, value: Any) -> str:
-    """The value of the run as text. A validator may have made something of it that has no JSON."""
+    """Return the value of the run as text. A validator may have returned a value that JSON cannot express."""
     try:
         return result_text(result_of(call, value))
     except (TypeError, ValueError, NotImplementedError, RecursionError):
@@ -136,9 +136,9 @@ def _shown(call: ToolCall, value: Any) -> str:
 
 
 def _describe(error: BaseException) -> str:
-    """Type and message; no traceback reaches the model."""
+    """Return the type and message of an error; no traceback reaches the model."""
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001 - a message of the tool's own making may fail, too
+    except Exception:  # noqa: BLE001 - the tool's own exception may fail here, too
         message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

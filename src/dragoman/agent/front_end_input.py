@@ -1,4 +1,4 @@
-"""What front ends send: the conversation, tools that the client runs itself, and answers to calls that waited."""
+"""Reads what front ends send: the conversation, tools that the client runs, and answers to calls that waited."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from dragoman.ir import Message, Reasoning, Text, ToolCall, ToolDefinition, Tool
 ProtocolName: TypeAlias = Literal["ag-ui", "ui-messages", "json-lines"]
 _DENIED = "the user said no"
 NESTED = "dragoman"
-"""Under this key a part of a UI message says that its call is a sub-agent's, and no part of the conversation."""
+"""Key that marks a part of a UI message as a call of a sub-agent, not part of the conversation."""
 
 
 class Answer(Struct, frozen=True):
-    """What a client says about a call that waited."""
+    """A client's answer to a call that waited."""
 
     approved: bool | None = None
     reason: str = ""
     result: ToolResult | None = None
 
     def decide(self, call: PendingCall) -> Decision:
-        """Deny by default: only a clear yes runs a call, and only a result is one."""
+        """Return the decision. Deny by default: only an explicit approval runs a call, only a result counts as one."""
         if call.kind == "approval":
             return Allow() if self.approved is True else Deny(self.reason or _DENIED)
         return Deny(self.reason or _DENIED) if self.result is None else self.result
 
 
 class FrontEndInput(Struct, frozen=True, kw_only=True):
-    """One request of a front end."""
+    """One request from a front end."""
 
     messages: list[Message]
     thread: str = ""
-    """Names the conversation; a run that pauses is found again by it."""
+    """Identifies the conversation; a paused run is found by it."""
     run: str = ""
     tools: tuple[AgentTool, ...] = ()
     answers: Mapping[str, Answer] = {}
-    """By the ids of calls."""
+    """By call id."""
     message_id: str = ""
-    """Of the message that the answer continues."""
+    """Id of the message that the answer continues."""
 
 
 def read_input(protocol: ProtocolName, body: bytes) -> FrontEndInput:
-    """The request of a front end. Raises `ValueError`."""
+    """Parse the request of a front end. Raises `ValueError`."""
     given = msgspec.json.decode(body)
     if not isinstance(given, dict) or not isinstance(given.get("messages"), list):
         raise ValueError("expected an object with messages")  # noqa: TRY004 - the content is wrong, not the call
@@ -64,7 +64,7 @@ def read_input(protocol: ProtocolName, body: bytes) -> FrontEndInput:
 
 
 def _client_tools(given: Any) -> tuple[AgentTool, ...]:
-    """Tools as a list of definitions, or as a mapping of names to them."""
+    """Return the client's tools, from a list of definitions or a mapping of names to them."""
     if isinstance(given, Mapping):
         given = [{"name": name, **one} for name, one in given.items()]
     found = {}
@@ -163,7 +163,7 @@ def _is_call(part: Mapping[str, Any]) -> bool:
 
 
 def _ui_call(part: Mapping[str, Any], name: str) -> list[Message]:
-    """A call, and its result if there is one."""
+    """Return a call, and its result if there is one."""
     call = ToolCall(part["toolCallId"], name, part.get("input") or {})
     result = _ui_result(part)
     if result is None:
@@ -225,13 +225,13 @@ _READERS: Mapping[ProtocolName, Callable[[Mapping[str, Any]], FrontEndInput]] = 
 
 
 def without_reasoning(message: Message) -> Message:
-    """A message as an agent's history takes it from a client: what was shown as reasoning was not its model's."""
+    """Return a client's message without reasoning, for an agent's history: its model did not write that reasoning."""
     kept = tuple(part for part in message.parts if not isinstance(part, Reasoning))
     return message if len(kept) == len(message.parts) else Message(message.role, kept)
 
 
 def opening_of(messages: list[Message]) -> tuple[list[Message], Message | None]:
-    """(the history, what the user says now)."""
+    """Return (the history, the user's new message)."""
     if messages and messages[-1].role == "user":
         return messages[:-1], messages[-1]
     return messages, None

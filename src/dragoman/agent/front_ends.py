@@ -1,6 +1,6 @@
 """An agent's events in the protocols of front ends: AG-UI, the Vercel AI SDK's UI message stream, JSON Lines.
 
-Events in, bytes out: whatever serves them over HTTP is not known here.
+Events in, bytes out: this module does not depend on what serves them over HTTP.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _HIDDEN = (StepStartEvent, StepCompleteEvent, HiddenUserMessageEvent)
 
 
 class FrontEnd(Protocol):
-    """One run in one protocol."""
+    """Encodes one run in one protocol."""
 
     headers: Mapping[str, str]
 
     def start(self) -> bytes: ...
     def resume(self, seen: Collection[str], decisions: Mapping[str, Decision]) -> None:
-        """The run goes on after these decisions, with calls that the client has seen."""
+        """Continue the run after these decisions, with calls that the client has already received."""
         ...
 
     def feed(self, event: AnyAgentEvent) -> bytes: ...
@@ -61,9 +61,9 @@ _SSE = {"content-type": "text/event-stream", "cache-control": "no-store", "x-acc
 
 
 class _Blocks:
-    """Text and reasoning as blocks that are opened, continued and closed.
+    """Encodes text and reasoning as blocks that are opened, continued and closed.
 
-    Where deltas come, the event with the whole text only closes the block; else it is the block.
+    With deltas, the event with the whole text only closes the block; without, it is the whole block.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class _EventTable:
         return b"" if isinstance(event, _HIDDEN) else _lines(self._other(event))
 
     def _first_call(self, event: ToolCallEvent) -> list[Payload]:
-        """A call that had waited is reported again when it runs; the client has it."""
+        """Encode a call, unless the client already has it: a call that waited is reported again when it runs."""
         return self._blocks.next_turn() + ([] if event.tool_call_id in self._seen else self._call(event))
 
     def _open_block(self, kind: str, block: str) -> list[Payload]:
@@ -238,7 +238,7 @@ class AgUi(_EventTable):
 
 def _interrupt(call: PendingCall) -> Payload:
     asked = call.kind == "approval"
-    known = {} if call.path else {"toolCallId": call.call_id}  # a sub-agent's call is not one of the conversation
+    known = {} if call.path else {"toolCallId": call.call_id}  # a sub-agent's call is not part of the conversation
     return {
         "id": call.call_id,
         "reason": "tool_call" if asked else "deferred",
@@ -325,10 +325,10 @@ class UiMessages(_EventTable):
         return [*found, {"type": f"data-{event.type.replace('_', '-')}", "data": _data(event)}]
 
     def _shown(self, call: PendingCall) -> list[Payload]:
-        """A call of a sub-agent, which is shown because the user has to answer it.
+        """Show a call of a sub-agent, because the user has to answer it.
 
-        The call that gave the sub-agent its task has an output for the time being: a chat sends what the user decided
-        when no call is left without either. The real output replaces it.
+        The call that gave the sub-agent its task gets a provisional output, because a chat sends the user's decisions
+        only when every call has an output or an answer. The real output replaces it.
         """
         if call.call_id in self._nested:
             return []
@@ -358,7 +358,7 @@ def _data(event: AnyAgentEvent) -> Any:
 
 
 class JsonLines:
-    """Each event as it is, on a line of its own; a failure is a last line of type `error`."""
+    """Each event unchanged, on its own line; a failure is a last line of type `error`."""
 
     headers: Mapping[str, str] = {"content-type": "application/jsonl", "cache-control": "no-store"}
 
@@ -366,7 +366,7 @@ class JsonLines:
         return b""
 
     def resume(self, seen: Collection[str], decisions: Mapping[str, Decision]) -> None:
-        """Events are what they are."""
+        """Do nothing: events are written unchanged."""
 
     def feed(self, event: AnyAgentEvent) -> bytes:
         return encode_event(event) + b"\n"
@@ -379,7 +379,7 @@ class JsonLines:
 
 
 def front_end_of(protocol: ProtocolName, given: FrontEndInput) -> FrontEnd:
-    """How a request is answered in its protocol."""
+    """Return the encoder that answers a request in its protocol."""
     client_tools = frozenset(one.name for one in given.tools)
     if protocol == "ag-ui":
         return AgUi(given.thread, given.run, client_tools)
@@ -389,11 +389,11 @@ def front_end_of(protocol: ProtocolName, given: FrontEndInput) -> FrontEnd:
 async def respond(
     agent: Agent[Any], protocol: ProtocolName, body: bytes, runs: PausedRuns, owner: str = ""
 ) -> tuple[Mapping[str, str], AsyncGenerator[bytes, None]]:
-    """(headers, pieces): the answer to a request of a front end, with a copy of the agent.
+    """Answer a request of a front end with a copy of the agent. Returns (headers, chunks).
 
     Tools of the request are offered to the model beside the agent's own, which win where names clash; the client runs
-    them. A run that pauses is kept in `runs` under `owner` and the thread; the request that answers its calls goes on
-    with it. Raises `ValueError` for a request that is not of the protocol, and for answers that do not fit.
+    them. A run that pauses is kept in `runs` under `owner` and the thread, and continued by the request that answers
+    its calls. Raises `ValueError` for a request that is not of the protocol, and for answers that do not fit.
     """
     given = read_input(protocol, body)
     system = "\n\n".join(one.text for one in given.messages if one.role == "system")
@@ -416,7 +416,7 @@ async def respond(
 
 
 def _decisions(pending: Sequence[PendingCall], given: FrontEndInput) -> dict[str, Decision]:
-    """What the client decided; nothing if it answers none of the calls that wait, and asks something else."""
+    """Return the client's decisions; empty if it answers none of the waiting calls and asks something else."""
     answers = given.answers
     return {one.call_id: answers[one.call_id].decide(one) for one in pending if one.call_id in answers}
 
@@ -429,6 +429,7 @@ async def _pieces(
     runs: PausedRuns,
     keys: Sequence[str],
 ) -> AsyncGenerator[bytes, None]:
+    """Yield the reply: resume with the decisions, then run with the opening; a run that pauses is kept."""
     yield front_end.start()
     try:
         if decisions:
@@ -455,7 +456,7 @@ async def _fed(running: AsyncGenerator[AnyAgentEvent, None], front_end: FrontEnd
 
 
 async def stream_bytes(agent: Agent[Any], opening: Opening, front_end: FrontEnd) -> AsyncGenerator[bytes, None]:
-    """A run of the agent in the protocol. Leaving the iteration ends the run."""
+    """Run the agent and yield the run in the protocol. Leaving the iteration ends the run."""
     yield front_end.start()
     try:
         async with aclosing(_fed(agent.run_stream(opening), front_end)) as pieces:

@@ -1,6 +1,6 @@
-"""Where a text may be cut so that no visible character falls apart.
+"""Where a text may be cut without splitting a visible character.
 
-A short form of the rules of Unicode (UAX 29): marks, joiners and modifiers stay with what they follow, flags are two
+A short form of Unicode's rules (UAX 29): marks, joiners and modifiers stay with what they follow, flags are two
 letters, Hangul letters keep together. No tables beyond those of the standard library.
 """
 
@@ -37,9 +37,9 @@ def _flags_before(text: str, index: int) -> int:
 
 
 def cut_before(text: str, index: int) -> int:
-    """The last place at or before this index where the text may be cut."""
+    """Return the last position at or before this index where the text may be cut."""
     index = min(max(index, 0), len(text))
-    lowest = max(0, index - 64)  # a longer pile of marks is cut all the same
+    lowest = max(0, index - 64)  # a longer run of marks is cut anyway
     for place in range(index, lowest, -1):
         if is_boundary(text, place):
             return place
@@ -47,7 +47,7 @@ def cut_before(text: str, index: int) -> int:
 
 
 def clipped(text: str, start: int, length: int) -> tuple[int, int]:
-    """A window of at most about this length, moved to where it cuts no character: (start, end)."""
+    """Return (start, end) of a window of at most about this length, moved so that it cuts no character."""
     begin = cut_before(text, start)
     end = cut_before(text, start + length)
     if end <= begin:  # one character is longer than the window

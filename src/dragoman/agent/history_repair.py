@@ -1,4 +1,4 @@
-"""Histories that any provider takes: every call answered, every result with its call (law 8)."""
+"""Repairs histories so that any provider accepts them: every call answered, every result with its call (law 8)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_whole(messages: Sequence[Message]) -> bool:
 
 
 def heal(messages: Sequence[Message]) -> list[Message]:
-    """The same history, with dangling calls answered by errors and orphaned results left out."""
+    """Return the history with dangling calls answered by errors and orphaned results left out."""
     if is_whole(messages):
         return list(messages)
     return list(pair_results(Request(None, tuple(messages)), _ANYTHING, LossLog()).messages)

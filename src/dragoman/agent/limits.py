@@ -1,4 +1,4 @@
-"""Limits of one run. They are checked before the next request of the model, and before tools run."""
+"""Limits of one run, checked before the next request to the model and before tools run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DETAILS = ("cached", "cache_written", "reasoning", "image", "total")
 
 
 class LimitReached(Struct, frozen=True):
-    """Which limit ended a run, and how much had been used."""
+    """The limit that ended a run, and how much had been used."""
 
     limit: LimitName
     allowed: float
@@ -30,10 +30,10 @@ class LimitReached(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one run may use up; None: as much as it wants."""
+    """What one run may use; None means unlimited."""
 
     requests: int | None = None
-    """Calls of the model, those for compaction included."""
+    """Requests to the model, including those for compaction."""
     tool_calls: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -51,7 +51,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Spending:
-    """What a run has used up so far, sub-agents included."""
+    """What a run has used so far, including its sub-agents."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.requests = 0
@@ -60,7 +60,7 @@ class Spending:
         self.output_tokens = 0
         self.total_tokens = 0
         self.cost: Decimal | None = _NOTHING
-        """None as soon as one model without a known price has answered."""
+        """None as soon as a model without a known price has answered."""
         self._details: dict[str, int] = {}
         """Counts that not every provider reports."""
         self._priced: tuple[str, Model | None] = ("", None)
@@ -91,7 +91,7 @@ class Spending:
         return Usage(self.input_tokens, self.output_tokens, **counts)  # type: ignore[arg-type]
 
     def reached(self, limits: Limits) -> LimitReached | None:
-        """The first limit that leaves nothing for a further request."""
+        """Return the first limit that leaves nothing for a further request."""
         for name, measure in _MEASURES.items():
             allowed = getattr(limits, name)
             if allowed is not None and measure(self) >= allowed:
@@ -99,7 +99,7 @@ class Spending:
         return None
 
     def reached_by_calls(self, limits: Limits, calls: int) -> LimitReached | None:
-        """Whether so many further tool calls would be too many."""
+        """Return the limit if this many further tool calls would exceed it."""
         if limits.tool_calls is None or self.tool_calls + calls <= limits.tool_calls:
             return None
         return LimitReached("tool_calls", limits.tool_calls, self.tool_calls)
@@ -123,7 +123,7 @@ _MEASURES: Mapping[LimitName, Callable[[Spending], float | Decimal]] = {
 
 
 def check_price(limits: Limits, model: str) -> None:
-    """Raise `NotConfigured` if a limit of cost is set and the price of the model is not known."""
+    """Raise `NotConfigured` if a cost limit is set and the price of the model is not known."""
     provider, _, name = model.partition("/")
     row = lookup(provider, name) if limits.cost is not None else None
     if limits.cost is not None and (row is None or row.prices is None):

@@ -1,9 +1,9 @@
-"""Regular expressions of JSON Schemas, matched in time that grows linearly with the text.
+"""Matches regular expressions of JSON Schemas in time that grows linearly with the text.
 
-A schema may come from an MCP server and the text from a model, and `re` backtracks: `^(a+)+$` takes longer than anybody
-waits on thirty characters. Patterns that can backtrack are run as a set of states instead (Thompson's construction).
-What such a set cannot express (look-around, back references, inline flags) is not checked, as other patterns that
-Python does not know are not.
+A schema may come from an MCP server and the text from a model, and `re` backtracks: `^(a+)+$` practically never ends on
+thirty characters. Patterns that can backtrack are run as a set of states instead (Thompson's construction). What a set
+of states cannot express (look-around, back references, inline flags) is not checked, and neither are patterns that
+Python cannot parse.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Test: TypeAlias = Callable[[str], bool]
 Place: TypeAlias = Callable[[str, int], bool]
 """Whether a position in the text fits."""
 _MOST_STATES = 4_000
-"""A pattern such as (a{1,1000}){1,1000} is as good as endless."""
+"""Limit on states: a pattern such as (a{1,1000}){1,1000} is practically endless."""
 
 
 class _Unsupported(Exception):
@@ -35,12 +35,12 @@ def _matcher(pattern: str) -> Callable[[str], bool] | None:
             search = re.compile(pattern).search
             return lambda text: search(text) is not None
         return _States(parsed).search
-    except (re.error, OverflowError, RecursionError, _Unsupported):  # ECMA 262 knows what Python does not
+    except (re.error, OverflowError, RecursionError, _Unsupported):  # ECMA 262 has syntax that Python lacks
         return None
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the text contains a match; True for a pattern that cannot be checked."""
+    """Return whether the text contains a match; True for a pattern that cannot be checked."""
     matcher = _matcher(pattern)
     return matcher is None or matcher(text)
 
@@ -49,7 +49,7 @@ _SINGLE = {codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN}
 
 
 def _cannot_backtrack(parsed: Any) -> bool:
-    """Whether `re` needs linear time: anchored, single characters, at most one repetition of variable length."""
+    """Return whether `re` needs linear time: anchored, single characters, at most one repetition of variable length."""
     items = list(parsed)
     if not items or items[0] != (codes.AT, codes.AT_BEGINNING) or parsed.state.flags & ~re.UNICODE:
         return False
@@ -63,7 +63,7 @@ def _cannot_backtrack(parsed: Any) -> bool:
 
 
 class _States:
-    """A pattern as a set of states. Each one waits for a character, or leads on at once, or only at some places."""
+    """A pattern as a set of states: each waits for a character, or leads on at once, or only at some positions."""
 
     def __init__(self, parsed: Any) -> None:
         if parsed.state.flags & ~re.UNICODE:
@@ -129,7 +129,7 @@ class _States:
         return False
 
     def _reached(self, states: set[int], text: str, position: int) -> set[int]:
-        """The states and all that they lead to without a character."""
+        """Return the states and all that they lead to without consuming a character."""
         reached: set[int] = set()
         stack = list(states)
         while stack:

@@ -1,8 +1,8 @@
 """The loop: ask the model, run the tools it calls, send it the results, until an answer calls no tool.
 
-Whether it goes on is decided by the calls in the answer, never by the stop reason. A run ends in one of the ways that
-`EndReason` lists, always with a history that the next request may contain. How a request is made is in `model_turns`,
-how calls are run in `steps`.
+Whether it continues is decided by the calls in the answer, never by the stop reason. A run ends in one of the ways that
+`EndReason` lists, always with a history that is valid in the next request. `model_turns` makes the requests, `steps`
+runs the calls.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Loop:
         return ending
 
     def cancel(self) -> None:
-        """End the run in order; without effect once its last event has been sent."""
+        """End the run in order; no effect once its last event has been sent."""
         if not self._cancelled and not self._ended:
             self._cancelled = True
             if self._task is not None:
@@ -126,13 +126,13 @@ class Loop:
                     return self._limited(reached)
             state.turns += 1
             answer = await self._model.next_answer(self._forced(choice))
-            # A choice that forces a call would force one in every turn.
+            # A choice that forces a call must not force one in every turn.
             choice = _AUTO if choice is not None and choice.mode == "required" else choice
             message = answer.message
             kept = self._conversation.add(message) if message.parts else message
             calls = kept.tool_calls
             if calls:
-                self._steps.owe(calls)  # from here on owed an answer each
+                self._steps.owe(calls)  # each of these calls needs an answer from here on
                 ending = await self._after_calls(answer, kept, calls)
             else:
                 ending = await self._after_words(answer, kept)
@@ -141,16 +141,16 @@ class Loop:
         return await self._summarise()
 
     def _forced(self, choice: ToolChoice | None) -> ToolChoice | None:
-        """Forces a call where the answer itself is a call (output mode `tool`)."""
+        """Return a choice that forces a call if the answer itself is a call (output mode `tool`)."""
         state = self.state
         if self._setup.output_tool is None or state.output_mode() != "tool" or choice not in {None, _AUTO}:
             return choice
         return _REQUIRED if state.tools else _ANSWER
 
     async def _after_calls(self, answer: QueryResult, message: Message, calls: tuple[ToolCall, ...]) -> Ending | None:
-        """Run the calls that may be run. A cut call is an error that the model reads; a blocked answer is the end.
+        """Run the calls that may run. A truncated call becomes an error for the model; a blocked answer ends the run.
 
-        The history keeps withheld calls and answers them, so that the next request is valid.
+        The history keeps withheld calls with an answer for each, so that the next request is valid.
         """
         finish = answer.completion.finish
         withheld = split_calls(message, finish)[1]
@@ -167,7 +167,7 @@ class Loop:
         return Ending(content, "blocked")
 
     async def _after_steps(self, turn: Turn) -> Ending | None:
-        """How the calls of a turn end the run, if they do."""
+        """Return how the calls of a turn end the run, or None if they do not."""
         if turn.stopped is not None:
             return Ending(turn.stopped, "stopped")
         if turn.output is not UNSET:
@@ -182,9 +182,9 @@ class Loop:
         return self._rejected(turn.output_problem) if turn.output_problem else None
 
     async def _after_words(self, answer: QueryResult, message: Message) -> Ending | None:
-        """An answer without calls ends the run, unless it is not of the output type or a hook wants it to go on."""
+        """End the run with an answer without calls, unless it is not of the output type or a hook continues the run."""
         content = message.text or message.refusal or texts.NO_ANSWER
-        paused = answer.completion.finish_reason == "pause"  # the provider asks for the same once more
+        paused = answer.completion.finish_reason == "pause"  # the provider asks for the same request again
         output, wish = UNSET, None
         if not paused and self._setup.output is not None:
             output, wish = await self._read_output(message)
@@ -212,7 +212,7 @@ class Loop:
     # ── typed output ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def _read_output(self, message: Message) -> tuple[Any, str | None]:
-        """The value of an answer in words, or what to tell the model about it."""
+        """Return the value of an answer in text, or the correction to send to the model."""
         output = self._setup.output
         if output is None or self.state.output_mode() == "tool":
             return UNSET, CALL_NEEDED
@@ -222,13 +222,13 @@ class Loop:
             return UNSET, CORRECTION.format(problem=error)
 
     def _rejected(self, problem: str, *, refusal: str | None = None) -> Ending | None:
-        """Counts a correction; the end when there are no more, or the model refused."""
+        """Count a correction. Returns the ending if no more are left, or the model refused."""
         self._corrections += 1
         if self._corrections <= self._setup.output_retries and not refusal:
             return None
         return Ending(refusal or problem, "invalid_output")
 
-    # ── other ends ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── other endings ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _too_many(self, calls: tuple[ToolCall, ...]) -> Ending | None:
         limits = self._setup.limits
@@ -248,7 +248,7 @@ class Loop:
         await self.state.emit(HandOffEvent(before.name, self._conversation.driver.name, hand_off.reason))
 
     async def _summarise(self) -> Ending:
-        """No turns are left: one request without tools. Its question is not kept in the history."""
+        """Make one request without tools, as no turns are left. Its question is not kept in the history."""
         mark = texts.MAX_ITERATIONS.format(count=self.state.turns)
         try:
             text = await self._model.summarise(Message("user", texts.SUMMARISE)) or texts.SUMMARY_FAILED
@@ -269,7 +269,7 @@ class Loop:
 
 
 def _cancel(task: asyncio.Task[Any]) -> None:
-    """Also from another thread, where the user interface may run."""
+    """Cancel the task, also from another thread, where the user interface may run."""
     loop = task.get_loop()
     try:
         here = asyncio.get_running_loop()

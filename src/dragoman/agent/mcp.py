@@ -3,8 +3,8 @@
     async with McpServers(read_servers("mcp.json")) as servers:
         agent = Agent(driver, tools=[*own_tools, *servers.tools(taken=[tool.name for tool in own_tools])])
 
-Each server lives in a task of its own, in the event loop that opened it, and is closed by that task. A server that dies
-or hangs gives error results; the run goes on, and the next call connects again.
+Each server has its own task, in the event loop that opened it, and is closed by that task. A server that dies or hangs
+gives error results; the run continues, and the next call connects again.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
 
 
 class McpFailed(DragomanError):
-    """A server that could not be reached, or is gone."""
+    """A server could not be reached, or is gone."""
 
 
 class StdioServer(Struct, frozen=True, kw_only=True):
-    """A program that speaks over its standard input and output."""
+    """A program that communicates over its standard input and output."""
 
     command: str
     args: Sequence[str] = ()
@@ -73,9 +73,9 @@ ServerAddress: TypeAlias = StdioServer | HttpServer
 def read_servers(
     source: str | Path | Mapping[str, Any], environment: Mapping[str, str] | None = None
 ) -> dict[str, ServerAddress]:
-    """Servers of an mcp.json: `{"mcpServers": {name: {"command", "args", "env", "cwd"} or {"url", "headers"}}}`.
+    """Return servers of an mcp.json: `{"mcpServers": {name: {"command", "args", "env", "cwd"} or {"url", "headers"}}}`.
 
-    `${NAME}` and `${NAME:-otherwise}` stand for variables of the environment; a server with `"disabled": true` is left
+    `${NAME}` and `${NAME:-default}` are replaced by environment variables; a server with `"disabled": true` is left
     out.
     """
     given = source if isinstance(source, Mapping) else json.loads(Path(source).read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def _filled(value: Any, environment: Mapping[str, str]) -> Any:
 
 
 class McpServers:
-    """Several servers, open as long as the `async with` lasts."""
+    """Several servers, open for the duration of the `async with`."""
 
     def __init__(
         self,
@@ -134,9 +134,9 @@ class McpServers:
         elicit: Elicit | None = None,
         open_url: OpenUrl | None = None,
     ) -> None:
-        """What servers may ask for; else they are refused.
+        """Set what servers may request; any other request is refused.
 
-        `sampling`: a model. `elicit`: a form that the user fills in. `open_url`: that the user goes to an address, to
+        `sampling`: a model. `elicit`: a form for the user to fill in. `open_url`: an address for the user to visit, to
         log in or to pay.
         """
         requests = ServerRequests(sampling, elicit, open_url)
@@ -159,13 +159,13 @@ class McpServers:
         await asyncio.gather(*(server.close() for server in self._servers))
 
     def tools(self, taken: Collection[str] = ()) -> list[Tool]:
-        """The tools of all of them, under names that any provider takes and nothing in `taken` has."""
+        """Return the tools of all servers, under names that any provider accepts and that are not in `taken`."""
         offered = [(server, listed) for server in self._servers for listed in server.listed]
         names = tool_names([(server.name, listed.name) for server, listed in offered], taken)
         return [_tool(server, listed, name) for (server, listed), name in zip(offered, names, strict=True)]
 
     async def resources(self) -> list[Resource]:
-        """The resources of all servers that have any."""
+        """Return the resources of all servers that have any."""
         found: list[Resource] = []
         for server in self._servers:
             found += [
@@ -175,12 +175,12 @@ class McpServers:
         return found
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
-        """A resource as parts that a message may contain."""
+        """Return a resource as parts that a message may contain."""
         result = await self._server(server).ask(lambda client: client.read_resource(uri))
         return tuple(_content_of(one) for one in result.contents)
 
     async def prompts(self) -> list[Prompt]:
-        """The prompts of all servers that have any."""
+        """Return the prompts of all servers that have any."""
         found: list[Prompt] = []
         for server in self._servers:
             for one in await server.listing("prompts"):
@@ -189,7 +189,7 @@ class McpServers:
         return found
 
     async def prompt(self, server: str, name: str, /, **arguments: str) -> list[Message]:
-        """The messages of a prompt, such as the history of an agent may begin with."""
+        """Return the messages of a prompt, for the start of an agent's history."""
         result = await self._server(server).ask(lambda client: client.get_prompt(name, arguments or None))
         return [Message(one.role, tuple(_parts([one.content]))) for one in result.messages]
 
@@ -222,7 +222,7 @@ class Prompt(Struct, frozen=True):
 
 
 def tool_names(offered: Sequence[tuple[str, str]], taken: Collection[str] = ()) -> list[str]:
-    """A name for each (server, tool): its own where that is free and legal, else with the server's before it."""
+    """Return a name for each (server, tool): the tool's own if free and legal, else prefixed with the server's."""
     plain = [_safe(name) for _, name in offered]
     used = set(taken) | RESERVED
     chosen: list[str] = []
@@ -246,7 +246,7 @@ def _prefixed(server: str, name: str, used: Collection[str]) -> str:
 
 
 class _Server:
-    """One server and the task that keeps it."""
+    """One server and the task that keeps its connection open."""
 
     def __init__(
         self, name: str, address: ServerAddress, timeout: float, connect_timeout: float, requests: ServerRequests
@@ -263,7 +263,7 @@ class _Server:
         self._let_go = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._former: list[asyncio.Task[None]] = []
-        """Keepers of connections that were lost."""
+        """Tasks of lost connections."""
 
     async def open(self) -> None:
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -287,13 +287,13 @@ class _Server:
         self._let_go.set()
         if self._keeper is None:
             return
-        if self._client is None:  # still on its way
+        if self._client is None:  # still connecting
             self._keeper.cancel()
-        # The SDK gives a program some seconds to end by itself, then ends it.
+        # The SDK gives a program some seconds to exit, then terminates it.
         await asyncio.wait([self._keeper, *self._former], timeout=_CLOSING)
 
     async def _keep(self, ready: asyncio.Future[None], let_go: asyncio.Event) -> None:
-        """Opened and closed by one task, as the SDK's task groups want it."""
+        """Open and close the connection in one task, as the SDK's task groups require."""
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(_client(self._address, stack, self._requests))
@@ -312,7 +312,7 @@ class _Server:
                 ready.cancel()
 
     async def _reconnected(self) -> Client | None:
-        """The client; of a server that is gone, a new one. None: it cannot be reached again."""
+        """Return the client, a new one if the server was gone; None if it cannot be reached again."""
         async with self._reopening:
             if self._client is None and not self._closed:
                 try:
@@ -322,7 +322,7 @@ class _Server:
             return self._client
 
     async def ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
-        """What the server answers to a question that is not a call of a tool. Raises `McpFailed`."""
+        """Return the server's reply to a request that is not a tool call. Raises `McpFailed`."""
         client = self._client or await self._reconnected()
         if client is None:
             raise McpFailed(f"MCP server {self.name!r} is gone")
@@ -333,7 +333,7 @@ class _Server:
             raise McpFailed(f"MCP server {self.name!r} failed: {_innermost(error)}") from error
 
     async def listing(self, kind: str) -> list[Any]:
-        """All resources or prompts; none of a server that does not have the capability."""
+        """Return all resources or prompts; none if the server lacks the capability."""
         client = self._client or await self._reconnected()
         if client is None or getattr(client.server_capabilities, kind, None) is None:
             return []
@@ -357,7 +357,7 @@ class _Server:
             await asyncio.wait([asked, keeper], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
             if asked.done():
                 return output_of(asked.result())
-        except Exception as error:  # noqa: BLE001 - whatever went wrong with the server, the model reads it
+        except Exception as error:  # noqa: BLE001 - any failure of the server is reported to the model
             if _is_disconnected(error):
                 self._client = None  # the next call connects again
             if addresses := _addresses_in(error):
@@ -370,7 +370,7 @@ class _Server:
         return Output("error", f"MCP server {self.name!r} gave no answer within {self._timeout:g} seconds")
 
     async def _sent_away(self, addresses: Sequence[tuple[str, str]]) -> str:
-        """What the model reads of a call that the user has to do something for first, at addresses of the server's."""
+        """Return what the model reads if the user must first visit addresses of the server."""
         answers = [await self._requests.visit(message, url) for message, url in addresses]
         if set(answers) == {"accept"}:
             return f"MCP server {self.name!r} has sent the user to {addresses[0][1]}: call again when that is done"
@@ -378,7 +378,7 @@ class _Server:
 
 
 def _addresses_in(error: BaseException) -> list[tuple[str, str]]:
-    """(message, address) of each page that a server demands to be visited before a call (error -32042)."""
+    """Return (message, address) of each page that a server requires to be visited before a call (error -32042)."""
     found = getattr(error, "error", None)
     if getattr(found, "code", None) != _URL_REQUIRED:
         return []
@@ -423,7 +423,7 @@ async def _all_tools(client: Client) -> list[mcp_types.Tool]:
 
 
 def _is_disconnected(error: BaseException) -> bool:
-    """Whether the session is lost: a closed stream, a refused connection, or a session that the server forgot."""
+    """Return whether the session is lost: closed stream, refused connection, or a session the server forgot."""
     words = _innermost(error)
     return not words.startswith(("MCPError", "ValidationError")) or "losed" in words or "terminated" in words
 
@@ -454,13 +454,13 @@ def _tool(server: _Server, listed: mcp_types.Tool, name: str) -> Tool:
 
 
 def output_of(result: mcp_types.CallToolResult) -> Output:
-    """Structured content is data, texts are text, anything with pictures is multimodal, and errors stay errors."""
+    """Convert a result: structured content is data, texts are text, pictures are multimodal, errors stay errors."""
     parts = tuple(_parts(result.content))
     words = _words(parts)
     if result.is_error:
         return Output("error", words) if words is not None else Output("error", None, parts)
     structured = result.structured_content
-    # A server that returns one string says it twice: as text, and wrapped.
+    # A server that returns one string sends it twice: as text, and wrapped.
     if structured is not None and words is not None and structured != {"result": words}:
         return Output("data", structured)
     return Output("text", words) if words is not None else Output("multimodal", None, parts)

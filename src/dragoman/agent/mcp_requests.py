@@ -1,4 +1,4 @@
-"""What MCP servers may ask of us: a completion of a model (sampling) and answers of the user (elicitation)."""
+"""Answers what MCP servers may request: a completion of a model (sampling) and answers of the user (elicitation)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import mcp_types
 
 Elicit: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, Any] | None | Awaitable[Mapping[str, Any] | None]]
-"""The user's answers to a question, given the JSON Schema of the form; None: the user declined."""
+"""Returns the user's answers to a question, given the JSON Schema of the form; None if the user declined."""
 OpenUrl: TypeAlias = Callable[[str, str], bool | None | Awaitable[bool | None]]
 """Shows the user a message and an address, and opens it if the user agrees: True, False (declined), None (dismissed).
 
@@ -27,7 +27,7 @@ _MOST_TOKENS = 100_000
 
 
 class ServerRequests:
-    """Answers the requests of servers; without a driver or a function for them, they are refused."""
+    """Answers the requests of servers; refuses those for which there is no driver or function."""
 
     def __init__(self, sampling: Driver | None, elicit: Elicit | None, open_url: OpenUrl | None = None) -> None:
         self._driver = sampling
@@ -87,7 +87,7 @@ class ServerRequests:
         return mcp_types.ElicitResult(action="accept", content=dict(answer))
 
     async def visit(self, message: str, url: str) -> Literal["accept", "decline", "cancel"]:
-        """Whether the user goes to an address of the server's. Only addresses of the web are shown."""
+        """Return whether the user visits an address of the server. Only http and https addresses are shown."""
         if self._open_url is None or not url.startswith(("https://", "http://")):
             return "decline"
         found = self._open_url(message, url)

@@ -1,4 +1,4 @@
-"""One request of the model: what it is sent, how its answer comes in, and how both are reported."""
+"""One request to the model: what it is sent, how its answer is received, and how both are reported."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class ModelTurns:
         self._conversation = state.conversation
         self.compactor = Compactor(state.setup.compaction, state.conversation, self.ask, self._report_usage, state.emit)
         self._asked = state.conversation.driver.name
-        """The model of the last request: a reader may switch the driver at any event."""
+        """The model of the last request, kept because a reader may switch the driver at any event."""
         self._static = self._setup.system_prompt if not self._setup.instructions else None
 
     async def next_answer(self, choice: ToolChoice | None) -> QueryResult:
-        """The answer to the conversation as it stands. A context that is too long is compacted, once."""
+        """Return the answer to the current conversation. A context that is too long is compacted, once."""
         await self._make_room()
         try:
             return await self._converse(choice)
@@ -121,6 +121,7 @@ class ModelTurns:
         return "\n\n".join(text for text in texts if text) or None
 
     async def _make_room(self) -> None:
+        """Replace old outputs beyond the budget, and compact the history if the context window is full."""
         cache = self._setup.output_cache
         if cache is not None:
             thinner = cache.within_budget(self._conversation.messages)
@@ -156,7 +157,7 @@ class ModelTurns:
         self._state.channel.push(event)
 
     async def report(self, answer: QueryResult, message: Message, *, is_last: bool) -> None:
-        """Reasoning, text and hosted calls in order. The last text is not reported here: it is `final`."""
+        """Report reasoning, text and hosted calls in order, except the last text: that is `final`."""
         now = self._setup.clock.milliseconds
         for part in message.parts:
             if isinstance(part, Reasoning) and part.text:
@@ -175,7 +176,7 @@ class ModelTurns:
             await self._state.emit(usage_event(self._asked, answer.usage))
 
     async def summarise(self, question: Message) -> str:
-        """One answer without tools, to a question that the history does not keep."""
+        """Return one answer without tools, to a question that the history does not keep."""
         answer = await self.ask([*self._conversation.messages, question])
         await self._report_usage(answer)
         return answer.message.text

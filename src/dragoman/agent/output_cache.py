@@ -1,4 +1,4 @@
-"""Long outputs of tools: kept whole under a reference, cut in the context, read again piece by piece.
+"""Long tool outputs: stored whole under a reference, cut in the context, read again piece by piece.
 
 The reference and the mark travel as `output_ref` and `trimmed` of the agent-sdk record format; no provider sees them.
 """
@@ -26,11 +26,11 @@ _REFERENCE = "~raw:output_ref"
 _TRIMMED = "~raw:trimmed"
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 LIMIT = 50 * 1024
-_CONTINUATION = range(0b1000_0000, 0b1100_0000)  # UTF-8: every byte of a character but its first
+_CONTINUATION = range(0b1000_0000, 0b1100_0000)  # UTF-8: every byte of a character except its first
 
 
 class OutputRef(Struct, frozen=True, omit_defaults=True):
-    """Where a whole output is kept. Sizes that a record does not state stay absent."""
+    """Where a whole output is stored. Sizes that a record does not state stay absent."""
 
     id: str
     byte_size: int | None = None
@@ -38,11 +38,11 @@ class OutputRef(Struct, frozen=True, omit_defaults=True):
 
 
 class UnknownOutput(LookupError):
-    """The store has no output under this reference: it was never stored there, or made room for newer ones."""
+    """The store has no output under this reference: never stored there, or evicted by newer ones."""
 
 
 def output_ref(result: ToolResult) -> OutputRef | None:
-    """Where the whole output is."""
+    """Return where the whole output is stored."""
     held = note(result.metadata, FAMILY, _REFERENCE)
     held = note(result.metadata, FAMILY, "output_ref") if held is UNSET else held
     if not isinstance(held, dict) or not isinstance(held.get("id"), str):
@@ -51,14 +51,14 @@ def output_ref(result: ToolResult) -> OutputRef | None:
 
 
 def is_trimmed(result: ToolResult) -> bool:
-    """Whether the context has less than the whole output."""
+    """Return whether the context has less than the whole output."""
     return True in (note(result.metadata, FAMILY, _TRIMMED), note(result.metadata, FAMILY, "trimmed"))
 
 
 def expand_output(result: ToolResult, store: OutputStore) -> ToolResult:
-    """The result with its whole output, through its `output_ref`; one that was not trimmed is returned as it is.
+    """Return the result with its whole output, through its `output_ref`; unchanged if it was not trimmed.
 
-    Raises `UnknownOutput` where there is no reference, or nothing under it.
+    Raises `UnknownOutput` if there is no reference, or nothing under it.
     """
     if not is_trimmed(result):
         return result
@@ -76,10 +76,10 @@ def expand_output(result: ToolResult, store: OutputStore) -> ToolResult:
 
 
 class OutputCache:
-    """Keeps outputs, and hands out what the context gets.
+    """Stores outputs, and returns what goes into the context.
 
-    `limit` bytes of each output stay in the context. `budget`, if given, is what all of them may take together: beyond
-    it the oldest are replaced by placeholders. (That changes what providers have cached, so it is off.)
+    `limit` bytes of each output stay in the context. `budget`, if given, limits all of them together: beyond it the
+    oldest are replaced by placeholders. (Off by default, because it invalidates providers' prompt caches.)
     """
 
     def __init__(self, store: OutputStore | None = None, *, limit: int = LIMIT, budget: int | None = None) -> None:
@@ -90,7 +90,7 @@ class OutputCache:
         self._offers = False
 
     def notice(self, messages: Iterable[Message]) -> None:
-        """Look through a history that came from elsewhere."""
+        """Look for trimmed outputs in a history that came from elsewhere."""
         self._offers = self._offers or any(is_trimmed(one) for message in messages for one in _results(message))
 
     @property
@@ -99,11 +99,11 @@ class OutputCache:
         return self._tools if self._offers else ()
 
     def expand(self, result: ToolResult) -> ToolResult:
-        """The result with its whole output from the store (see `expand_output`)."""
+        """Return the result with its whole output from the store (see `expand_output`)."""
         return expand_output(result, self._store)
 
     async def kept(self, result: ToolResult) -> ToolResult:
-        """The result as it enters the context. A store that fails costs the rest of the output, never the run."""
+        """Return the result as it enters the context. If the store fails, the rest is lost but the run continues."""
         text = result_text(result)
         reference = await self._saved(result.tool_call_id, text)
         size = len(text.encode("utf-8", "surrogatepass"))
@@ -114,7 +114,7 @@ class OutputCache:
         return _marked(cut, OutputRef(reference, size, _lines(text)), trimmed=cut is not result)
 
     def within_budget(self, messages: Sequence[Message]) -> list[Message] | None:
-        """The history with the oldest outputs out of the way; None when they all fit. The newest always stay."""
+        """Return the history with the oldest outputs replaced; None if all fit. The newest always stay."""
         if self._budget is None:
             return None
         places = [index for index, message in enumerate(messages) if _results(message)]
@@ -134,7 +134,7 @@ class OutputCache:
     async def _saved(self, call_id: str, text: str) -> str | None:
         try:
             return await in_thread(self._save, call_id, text) if self._store.blocks else self._save(call_id, text)
-        except Exception:  # noqa: BLE001 - whatever a store does, the run goes on
+        except Exception:  # noqa: BLE001 - the run continues, however the store fails
             return None
 
     def _save(self, call_id: str, text: str) -> str:
@@ -162,7 +162,7 @@ def _lines(text: str) -> int:
 
 
 def _size(result: ToolResult) -> int:
-    """Bytes of its text, without making it where that can be helped."""
+    """Return the bytes of the result's text, without building the text if possible."""
     held = value_held(result)
     if type(held) is Raw and not result.parts:
         return len(memoryview(held))
@@ -171,7 +171,7 @@ def _size(result: ToolResult) -> int:
 
 
 def _cut_text(text: str, limit: int, reference: str | None) -> str:
-    """Whole lines up to the limit; a first line that is longer than that is cut between characters."""
+    """Return whole lines up to the limit; a first line longer than that is cut between characters."""
     head = _first_bytes(text, limit)
     end = head.rfind("\n") + 1
     shown = head[:end] if end else head[: cut_before(text, len(head))]
@@ -186,13 +186,13 @@ def _cut_text(text: str, limit: int, reference: str | None) -> str:
 
 def _first_bytes(text: str, limit: int) -> str:
     data = text.encode("utf-8", "surrogatepass")
-    while 0 < limit < len(data) and data[limit] in _CONTINUATION:  # amid a character
+    while 0 < limit < len(data) and data[limit] in _CONTINUATION:  # in the middle of a character
         limit -= 1
     return data[:limit].decode("utf-8", "surrogatepass")
 
 
 def _cut_parts(result: ToolResult, limit: int, reference: str | None) -> ToolResult:
-    """Pictures and files stay; texts share the limit in their order."""
+    """Keep pictures and files; texts share the limit in their order."""
     parts: list[Content] = []
     for part in result.parts:
         if not isinstance(part, Text):

@@ -14,7 +14,7 @@ from dragoman.private_files import create_private_file
 class OutputStore(Protocol):
     @property
     def blocks(self) -> bool:
-        """Whether it touches a disk or a network, and is better called from a thread."""
+        """Whether it accesses a disk or a network, and should be called from a thread."""
         ...
 
     def save(self, reference: str, text: str) -> None: ...
@@ -22,7 +22,7 @@ class OutputStore(Protocol):
 
 
 class MemoryStore:
-    """The newest outputs, up to so many bytes in all."""
+    """Keeps the newest outputs, up to a total number of bytes."""
 
     blocks = False
 
@@ -43,7 +43,7 @@ class MemoryStore:
 
 
 class SqliteStore:
-    """Outputs that outlive the program. Texts are bytes there, so that nothing in them can be refused."""
+    """Keeps outputs after the program ends. Texts are stored as bytes, so that SQLite cannot reject any content."""
 
     blocks = True
 

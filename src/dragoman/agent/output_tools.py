@@ -1,4 +1,4 @@
-"""The two tools that read what the context has lost. What they return is bounded, and never cut again."""
+"""The two tools that read outputs cut from the context. What they return is bounded, and never cut again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dragoman.agent.threads import in_thread
 from dragoman.agent.tools import Tool, tool
 
 LINE = 1000
-"""Characters of a line that are shown at once."""
+"""How many characters of a line are shown at once."""
 ANSWER = 48 * 1024
-"""Characters of an answer."""
+"""How many characters an answer may have."""
 MATCHES = 50
 SECONDS = 2.0
 """How long a regular expression may search."""
@@ -30,7 +30,7 @@ def output_tools(store: OutputStore) -> tuple[Tool, Tool]:
     async def text_of(reference: str) -> str | None:
         try:
             return await in_thread(store.load, reference) if store.blocks else store.load(reference)
-        except Exception:  # noqa: BLE001 - the model is told that there is nothing, whatever the reason
+        except Exception:  # noqa: BLE001 - reported to the model as not found, whatever the reason
             return None
 
     @tool(read_only=True, keeps_output=False)
@@ -87,7 +87,7 @@ def read_lines(text: str, offset: int, limit: int, character_offset: int = 0) ->
 
 
 def _numbered(lines: Sequence[str], chosen: Iterable[int], character_offset: int = 0) -> tuple[list[str], int]:
-    """As many of the lines as one answer holds, and the number of the first that is not among them."""
+    """Return as many of the lines as one answer holds, and the number of the first line that did not fit."""
     shown: list[str] = []
     room = ANSWER
     following = 0
@@ -127,7 +127,7 @@ async def search_lines(text: str, pattern: str, *, regex: bool, context: int, li
 
 
 def _around(found: Sequence[int], context: int, count: int) -> list[int]:
-    """The matching lines and those near them, each once, in order."""
+    """Return the matching lines and those near them, each once, in order."""
     lines: list[int] = []
     following = 0
     for index in found:
@@ -137,7 +137,8 @@ def _around(found: Sequence[int], context: int, count: int) -> list[int]:
     return lines
 
 
-# A search in this process could not be stopped: `re` holds the interpreter until it is done.
+# Run in another process, because a search in this one could not be stopped: `re` holds the interpreter until it is
+# done.
 _SEARCH = """
 import json, re, sys
 pattern, lines = json.load(sys.stdin)

@@ -20,7 +20,7 @@ class Accepted(Struct, frozen=True):
 
 
 def output_tool(output: Output[Any], validators: Sequence[Validator]) -> Tool:
-    """The tool whose arguments are the answer."""
+    """Return the tool whose arguments are the answer."""
 
     def decode(given: Any) -> dict[str, Any]:
         try:

@@ -1,7 +1,7 @@
-"""Runs that wait for a client: kept between its requests, so that the next one goes on where the last one ended.
+"""Runs that wait for a client: kept between its requests, so that the next request continues the run.
 
-What a client sees of a conversation is not all of it: what the agent's own tools returned, what sub-agents wait for and
-what the model signed are not its business. So a run that pauses is kept here, and found again by what the client sends.
+A client does not see the whole conversation: results of the agent's own tools, waiting calls of sub-agents and
+signatures of the model are not sent to it. So a paused run is kept here, and found again by what the client sends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman.ir import Message
 from dragoman.ir.values import encode_json
 
 _LARGEST = 1 << 20
-"""Bytes of one run, compressed. A larger one is not kept: the client's own conversation has to do."""
+"""Bytes of one run, compressed. A larger run is not kept: the client's own conversation is used instead."""
 _MOST = 1_000
 
 
@@ -27,24 +27,24 @@ class PausedRun(Struct, frozen=True):
 
     history: tuple[Message, ...]
     calls: Mapping[str, str] = {}
-    """Ids of calls as the client knows them, where they are not the run's own -> the run's own, in order."""
+    """Call ids known to the client -> the run's own ids, if they differ; in order."""
 
 
 class PausedRuns(Protocol):
-    """Where paused runs are kept, by keys that `keep` was given."""
+    """Stores paused runs by the keys that `keep` was given."""
 
     async def keep(self, keys: Sequence[str], run: PausedRun) -> None: ...
     async def find(self, keys: Sequence[str]) -> PausedRun | None:
-        """The run of the first key that has one."""
+        """Return the run of the first key that has one."""
         ...
 
     async def forget(self, keys: Sequence[str]) -> None:
-        """A run goes on once: a decision that is sent twice must not run its call twice."""
+        """Remove a run that continues: a decision that is sent twice must not run its call twice."""
         ...
 
 
 def pack(run: PausedRun) -> bytes | None:
-    """The run as bytes; None if it is too large to be kept."""
+    """Return the run as bytes; None if it is too large to keep."""
     packed = zlib.compress(encode_json(run), 1)
     return packed if len(packed) <= _LARGEST else None
 

@@ -1,8 +1,8 @@
-"""Calls that wait for a person or an outside job: how they stand in the history, and what decides them.
+"""Calls that wait for a person or an outside job: how the history represents them, and what decides them.
 
-The history stays valid all the time: a waiting call is answered by an error result that says so and carries a note.
-When the decision is there, the real result takes its place (`Agent.resume`). Where an agent that was called as a tool
-waits, the note of that call holds its history, so that its calls are found, and decided, from outside.
+The history is always valid: a waiting call is answered by an error result that says so and carries a note. After the
+decision, the real result replaces it (`Agent.resume`). If an agent that was called as a tool waits, the note of that
+call holds its history, so that its calls can be found and decided from outside.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class _Note(Struct, frozen=True, omit_defaults=True):
     kind: PendingKind | Literal["agent"]
     reason: str = ""
     history: tuple[Message, ...] = ()
-    """Of the agent behind the call, whose own calls wait."""
+    """History of the agent behind the call, whose own calls wait."""
 
 
 class PendingCall(Struct, frozen=True):
-    """A call that waits. Serialises with msgspec, as everything here does."""
+    """A call that waits. Can be serialised with msgspec, like everything here."""
 
     call_id: str
-    """Of a call that an agent behind a tool made: the id of the outer call, a slash, and its own."""
+    """For a call made by an agent behind a tool: the id of the outer call, a slash, and its own."""
     tool: str
     arguments: dict[str, Any]
     kind: PendingKind
@@ -53,24 +53,24 @@ class PendingCall(Struct, frozen=True):
 
 
 Decision: TypeAlias = Allow | Deny | ToolResult | str | Mapping[str, Any] | Sequence[Any]
-"""What becomes of a waiting call: run it, refuse it, or take this as its result."""
+"""The decision about a waiting call: run it, refuse it, or take this as its result."""
 
 
 class BadDecisions(DragomanError, ValueError):
-    """Decisions that do not fit the calls that wait: unknown ones, missing ones, or one for a tool that is gone."""
+    """Decisions that do not fit the waiting calls: unknown, missing, or for a tool that no longer exists."""
 
 
 def placeholder(
     call: ToolCall, kind: PendingKind | Literal["agent"], reason: str = "", history: Sequence[Message] = ()
 ) -> ToolResult:
-    """What answers a call while it waits."""
+    """Return the result that answers a call while it waits."""
     text = _WAITS.format(what=_WHAT[kind])
     note = {FAMILY: {PENDING: Raw(encode_json(_Note(kind, reason, tuple(history))))}}
     return ToolResult(call.id, call.name, "error", text, metadata=note)
 
 
 def waiting(call: ToolCall, result: ToolResult) -> tuple[PendingCall, ...]:
-    """What waits behind a call: nothing, the call itself, or calls of the agent that it gave a task to."""
+    """Return what waits behind a call: nothing, the call itself, or calls of the agent it gave a task to."""
     note = _note_of(result)
     if note is None:
         return ()
@@ -81,17 +81,17 @@ def waiting(call: ToolCall, result: ToolResult) -> tuple[PendingCall, ...]:
 
 
 def pending_in(messages: Sequence[Message]) -> tuple[PendingCall, ...]:
-    """The calls of the last turn that wait; none once the conversation has gone on."""
+    """Return the waiting calls of the last turn; none once the conversation has continued."""
     return tuple(found for call, result in _last_turn(messages) for found in waiting(call, result))
 
 
 def waiting_ids(messages: Sequence[Message]) -> frozenset[str]:
-    """The calls of the last turn whose results are still to come."""
+    """Return the ids of calls of the last turn whose results are still to come."""
     return frozenset(call.id for call, result in _last_turn(messages) if _note_of(result) is not None)
 
 
 def agents_waiting(messages: Sequence[Message], decisions: Mapping[str, Decision]) -> dict[str, tuple[str, Resumed]]:
-    """Calls of the last turn behind which an agent waits: id -> name of the tool, and how that agent goes on."""
+    """Return calls of the last turn behind which an agent waits: id -> name of the tool, how to resume the agent."""
     found: dict[str, tuple[str, Resumed]] = {}
     for call, result in _last_turn(messages):
         note = _note_of(result)
@@ -105,7 +105,7 @@ def agents_waiting(messages: Sequence[Message], decisions: Mapping[str, Decision
 def check_decisions(
     pending: Sequence[PendingCall], decisions: Mapping[str, Decision], known_tools: Mapping[str, Tool]
 ) -> None:
-    """Raise `BadDecisions` unless there is exactly one decision for each waiting call, and its tool is there to run."""
+    """Raise `BadDecisions` unless each waiting call has exactly one decision, and the tool to run exists."""
     waits = {one.call_id: one for one in pending}
     if not waits:
         raise BadDecisions("no call of this conversation waits for a decision")
@@ -136,7 +136,7 @@ def _problem_with(call_id: str, decision: Decision | None) -> str:
         result_of(ToolCall(call_id, ""), decision)
     except RecursionError:
         return f"{call_id}: its result is nested too deeply, or contains itself"
-    except Exception as error:  # noqa: BLE001 - the value is the caller's own: reading it may fail in any way
+    except Exception as error:  # noqa: BLE001 - the value comes from the caller: reading it may fail in any way
         return f"{call_id}: its result cannot be said in JSON: {error}"
     return ""
 

@@ -1,4 +1,4 @@
-"""Whether a call may run: rules, or a function of the user's, and a person to ask."""
+"""Decides whether a call may run: by rules, by the user's own function, or by asking a person."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Allow(Struct, frozen=True):
 class Deny(Struct, frozen=True):
     reason: str = "not permitted"
     stop: bool = False
-    """End the run, too: the calls after this one are not run."""
+    """End the run, too: the following calls do not run."""
 
 
 class Ask(Struct, frozen=True):
@@ -51,12 +51,12 @@ ASK = Ask()
 
 
 def pause(_request: PermissionRequest) -> Defer:
-    """`Agent(ask=pause)`: every question pauses the run instead of waiting for an answer."""
+    """Pause the run instead of waiting for an answer; used as `Agent(ask=pause)`."""
     return Defer()
 
 
 class Rule(Struct, frozen=True):
-    """Calls of tools with this name (`*` and `?` stand for others), and with arguments that `when` agrees to."""
+    """Matches calls of tools with this name (`*` and `?` are wildcards) whose arguments `when` accepts."""
 
     tool: str
     when: Callable[[dict[str, Any]], bool] | None = None
@@ -66,7 +66,7 @@ class Rule(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """Deny before allow before ask; what no rule covers is left to `otherwise`."""
+    """Deny before allow before ask; `otherwise` applies to calls that no rule covers."""
 
     deny: Sequence[Rule | str] = ()
     allow: Sequence[Rule | str] = ()
@@ -95,7 +95,7 @@ def _covered(rules: Sequence[Rule | str], request: PermissionRequest) -> bool:
 
 
 async def decide(request: PermissionRequest, hook: Hook | None, asker: Asker | None) -> Allow | Deny | Defer:
-    """The last word. A check that fails is no permission."""
+    """Return the final decision. A check that fails denies the call."""
     if hook is None:
         return ALLOW
     try:

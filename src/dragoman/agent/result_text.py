@@ -1,4 +1,4 @@
-"""Results as text for people and logs, and the words the agent itself uses."""
+"""Results as text for people and logs, and the fixed texts that the agent itself sends."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _SCREENSHOTS = frozenset({"image/png", "image/jpeg"})
 
 
 def is_final(name: str) -> bool:
-    """Whether this is the tool that takes the answer."""
+    """Return whether this is the tool that takes the answer."""
     return name == TOOL_NAME
 
 
 def not_run(withheld: WithheldCall) -> str:
-    """What the model reads of a call that must not be run."""
+    """Return what the model reads about a call that must not run."""
     if withheld.reason == "cut":
         return CUT.format(name=withheld.call.name)
     return NOT_RUN.format(reason=withheld.explanation)
 
 
 def parts_text(parts: Iterable[AnyPart]) -> str:
-    """Text parts joined, other parts as marks."""
+    """Return text parts joined, with marks for other parts."""
     return "".join(part.text if isinstance(part, Text) else _MARKS.get(type(part), "[other]") for part in parts)
 
 
@@ -57,7 +57,7 @@ def result_text(result: ToolResult) -> str:
 
 
 def screenshot_of(result: ToolResult) -> str | None:
-    """The first PNG or JPEG, as bare base64."""
+    """Return the first PNG or JPEG as bare base64."""
     for part in result.parts:
         if isinstance(part, Image):
             found = part.data if part.media_type in _SCREENSHOTS else None

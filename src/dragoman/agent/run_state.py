@@ -1,4 +1,4 @@
-"""What the parts of one run share: the setup, the conversation, the tools, the counts, and the way to its reader."""
+"""What the parts of one run share: setup, conversation, tools, counts, and the channel to its reader."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RunState:
         await self.channel.send(event)
 
     def offered(self) -> tuple[Tool, ...]:
-        """Own tools, those that read long outputs, and the one that takes the answer."""
+        """The agent's tools, those that read long outputs, and the one that takes the answer."""
         cache, output_tool = self.setup.output_cache, self.setup.output_tool
         if cache is None and output_tool is None:
             return tuple(self.tools.values())
@@ -64,11 +64,11 @@ class RunState:
         return self.mode
 
     def count(self, model: str, usage: Usage) -> None:
-        """Tokens of this run's own model."""
+        """Count tokens of this run's own model."""
         self.conversation.count(model, usage)
         self.spent.count(model, usage)
 
     def count_nested(self, model: str, usage: Usage) -> None:
-        """Tokens of an agent that this one called: they cost, but take up nothing of this context window."""
+        """Count tokens of an agent that this one called: they cost, but use none of this context window."""
         self.conversation.count_nested(model, usage)
         self.spent.count(model, usage)

@@ -1,8 +1,8 @@
-"""Conversations that outlive the program: a log of what happened, and a state to go on from.
+"""Conversations that outlive the program: a log of what happened, and a state to continue from.
 
-The state (messages and tokens) is in SQLite and complete after every message: a program that is killed goes on from the
-last one. The log is one file of JSON lines per session, only ever appended to. Results are written one by one as they
-come, and brought together when the session is opened again.
+The state (messages and tokens) is in SQLite and complete after every message: after a crash, a conversation continues
+from the last one. The log is one JSON Lines file per session, only ever appended to. Results are written one by one as
+they arrive, and brought together when the session is opened again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ create table if not exists usage (
 ) without rowid;
 """
 _PASSING = (TextDeltaEvent, ReasoningDeltaEvent, PartialOutputEvent)
-"""Events whose content a later one has as a whole."""
+"""Transient events: a later event has their whole content."""
 _message = msgspec.json.Decoder(Message).decode
 _usage = msgspec.json.Decoder(Usage).decode
 
@@ -65,7 +65,7 @@ class SessionInfo(Struct, frozen=True):
 
 
 class LogLine(Struct, frozen=True, omit_defaults=True):
-    """One line of the log: an event, or what the user said."""
+    """One line of the log: an event, or the user's message."""
 
     seq: int
     time: float
@@ -84,14 +84,14 @@ def default_folder() -> Path:
 
 
 class SessionStore:
-    """All sessions of a folder."""
+    """All sessions in a folder."""
 
     def __init__(self, folder: str | Path | None = None, *, clock: Clock = Clock()) -> None:  # noqa: B008 - frozen
         self._folder = Path(folder) if folder is not None else default_folder()
         create_private_folder(self._folder)
         create_private_file(self._folder / "sessions.sqlite")
         self._clock = clock
-        # Agents of the sync front door run in a thread of their own.
+        # Agents of the sync API run in their own thread.
         self._database = sqlite3.connect(
             self._folder / "sessions.sqlite", isolation_level=None, check_same_thread=False, timeout=10
         )
@@ -116,7 +116,7 @@ class SessionStore:
             return self._database.execute(query, values).fetchall()
 
     def open(self, name: str) -> Session:
-        """The session of that name, begun if there is none yet."""
+        """Return the session of that name, created if it does not exist."""
         if _NAME.fullmatch(name) is None:
             raise ValueError(f"{name!r} is no name for a session: 1 to 100 letters, digits, '.', '_' and '-'")
         now = self._clock.wall()
@@ -130,7 +130,7 @@ class SessionStore:
         return self.open(name)
 
     def list(self) -> list[SessionInfo]:
-        """The newest first."""
+        """Return all sessions, newest first."""
         rows = self.rows(
             "select name, created, updated, (select count(*) from messages where session = name) from sessions"
             " order by updated desc, name"
@@ -161,7 +161,7 @@ class SessionStore:
 
 
 class Session:
-    """One conversation on disk. Given to an agent, it keeps up with it."""
+    """One conversation on disk. An agent that is given one stores every change in it."""
 
     def __init__(self, name: str, store: SessionStore, log: Log, clock: Clock) -> None:
         self.name = name
@@ -181,11 +181,11 @@ class Session:
         return {model: Account(calls, _usage(body)) for model, calls, body in rows}
 
     def log(self, last: int | None = None) -> list[LogLine]:
-        """What happened, in order; of a long log the last lines only, if asked for."""
+        """Return what happened, in order; with `last`, only that many of the last lines."""
         lines = list(self._log.lines())
         return lines if last is None else lines[max(0, len(lines) - last) :]
 
-    # ── what an agent tells ───────────────────────────────────────────────────────────────────────────────────
+    # ── called by the agent ───────────────────────────────────────────────────────────────────────────────────
 
     def append(self, message: Message) -> None:
         with self._store.transaction() as database:
@@ -218,7 +218,7 @@ class Session:
 
 
 class Log:
-    """A file of JSON lines. Each line is written at once, so that only the last one can ever be torn."""
+    """A file of JSON lines. Each line is written at once, so that only the last one can be incomplete."""
 
     def __init__(self, path: Path, name: str, clock: Clock) -> None:
         self._path = path
@@ -237,7 +237,7 @@ class Log:
         os.write(self._file, encode_json(line) + b"\n")
 
     def lines(self) -> Iterator[LogLine]:
-        """Lines that we understand: the header and what later versions wrote are passed over."""
+        """Yield the lines that this version can read; the header and lines of later versions are skipped."""
         if not self._path.exists():
             return
         with self._path.open("rb") as file:
@@ -257,7 +257,7 @@ _log_line = msgspec.json.Decoder(LogLine).decode
 
 
 def healed(path: Path) -> int:
-    """Take away a last line that was not finished; how many bytes it had."""
+    """Remove an unfinished last line. Returns how many bytes it had."""
     if not path.exists():
         return 0
     with path.open("r+b") as file:

@@ -1,4 +1,4 @@
-"""How an agent works: what its author chose, the same for all its runs."""
+"""An agent's configuration, the same for all its runs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ else:
     Tracer = Any
 
 StopHook: TypeAlias = Callable[[str], str | None | Awaitable[str | None]]
-"""Asked with the answer that would be the last one; a text goes on, said to the model in the user's name."""
+"""Called with the answer that would be the last; a returned text is sent as a user message, and the run continues."""
 Instruction: TypeAlias = str | Callable[..., str | None | Awaitable[str | None]]
 """A text, or a function of dependencies (`Depends`, `ToolContext`) that is called before every request."""
 HistoryProcessor: TypeAlias = Callable[[Sequence[Message]], Sequence[Message] | Awaitable[Sequence[Message]]]
-"""The messages as they are sent; what it returns is repaired where calls and results do not pair, and never stored."""
+"""Returns the messages to send; calls and results that do not pair are repaired, and nothing of it is stored."""
 Validator: TypeAlias = Callable[[Any], Any]
-"""The value to use, or an awaitable of it; raises `Retry`."""
+"""Returns the value to use, or an awaitable of it; raises `Retry`."""
 
 
 class Setup(Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     ask: Asker | None = None
     output: Output[Any] | None = None
     output_tool: Tool | None = None
-    """The tool whose arguments are the answer, offered in that mode."""
+    """The tool whose arguments are the answer, offered in output mode `tool`."""
     output_mode: OutputMode | None = None
     output_retries: int = RETRIES
     output_validators: tuple[Validator, ...] = ()

@@ -1,6 +1,6 @@
-"""The calls of one turn: which may run, which run at the same time, and the result that each one gets.
+"""The calls of one turn: which may run, which run at the same time, and the result of each.
 
-Every call of a turn has a result in the history: one that did not run says so.
+Every call of a turn has a result in the history; if the call did not run, the result says so.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from dragoman.agent.tools import HandOff, Resumed, ToolContext, error_of, result
 from dragoman.agent.tracing import trace_tool
 from dragoman.ir import ToolCall, ToolResult, WithheldCall
 
-_GRACE = 1.0  # seconds that cancelled tools have to end
+_GRACE = 1.0  # seconds for cancelled tools to end
 
 
 class Step(Struct, frozen=True):
-    """A call that was taken up."""
+    """A call that has started."""
 
     call: ToolCall
     started: float
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What the calls of a turn came to."""
+    """The outcome of the calls of a turn."""
 
     done: str | None = None
-    """The answer of the run, if a tool finished it."""
+    """The answer of the run, if a tool ended it."""
     output: object | UnsetType = UNSET
-    """The value of the run, if the output tool took one."""
+    """The value of the run, if the output tool accepted one."""
     stopped: str | None = None
-    """Why, if a refusal stopped the run."""
+    """The reason, if a refusal stopped the run."""
     pending: tuple[PendingCall, ...] = ()
     hand_off: HandOff | None = None
     output_problem: str = ""
-    """Why the output tool did not take the answer."""
+    """Why the output tool rejected the answer."""
 
 
 _NOTHING = Turn()
@@ -53,21 +53,21 @@ class Steps:
         self._state = state
         self._setup = state.setup
         self._open: dict[str, Step] = {}
-        """Steps that have begun and not ended."""
+        """Steps that have started and not ended."""
         self._calls: Sequence[ToolCall] = ()
-        """Calls of the current turn that the history does not answer yet, and their results so far."""
+        """Calls of the current turn that the history does not answer yet; `_results` has their results so far."""
         self._results: dict[str, ToolResult] = {}
         self._withheld: Mapping[str, WithheldCall] = {}
         """Calls of the current turn that must not be run (law 7)."""
         self._decided: Mapping[str, Decision] = {}
         """Decisions about calls that had waited."""
         self._resumed: Mapping[str, Resumed] = {}
-        """Calls whose agent had waited, and how it goes on."""
+        """Calls whose agent had waited, and how to resume it."""
         self._failures: dict[str, int] = {}
-        """How often a tool has asked for another try, one after the other."""
+        """How often in a row a tool has asked for another try."""
 
     def owe(self, calls: Sequence[ToolCall], withheld: Sequence[WithheldCall] = ()) -> None:
-        """From here on each of these calls is owed an answer."""
+        """Register the calls: each of them needs an answer from here on."""
         self._calls = calls
         self._withheld = {one.call.id: one for one in withheld}
 
@@ -84,7 +84,7 @@ class Steps:
         return turn
 
     async def resume(self, decisions: Mapping[str, Decision]) -> Turn:
-        """Take up the calls of the last turn that had waited."""
+        """Run the calls of the last turn that had waited."""
         messages = self._state.conversation.messages
         waited = waiting_ids(messages)
         self._resumed = {call_id: resumed for call_id, (_, resumed) in agents_waiting(messages, decisions).items()}
@@ -94,7 +94,7 @@ class Steps:
         return await self.run([call for call in calls if call.id in waited])
 
     def _batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        """What may run at the same time. A done tool runs alone, after all that was called before it."""
+        """Group the calls that may run at the same time. A done tool runs alone, after all calls before it."""
         batches: list[list[ToolCall]] = []
         joins = False
         for call in calls:
@@ -108,7 +108,7 @@ class Steps:
         return batches
 
     async def _run_batch(self, calls: Sequence[ToolCall]) -> Turn:
-        """Calls start in order and run together; results are reported in order, however long each takes."""
+        """Start the calls in order and run them together; results are reported in order, however long each takes."""
         running: list[tuple[ToolCall, asyncio.Task[Outcome]]] = []
         slots = asyncio.Semaphore(len(calls) if self._setup.parallel is True else max(1, int(self._setup.parallel)))
         turn = _NOTHING
@@ -122,7 +122,7 @@ class Steps:
                     turn = Turn(stopped=stopped)
                     break
             for call, task in running:
-                # Not `await task`: being cancelled there would wait for a tool that will not be.
+                # Not `await task`: a cancellation there would wait for a tool that ignores it.
                 await asyncio.wait([task])
                 done = task.result()
                 await self._end_step(call, done)
@@ -132,6 +132,7 @@ class Steps:
         return turn
 
     async def _admit(self, call: ToolCall) -> tuple[Ready | Outcome, str | None]:
+        """Return the call ready to run or the outcome it gets instead, and the text that ends the run, if it stops."""
         if call.id in self._withheld:
             return Outcome(error_of(call, texts.not_run(self._withheld[call.id]))), None
         decided = self._decided.get(call.id)
@@ -155,7 +156,7 @@ class Steps:
         return Outcome(refused), stop if decision.stop else None
 
     def _is_free(self, ready: Ready) -> bool:
-        """Whether nothing needs to be asked: the usual case, and the answer itself."""
+        """Return whether the call can run without any check: the usual case, and the output tool."""
         tool, setup = ready.tool, self._setup
         return tool is setup.output_tool or (
             setup.permissions is None and not tool.needs_approval and tool.name not in self._failures
@@ -174,6 +175,7 @@ class Steps:
         return self._setup.tool_retries if own is None else own
 
     async def _executed(self, ready: Ready, slots: asyncio.Semaphore) -> Outcome:
+        """Run a call and return its outcome, with the result as it enters the context."""
         state = self._state
         context = ToolContext(
             ready.call,
@@ -191,7 +193,7 @@ class Steps:
         self._count_retry(ready, outcome)
         cache = self._setup.output_cache if ready.tool.keeps_output and not outcome.pending else None
         result = outcome.result if cache is None else await cache.kept(outcome.result)
-        self._answer(ready.call, result)  # whatever happens now, this was done
+        self._answer(ready.call, result)  # the call has run, whatever happens from here on
         return Outcome(result, outcome.done, ended, outcome.output, outcome.pending, outcome.retry, outcome.hand_off)
 
     def _count_retry(self, ready: Ready, outcome: Outcome) -> None:
@@ -229,7 +231,7 @@ class Steps:
         try:
             await self._state.emit(ToolResultEvent(call.name, text, call.id, result.is_error, screenshot))
         finally:
-            # Cancelled at this very point, the step has ended all the same.
+            # The step has ended even if the run is cancelled at this point.
             await self._state.emit(complete)
 
     async def close(self) -> None:
@@ -243,7 +245,7 @@ class Steps:
         self._state.conversation.note_result(result)
 
     def answer_rest(self, reason: str) -> None:
-        """All calls of the turn answered in the history, in their order."""
+        """Answer all calls of the turn in the history, in their order."""
         if self._calls:
             for call in self._calls:
                 if call.id not in self._results:
@@ -262,7 +264,7 @@ def _turn_of(call: ToolCall, outcome: Outcome) -> Turn:
 
 
 def _joined(turn: Turn, more: Turn) -> Turn:
-    """Both together; where both say something, the first counts."""
+    """Merge two turns; if both set a value, the first counts."""
     if more is _NOTHING or turn is _NOTHING:
         return turn if more is _NOTHING else more
     return Turn(
@@ -280,7 +282,7 @@ async def _at_once(outcome: Outcome) -> Outcome:
 
 
 async def _ended(tasks: Sequence[asyncio.Task[Outcome]]) -> None:
-    """Cancel what still runs after the turn; a tool that ignores that is left behind."""
+    """Cancel what still runs after the turn; a tool that ignores the cancellation is left behind."""
     left = [task for task in tasks if not task.done()]
     for task in left:
         task.cancel()

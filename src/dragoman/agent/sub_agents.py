@@ -26,11 +26,11 @@ _NOTHING = {"type": "object", "properties": {}, "additionalProperties": False}
 def agent_tool(
     make: Agent[Any] | Callable[[], Agent[Any]], *, name: str | None = None, description: str, **options: Any
 ) -> Tool:
-    """A tool that gives a task to another agent.
+    """Return a tool that gives a task to another agent.
 
-    Each call has a history of its own: given an agent, a copy without its history works; given a function, what it
-    makes. Its tokens count for the caller, and its events come as `nested` with the path of tools that leads to them.
-    Calls of it that wait for a decision pause the caller, too: they are in its `pending`, with their path.
+    Each call has its own history: `make` is an agent, of which a copy without its history works, or a function that
+    returns the agent. Its tokens count for the caller, and its events are `nested` with the path of tools that leads to
+    them. Its calls that wait for a decision pause the caller, too: they are in the caller's `pending`, with their path.
     """
     first = None if callable(make) else make
     own = name or (first.name if first is not None else str(getattr(make, "__name__", "agent")))
@@ -82,7 +82,7 @@ def _answer(result: Any, name: str) -> Any:
 
 
 def hand_off_tool(driver: Driver | str, *, name: str, description: str, reason: str = "") -> Tool:
-    """A tool by which a model hands the conversation to another one: from the next request on, `driver` answers."""
+    """Return a tool that hands the conversation to another model: from the next request on, `driver` answers."""
     check_name(name)
 
     async def run(_arguments: dict[str, Any], _context: ToolContext) -> HandOff:

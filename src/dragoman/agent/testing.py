@@ -30,11 +30,11 @@ from dragoman.ir import Message
 from dragoman.private_files import create_private_file
 
 _KEPT = ("content-type", "retry-after", "x-request-id", "request-id", "anthropic-request-id", "x-amzn-requestid")
-"""Headers of responses that are recorded; those of requests, and with them all keys, are not."""
+"""Response headers that are recorded; request headers, and with them all keys, are not."""
 
 
 class ReplayMismatch(DragomanError):
-    """The run does not ask what was recorded: record it again, or see what has changed."""
+    """The run makes a request that was not recorded: record it again, or check what has changed."""
 
 
 class Exchanged(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,7 +42,7 @@ class Exchanged(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     method: str
     url: str
-    """Without what it hides, such as a key."""
+    """Without secrets, such as a key."""
     request: str
     """The body as text; base64 behind `base64:` where it is not UTF-8."""
     status: int
@@ -54,7 +54,7 @@ class Exchanged(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def record(driver: RemoteDriver, path: str | Path) -> RemoteDriver:
-    """The same driver; every request and response is added to the file. Keys and request headers are not."""
+    """Return the same driver, which adds every request and response to the file, without keys and request headers."""
     file = Path(path)
     create_private_file(file)
     channel = structs.replace(driver.channel, transport=_Recorder(driver.channel.transport, file))
@@ -140,7 +140,7 @@ def _bytes(text: str) -> bytes:
 
 
 def replay(model: str, path: str | Path, **options: Unpack[Options]) -> RemoteDriver:
-    """A driver that answers from a recording, in its order. A request that was not recorded is a `ReplayMismatch`."""
+    """Return a driver that answers from a recording, in order. Other requests raise `ReplayMismatch`."""
     lines = [msgspec.json.decode(line, type=Exchanged) for line in Path(path).read_bytes().splitlines() if line]
     given: Options = {"environment": {}, **options, "transport": _Replayer(lines, str(path))}
     if "credentials" not in given:
@@ -181,7 +181,7 @@ def _difference(line: Exchanged, request: HttpRequest) -> str:
 
 
 def _where(before: Any, now: Any, path: str) -> str:
-    """The first place where two JSON values differ."""
+    """Return the first place where two JSON values differ."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in [*before, *(key for key in now if key not in before)]:
             if key not in before or key not in now:

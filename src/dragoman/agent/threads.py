@@ -1,6 +1,6 @@
-"""Functions that block, without holding up the event loop.
+"""Runs blocking functions without blocking the event loop.
 
-The threads are daemons and not those of the loop's executor: a tool that hangs keeps no program from ending.
+The threads are daemons, not those of the loop's executor: a tool that hangs must not keep the program from exiting.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 async def in_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """The function's answer. Who is cancelled stops waiting; the function itself cannot be stopped."""
+    """Return the function's result. A cancelled caller stops waiting; the function itself cannot be stopped."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
@@ -33,9 +33,9 @@ async def in_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         failed: BaseException | None = None
         try:
             value = context.run(function, *args, **kwargs)
-        except StopIteration as error:  # a future refuses it
+        except StopIteration as error:  # a future does not accept it
             failed = RuntimeError(f"the function raised {error!r}")
-        except BaseException as error:  # noqa: BLE001 - it is raised where the function is awaited
+        except BaseException as error:  # noqa: BLE001 - re-raised where the function is awaited
             failed = error
         try:
             loop.call_soon_threadsafe(settle, value, failed)

@@ -22,7 +22,7 @@ class Account(Struct, frozen=True):
 
 
 def added(one: Usage, other: Usage) -> Usage:
-    """Counts that neither told stay untold. A total that only one told is completed from its parts."""
+    """Add two usages. Counts that neither reported stay absent; if one has a total, the other's is computed."""
     sums: dict[str, Any] = {name: _sum(getattr(one, name), getattr(other, name)) for name in _COUNTS}
     if sums["total"] is not None:
         sums["total"] = tokens_of(one) + tokens_of(other)
@@ -34,5 +34,5 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 def tokens_of(usage: Usage) -> int:
-    """What the call took up of the context window."""
+    """Return how much of the context window the request used."""
     return usage.total if usage.total is not None else usage.input + usage.output

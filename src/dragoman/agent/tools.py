@@ -1,4 +1,4 @@
-"""Tools: functions that a model may call, and what becomes of the things they return."""
+"""Tools: functions that a model may call, and how their return values become results."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from dragoman.ir.values import to_raw
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 RESERVED = frozenset({"auto", "none", "required"})
-"""As a tool choice they mean a way of choosing."""
+"""Names that would be read as a mode in a tool choice."""
 
 Content: TypeAlias = Text | Image | Document | Audio | SearchResult | Opaque
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class BadArguments(ValueError):
-    """Arguments that are not what the tool's schema says. The tool did not run."""
+    """Arguments that do not match the tool's schema. The tool did not run."""
 
 
 class Done(Exception):
@@ -52,7 +52,7 @@ class Done(Exception):
 
 
 class Retry(Exception):
-    """Raised by a tool or an output validator: what the model did was wrong, and it may try again. Say why."""
+    """Raised by a tool or an output validator: the model made a mistake and may try again. The message says why."""
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -60,7 +60,7 @@ class Retry(Exception):
 
 
 class Deferred(Exception):
-    """Raised by a tool: the result comes later, from outside. The run pauses, and `Agent.resume` takes the result."""
+    """Raised by a tool: the result comes later, from outside. The run pauses until `Agent.resume` gets the result."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
@@ -76,7 +76,7 @@ class Suspended(Exception):
 
 
 class Resumed(Struct, frozen=True):
-    """How an agent that waited behind a tool goes on."""
+    """How to resume an agent that waited behind a tool."""
 
     history: tuple[Message, ...]
     decisions: Mapping[str, Any]
@@ -90,7 +90,7 @@ class HandOff(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """What a tool gives back when it wants to say the kind itself."""
+    """Returned by a tool that sets the kind of its result itself."""
 
     kind: ResultKind
     value: Any = None
@@ -98,17 +98,17 @@ class Output(Struct, frozen=True):
 
 
 class ToolContext(Struct, frozen=True):
-    """What a tool is told about the call, if one of its parameters has this type."""
+    """Information about the call, for a tool that has a parameter of this type."""
 
     call: ToolCall
     history: tuple[Message, ...] = ()
     overrides: Mapping[Callable[..., Any], Callable[..., Any]] = {}
     emit: Callable[[Any], Awaitable[None]] | None = None
-    """Reports an event of the tool's own to the reader of the run."""
+    """Reports an event of the tool to the reader of the run."""
     count: Callable[[str, Usage], None] | None = None
-    """Adds tokens that the tool used, by the name of the model, to those of the run."""
+    """Adds tokens that the tool used, by model name, to those of the run."""
     resumed: Resumed | None = None
-    """Of a tool that runs an agent: set when that agent waited for decisions, and they are there."""
+    """For a tool that runs an agent: set when that agent waited for decisions, and they have arrived."""
 
     @property
     def idempotency_key(self) -> str:
@@ -117,10 +117,10 @@ class ToolContext(Struct, frozen=True):
 
 
 class Depends:
-    """A parameter that the model does not give: a function, sync or async, makes it for each call.
+    """A parameter that the model does not supply: a function, sync or async, makes it for each call.
 
     `def search(query: str, index: Annotated[Index, Depends(open_index)]) -> str`, or as its default value. The function
-    may have such parameters itself. `Agent(overrides={open_index: fake_index})` puts another one in its place.
+    may have such parameters itself. `Agent(overrides={open_index: fake_index})` replaces the function.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -137,14 +137,14 @@ class Tool(Struct, frozen=True, kw_only=True):
     definition: ToolDefinition
     run: Runner
     decode: Decoder
-    """Arguments as the model gave them -> as the function takes them; raises `BadArguments`."""
+    """Converts the model's arguments to those of the function; raises `BadArguments`."""
     function: Callable[..., Any] | None = None
     title: str | None = None
-    """For people, where the name is not enough: the title of its steps."""
+    """For people, if the name is not enough: the title of its steps."""
     display_name: str | None = None
-    """What events show of it beside its name; the title where there is none."""
+    """What events show beside its name; defaults to the title."""
     read_only: bool = False
-    """Changes nothing: permission rules may allow it beforehand."""
+    """Changes nothing: permission rules may allow it in advance."""
     ends_run: bool = False
     """A done tool: calls after it in the same turn are not run."""
     keeps_output: bool = True
@@ -152,29 +152,29 @@ class Tool(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     """Seconds."""
     max_retries: int | None = None
-    """How often the model may try again after `Retry`, one after the other; None: as the agent says."""
+    """How often in a row the model may try again after `Retry`; None: the agent's setting."""
     idempotent: bool = False
-    """Calling it twice does what calling it once does: after a time-out or an error it is tried again by itself."""
+    """Calling it twice has the effect of calling it once: it is retried automatically after a time-out or an error."""
     needs_approval: bool = False
-    """A person decides about each call; without one to ask, the run pauses."""
+    """A person decides about each call; without an interactive user, the run pauses."""
     sequential: bool = False
     """Runs alone, never at the same time as another call."""
     agent: Callable[[Sequence[Message]], Awaitable[Any]] | None = None
-    """Makes the agent behind the tool, with a history, if it is one (`agent_tool`)."""
+    """Makes the agent behind the tool, with a history, if there is one (`agent_tool`)."""
 
     @property
     def name(self) -> str:
         return self.definition.name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function itself, as if it were no tool."""
+        """Call the function itself, as if it were not a tool."""
         if self.function is None:
             raise TypeError(f"{self.name} has no function of its own")
         return self.function(*args, **kwargs)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be said about a tool beyond its function."""
+    """Options of a tool besides its function."""
 
     name: str | None = None
     description: str | None = None
@@ -217,7 +217,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Tool 
 def tool_from_schema(
     function: Callable[[dict[str, Any]], Any], *, name: str, parameters: Mapping[str, Any], **options: Any
 ) -> Tool:
-    """A tool with a schema written by hand. The function takes the arguments as one mapping, checked against it."""
+    """Return a tool with a hand-written schema. The function takes the arguments as one mapping, checked against it."""
     chosen = Options(name=name, **options)
     schema = dict(parameters)
 
@@ -228,7 +228,7 @@ def tool_from_schema(
 
 
 def client_tool(definition: ToolDefinition) -> Tool:
-    """A tool that the caller of the agent runs: a call of it pauses the run until its result is there."""
+    """Return a tool that the caller of the agent runs: a call pauses the run until its result arrives."""
 
     async def run(_arguments: dict[str, Any], _context: ToolContext) -> Any:
         raise Deferred("the client runs it")
@@ -237,7 +237,7 @@ def client_tool(definition: ToolDefinition) -> Tool:
 
 
 def checking(schema: Mapping[str, Any]) -> Decoder:
-    """Arguments as they are, if the schema accepts them."""
+    """Return a decoder that passes arguments through unchanged if the schema accepts them."""
 
     def decode(given: Any) -> dict[str, Any]:
         problems = problems_of(schema, given)
@@ -299,7 +299,7 @@ def check_name(name: str) -> None:
         raise ValueError(f"a tool called {name!r} could not be chosen: the word means a way of choosing")
 
 
-# ── what is not given by the model ────────────────────────────────────────────────────────────────────────────
+# ── dependency injection ──────────────────────────────────────────────────────────────────────────────────────
 
 Injected: TypeAlias = dict[str, Depends | type[ToolContext]]
 
@@ -317,7 +317,7 @@ def _injected(parameters: Sequence[Parameter]) -> Injected:
 
 
 async def _resolved(injected: Injected, context: ToolContext, made: dict[Callable[..., Any], Any]) -> dict[str, Any]:
-    """One value per function and call, however many parameters ask for it."""
+    """Return the injected arguments: one value per function and call, however many parameters ask for it."""
     return {
         name: await _made_by(one, context, made) if isinstance(one, Depends) else context
         for name, one in injected.items()
@@ -325,12 +325,13 @@ async def _resolved(injected: Injected, context: ToolContext, made: dict[Callabl
 
 
 async def call_with_dependencies(function: Callable[..., Any], context: ToolContext) -> Any:
-    """The answer of a function all of whose parameters are dependencies."""
+    """Return the result of a function all of whose parameters are dependencies."""
     value = function(**await _resolved(_injected(parameters_of(function)), context, {}))
     return await value if inspect.isawaitable(value) else value
 
 
 async def _made_by(asked: Depends, context: ToolContext, made: dict[Callable[..., Any], Any]) -> Any:
+    """Return the value of a dependency, made at most once per call of the tool."""
     if asked.function not in made:
         function = context.overrides.get(asked.function, asked.function)
         inner = _injected(parameters_of(function))
@@ -340,22 +341,22 @@ async def _made_by(asked: Depends, context: ToolContext, made: dict[Callable[...
 
 
 async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The function's answer. One that is not async runs in a thread, so that it does not block the event loop."""
+    """Return the function's result. A sync function runs in a thread, so that it does not block the event loop."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     value = await in_thread(function, *args, **kwargs)
     return await value if inspect.isawaitable(value) else value
 
 
-# ── what a tool returns ───────────────────────────────────────────────────────────────────────────────────────
+# ── return values ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def result_of(call: ToolCall, value: Any) -> ToolResult:
-    """Text is text, parts are multimodal (also with text beside them), a result is itself, anything else is data.
+    """Convert a return value: text is text, parts are multimodal, a result is itself, anything else is data.
 
-    Raises `TypeError` when it cannot be said in JSON.
+    Parts may have text beside them. Raises `TypeError` if the value cannot be expressed in JSON.
     """
-    if isinstance(value, ToolResult):  # of whatever kind the tool says, for the call that it answers
+    if isinstance(value, ToolResult):  # the tool's own kind, for the call that it answers
         return structs.replace(value, tool_call_id=call.id, name=call.name)
     if isinstance(value, Output):
         spoken = tuple(map(_speakable_part, value.parts))
@@ -374,7 +375,7 @@ def error_of(call: ToolCall, message: str) -> ToolResult:
 
 
 def speakable(text: str) -> str:
-    """Text that can be written as UTF-8: half a surrogate pair, as in odd file names, becomes a question mark."""
+    """Return text that can be written as UTF-8: a lone surrogate, as in odd file names, becomes a question mark."""
     if text.isascii():
         return text
     try:

@@ -11,7 +11,7 @@ from dragoman.agent.tools import Tool, check_name, tool
 
 
 class Toolset(Struct, frozen=True):
-    """Tools that are treated alike. Every method gives a new set; `Agent(tools=…)` takes sets and lists of tools.
+    """Tools that are treated alike. Every method returns a new set; `Agent(tools=…)` takes sets and lists of tools.
 
     >>> def add(a: int, b: int) -> int: return a + b
     >>> [one.name for one in toolset(add).prefix("math_")]
@@ -33,7 +33,7 @@ class Toolset(Struct, frozen=True):
         return Toolset(tuple(_named(one, text + one.name) for one in self.tools))
 
     def rename(self, names: Mapping[str, str]) -> Toolset:
-        """Other names for some tools; a name that no tool has is refused."""
+        """Return the set with new names for some tools; raises `ValueError` for a name that no tool has."""
         unknown = sorted(set(names) - {one.name for one in self.tools})
         if unknown:
             raise ValueError(f"no tool is called {', '.join(unknown)}")
@@ -43,16 +43,16 @@ class Toolset(Struct, frozen=True):
         return Toolset(tuple(one for one in self.tools if keep(one)))
 
     def approve(self, which: Callable[[Tool], bool] = lambda one: not one.read_only) -> Toolset:
-        """The same tools; those chosen, by default all that change something, need a person's approval."""
+        """Return the same tools; those chosen, by default all that change something, need a person's approval."""
         return Toolset(tuple(structs.replace(one, needs_approval=True) if which(one) else one for one in self.tools))
 
     def sequential(self) -> Toolset:
-        """The same tools, each of which runs alone."""
+        """Return the same tools, each of which runs alone."""
         return Toolset(tuple(structs.replace(one, sequential=True) for one in self.tools))
 
 
 def toolset(*tools: Tool | Callable[..., Any] | Iterable[Tool]) -> Toolset:
-    """One set of tools, functions and other sets. Two tools of one name are refused: prefix or rename them."""
+    """Return one set of tools, functions and other sets. Duplicate names raise `ValueError`: prefix or rename them."""
     found: dict[str, Tool] = {}
     for given in tools:
         many = [given] if isinstance(given, Tool) else [tool(given)] if callable(given) else list(given)

@@ -1,7 +1,7 @@
 """OpenTelemetry spans by the conventions for generative AI: `invoke_agent`, `chat`, `execute_tool`.
 
-The tracer is given by the caller (`Agent(tracer=opentelemetry.trace.get_tracer("app"))`); nothing is imported here, and
-without a tracer nothing is measured. What people and models wrote is in no span.
+The caller supplies the tracer (`Agent(tracer=opentelemetry.trace.get_tracer("app"))`); nothing is imported here, and
+without a tracer nothing is measured. No span contains what people and models wrote.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Tracer(Protocol):
-    """As far as this module needs OpenTelemetry's."""
+    """The part of OpenTelemetry's tracer that this module needs."""
 
     def start_as_current_span(
         self, name: str, *, attributes: Mapping[str, Any] | None = ...

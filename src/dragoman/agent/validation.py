@@ -1,9 +1,9 @@
-"""Whether arguments are what a JSON Schema says, in words that a model can correct itself by.
+"""Checks arguments against a JSON Schema, with messages that let a model correct itself.
 
-The keywords that describe arguments are checked (2020-12, and what drafts 4 to 7 said otherwise); annotations and
-`format` are not. A reference that leads out of the schema accepts everything, and so does a keyword whose own value is
-not what JSON Schema wants there. Both sides may come from outside (an MCP server, a model), so depth and work are
-bounded: see `_DEEPEST` and `_Check.spend`.
+The keywords that describe arguments are checked (2020-12, and where drafts 4 to 7 differ); annotations and `format` are
+not. A reference that leads out of the schema accepts everything, and so does a keyword whose own value is not what JSON
+Schema requires. Schema and value may both come from outside (an MCP server, a model), so depth and work are bounded:
+see `_DEEPEST` and `_Check.spend`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Problems: TypeAlias = Iterator[str]
 _SHOWN = 60
 _MANY = 5
 _DEEPEST = 128
-"""Levels of a schema within a schema. Each takes two Python frames, of which there are a thousand by default."""
+"""Levels of nested schemas. Each takes two Python frames, of which there are a thousand by default."""
 _MOST_DIGITS = 20_000
-"""Of a number that is divided: the time for it grows with their square."""
+"""Most digits of a number that is divided: the time grows with their square."""
 _WORK = 100_000
 """Schemas applied to values, beyond those that a value of its size needs."""
 
 
 class _Beyond(Exception):
-    """The check would take more depth or work than it may."""
+    """The check would exceed its limit on depth or work."""
 
 
 def problems_of(schema: Any, value: Any) -> list[str]:
-    """What is wrong with the value, the first few of it; nothing when it is valid."""
+    """Return the first few problems of the value; empty if it is valid."""
     found: list[str] = []
     try:
         for problem in _Check(schema, value).problems(schema, value, "$"):
@@ -41,12 +41,12 @@ def problems_of(schema: Any, value: Any) -> list[str]:
                 break
     except _Beyond as error:
         found.append(str(error))
-    except RecursionError:  # the caller has used up the stack before
+    except RecursionError:  # the caller had already used up the stack
         found.append("$: nested too deeply to be checked")
     return found
 
 
-# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _number(value: Any) -> bool:
@@ -76,7 +76,7 @@ def _kind(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """The beginning of the value as JSON. However large it is, only its beginning is looked at."""
+    """Return the beginning of the value as JSON, without looking at the rest, however large it is."""
     try:
         text = compact_text(_beginning(value, 4))
     except (EncodeError, UnicodeEncodeError, TypeError, ValueError, OverflowError):
@@ -87,7 +87,7 @@ def _shown(value: Any) -> str:
 def _beginning(value: Any, levels: int) -> Any:
     if isinstance(value, str):
         return value[:_SHOWN]
-    if isinstance(value, int) and value.bit_length() > 64:  # noqa: PLR2004 - what the encoder takes
+    if isinstance(value, int) and value.bit_length() > 64:  # noqa: PLR2004 - the range that the encoder accepts
         return Decimal(value)
     if not isinstance(value, list | dict) or not value:
         return value
@@ -114,14 +114,14 @@ class _Check:
     def __init__(self, root: Any, value: Any) -> None:
         self._root = root
         self._open: set[tuple[int, int]] = set()
-        """Schemas at work, with the value: a reference that leads in a circle says nothing more."""
+        """Schemas in progress, with the value: a circular reference adds nothing."""
         self._left = _WORK + 50 * _size(value)
         self._options: dict[int, frozenset[Any]] = {}
         self._first: dict[tuple[int, int], str | None] = {}
-        """What alternatives said of values: alternatives within alternatives would ask again and again."""
+        """First problem per alternative and value: nested alternatives would check the same pair again and again."""
 
     def spend(self, work: int, path: str) -> None:
-        """Bound the work by the size of the value: references to schemas that refer to others multiply."""
+        """Count work, bounded by the size of the value: references to schemas that refer to others multiply."""
         self._left -= work
         if self._left < 0:
             raise _Beyond(f"{path}: the schema is too complex to check the arguments against it")
@@ -147,7 +147,7 @@ class _Check:
             self._open.discard(visit)
 
     def first(self, schema: Any, value: Any, path: str) -> str | None:
-        """The first problem; None when the schema accepts the value."""
+        """Return the first problem; None if the schema accepts the value."""
         key = (id(schema), id(value))
         if key not in self._first:
             self._first[key] = next(self.problems(schema, value, path), None)
@@ -157,7 +157,7 @@ class _Check:
         return self.first(schema, value, "$") is None
 
     def options(self, said: Sequence[Any]) -> frozenset[Any]:
-        """The plain options of an enum, to be found at once."""
+        """Return the scalar options of an enum as a set, for fast lookup."""
         known = self._options.get(id(said))
         if known is None:
             known = frozenset((isinstance(one, bool), one) for one in said if not isinstance(one, list | dict))
@@ -180,7 +180,7 @@ class _Check:
 
 
 def _size(value: Any) -> int:
-    """How many values there are within the value, itself included."""
+    """Return the number of values within the value, including itself."""
     count = 0
     waiting = [value]
     while waiting:
@@ -354,7 +354,7 @@ def _unique(_check: _Check, said: bool, value: Any, path: str, _: Mapping[str, A
 def _identity(value: Any) -> str:
     try:
         return compact_text(value)
-    except (EncodeError, UnicodeEncodeError, OverflowError):  # what JSON cannot spell: repr can
+    except (EncodeError, UnicodeEncodeError, OverflowError):  # values that JSON cannot express, but repr can
         return repr(value)
 
 
@@ -364,7 +364,7 @@ def _pattern(_check: _Check, said: str, value: Any, path: str, _: Mapping[str, A
 
 
 def _bound(words: str, measured: Callable[[Any], Any], holds: Callable[[Any, Any], bool]) -> Keyword:
-    """A keyword that compares one measure of the value with a number; `measured` gives None where it does not apply."""
+    """Return a keyword that compares a measure of the value with a number; a measure of None means not applicable."""
 
     def check(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
         measure = measured(value)
@@ -449,4 +449,4 @@ _SHAPES: Mapping[str, Any] = {
     **dict.fromkeys(("enum", "required", "allOf", "anyOf", "oneOf", "prefixItems"), list),
     **dict.fromkeys(("properties", "patternProperties", "dependentRequired"), Mapping),
 }
-"""What a keyword's own value must be; one of another shape says nothing."""
+"""The required type of a keyword's own value; a value of another type is ignored."""

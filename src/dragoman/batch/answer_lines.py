@@ -1,4 +1,4 @@
-"""Answers and failures as lines of the output: of a provider's batch file, or bare bodies of a wire format."""
+"""Writes answers and failures as output lines: of a provider's batch file, or bare bodies of a wire format."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dragoman.translate import encode_error, encode_response
 
 
 class AnswerLines:
-    """Writes one line per request, in the format `target` names."""
+    """Writes one line per request, in the format that `target` names."""
 
     def __init__(self, target: str) -> None:
         self._file = BATCH_FILES.get(target)
         self._format = target if self._file is None else self._file.format
 
     def answer(self, item_id: str, completion: Completion, request: Request) -> tuple[Raw, Encoded]:
-        """The line, and the body in it with its losses."""
+        """Return the line, and the body in it with its losses."""
         encoded = encode_response(completion, self._format, request=request)
         body = Raw(encoded.content)
         if self._file is None:
@@ -26,7 +26,7 @@ class AnswerLines:
         return self._line(item_id, BatchItem(id=None, outcome="succeeded", body=body, status=200)), encoded
 
     def failure(self, item_id: str, failure: Failure) -> Raw | UnsetType:
-        """Batch files have lines for failures too; bare answers have none."""
+        """Return the line for a failure; UNSET for bare answers, which have no line for it."""
         if self._file is None:
             return UNSET
         encoded = encode_error(failure, self._file.format)
@@ -34,7 +34,7 @@ class AnswerLines:
         return self._line(item_id, item)
 
     def never_ran(self, item_id: str, outcome: Outcome) -> Raw | UnsetType:
-        """A request that expired or was cancelled."""
+        """Return the line for a request that expired or was cancelled; UNSET for bare answers."""
         return UNSET if self._file is None else self._line(item_id, BatchItem(id=None, outcome=outcome))
 
     def _line(self, item_id: str, item: BatchItem) -> Raw:

@@ -1,4 +1,4 @@
-"""Lines of a provider's batch file to lines of another's, or to bare bodies; or bare bodies to such lines."""
+"""Converts lines of a provider's batch file to another's or to bare bodies, and bare bodies to such lines."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _JOB_MODEL = "the model of a batch belongs to its job; name it when you create t
 
 
 class BatchFileConverter(RecordConverter):
-    """Unpacks a line, converts the body in it, and packs it again. Ids stay, in the alphabet the target takes.
+    """Unpacks a line, converts the body in it, and packs it again. Ids are kept, in the characters the target accepts.
 
-    A body that has no id yet gets one from `id_prefix` and its line.
+    A body without an id gets one from `id_prefix` and its line number.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class BatchFileConverter(RecordConverter):
         return found, Encoded(encoded.content, tuple(losses), encoded.path, encoded.headers, encoded.status)
 
     def _packed(self, file: BatchFile, item: BatchItem, found: Detected, encoded: Encoded) -> Encoded:
+        """Return the line of the target's batch file for a converted body, with its losses."""
         losses = list(encoded.losses)
         body: Raw | None = Raw(encoded.content) if item.outcome in _KINDS else None
         if file.one_model and found.kind == "request" and body is not None:
@@ -96,7 +97,7 @@ class BatchFileConverter(RecordConverter):
                     "it is longer than this provider takes: a digest stands for it",
                 )
             )
-        # A failed answer of Responses comes under status 200; elsewhere it is an error body.
+        # The Responses API returns a failed answer with status 200; elsewhere it is an error body.
         failed = item.outcome == "succeeded" and encoded.status >= _FAILED
         outcome = "errored" if failed else item.outcome
         status = item.status if outcome != "errored" else encoded.status or item.status
@@ -104,7 +105,7 @@ class BatchFileConverter(RecordConverter):
         return Encoded(write_line(file, packed), tuple(losses))
 
     def _without_model(self, body: Raw, item: BatchItem, encoded: Encoded, losses: list[Loss]) -> Raw:
-        """The job names the model. Which models the lines named is counted: a job has one."""
+        """Remove the model from the body, since the job names it. Models are counted, as a job has only one."""
         model = self._model_named
         if model:
             self.count_model(model)
@@ -119,7 +120,7 @@ class BatchFileConverter(RecordConverter):
 def converter_for(
     options: ConvertOptions, source_name: str, expected: Detected | None, id_prefix: str = "record"
 ) -> RecordConverter:
-    """What converts the records of a source: bodies, or lines of batch files where either side has them."""
+    """Return the converter for a source: of bodies, or of batch file lines if either side has them."""
     names = (options.target, options.source, None if expected is None else expected.format)
     if any(name in BATCH_FILES for name in names):
         return BatchFileConverter(options, source_name, expected, id_prefix)

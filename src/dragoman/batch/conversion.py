@@ -1,4 +1,4 @@
-"""`convert`: a bulk conversion from beginning to end; `convert_lines`: the same for bytes in memory."""
+"""`convert` runs a whole bulk conversion; `convert_lines` does the same for bytes in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dragoman.errors import DragomanError
 
 
 class Progress(Struct, frozen=True):
-    """How far a job is. `bytes_total` is 0 while it is unknown (stdin, compressed files)."""
+    """Progress of a job. `bytes_total` is 0 if unknown (stdin, compressed files)."""
 
     records: int
     rejected: int
@@ -34,7 +34,7 @@ class Progress(Struct, frozen=True):
 
 
 AT_HAND = RunOptions()
-"""On all cores of this machine."""
+"""Runs on all cores of this machine."""
 OnProgress: TypeAlias = Callable[[Progress], None]
 
 
@@ -86,7 +86,7 @@ def convert(
 ) -> Report:
     """Convert files of records: JSON Lines, JSON arrays, Parquet, Arrow, SQLite, plain or compressed, here or remote.
 
-    `output` is a file or a folder of shards. Stopped in the middle, the same call goes on where it was.
+    `output` is a file or a folder of shards. If the job is interrupted, the same call resumes it.
     """
     names = [sources] if isinstance(sources, str) else list(sources)
     return run_job(Job(names, output, JobOptions(convert=ConvertOptions(**options))), run)
@@ -95,9 +95,9 @@ def convert(
 def convert_lines(
     lines: bytes, *, on_reject: Callable[[Reject], None] | None = None, **options: Unpack[ConvertArguments]
 ) -> bytes:
-    """Convert JSON Lines in memory: one line per record in, one per converted record out.
+    """Convert JSON Lines in memory: one line per record in, one line per converted record out.
 
-    A record that cannot be converted raises `RecordRejected`, or is given to `on_reject` and left out.
+    A record that cannot be converted raises `RecordRejected`, or is passed to `on_reject` and left out.
     """
     checked = ConvertOptions(**options)
     checked.check()

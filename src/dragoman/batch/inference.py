@@ -1,6 +1,6 @@
-"""Bulk inference: every request of a file answered by one model, with limits, retries, and a journal to go on from.
+"""Bulk inference: one model answers every request of a file, with limits, retries, and a journal to resume from.
 
-Each answer is written to the journal when it comes, so that a job that was stopped asks nothing twice. At the end the
+Each answer is written to the journal when it arrives, so that a resumed job sends no request twice. At the end the
 answers are put in the order of their requests.
 """
 
@@ -31,22 +31,22 @@ from dragoman.translate import decode_request
 
 _TAKEN = frozenset(Settings.__annotations__) & frozenset(Request.__struct_fields__) - {"model"}
 _READING = JobOptions(convert=ConvertOptions(target="openai-chat"))
-"""Only its limits are used: requests are read, not converted."""
+"""Only the limits are used: requests are read, not converted."""
 _TOKEN_BYTES = 4
-"""Bytes per token, roughly: for estimates before anything is asked."""
+"""Approximate bytes per token, for estimates before any request is sent."""
 
 
 class InferenceOptions(Struct, frozen=True, kw_only=True):
-    """How a file of requests is answered."""
+    """How to answer a file of requests."""
 
     model: str
     target: str = "openai-batch"
-    """The format of the answers: a wire format, or a batch file, whose lines have ids and hold failures too."""
+    """The format of the answers: a wire format, or a batch file, whose lines have ids and include failures."""
     concurrency: int = 8
     requests_per_minute: float | None = None
     max_errors: int | None = None
     max_output_tokens: int | None = None
-    """For requests that do not say it themselves."""
+    """For requests that do not set it themselves."""
 
     def check(self) -> None:
         """Raise a typed error for a number out of range."""
@@ -56,19 +56,19 @@ class InferenceOptions(Struct, frozen=True, kw_only=True):
 
 
 class Estimate(Struct, frozen=True):
-    """What a job would ask for, before it asks: tokens are a quarter of the bytes."""
+    """What a job would use, before any request is sent: tokens are a quarter of the bytes."""
 
     requests: int
     input_tokens: int
     most_output_tokens: int
 
     def cost(self, input_price: float, output_price: float) -> float:
-        """At prices per million tokens; the output is counted at its limit."""
+        """Return the cost at prices per million tokens; output tokens are counted at their limit."""
         return (self.input_tokens * input_price + self.most_output_tokens * output_price) / 1_000_000
 
 
 class InferenceReport(Struct, kw_only=True):
-    """What a job did."""
+    """Counts of a job's outcomes."""
 
     model: str
     requests: int = 0
@@ -83,7 +83,7 @@ class InferenceReport(Struct, kw_only=True):
     finishes: dict[str, int] = {}
 
     def summary(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         parts = [f"{self.answered:,} of {self.requests:,} requests answered by {self.model}"]
         if self.failed:
             parts.append(f"{self.failed:,} failed")
@@ -94,7 +94,7 @@ class InferenceReport(Struct, kw_only=True):
 
 
 class _Entry(Struct, frozen=True):
-    """A line of the journal: which request, and what became of it. `retried`: a later run asks again."""
+    """A line of the journal: the request and its outcome. `retried`: a later run sends it again."""
 
     source: int
     line: int
@@ -104,7 +104,7 @@ class _Entry(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """A request, and where it stands."""
+    """A request, and where it was read."""
 
     source: int
     line: int
@@ -116,7 +116,7 @@ OnAnswer = Callable[[InferenceReport], None]
 
 
 def read_questions(sources: list[Source], options: JobOptions) -> Iterator[tuple[int, int, str, bytes]]:
-    """(source, line, its name, record) of every record."""
+    """Yield (source index, line, source name, record) for every record."""
     for index, source in enumerate(sources):
         if source.splits:
             shards = plan_shards(source, index, options)
@@ -129,12 +129,12 @@ def read_questions(sources: list[Source], options: JobOptions) -> Iterator[tuple
 
 
 def reading_options() -> JobOptions:
-    """How sources of requests are read."""
+    """Return the options for reading sources of requests."""
     return _READING
 
 
 def question_of(source: int, line: int, record: bytes) -> Question:
-    """A record as a request with an id: its own, or one from its place. Raises typed errors."""
+    """Return a record as a request with an id: its own, or one made from its position. Raises typed errors."""
     data = read_json(record)
     file = batch_file_of(data) if isinstance(data, Mapping) else None
     if file is not None:
@@ -150,7 +150,7 @@ def question_of(source: int, line: int, record: bytes) -> Question:
 
 
 def estimate(names: list[str], options: InferenceOptions) -> Estimate:
-    """Count what would be asked, without asking."""
+    """Count what would be sent, without sending it."""
     requests = tokens = most = 0
     for source, line, _, record in read_questions(find_sources(names), _READING):
         try:
@@ -164,7 +164,7 @@ def estimate(names: list[str], options: InferenceOptions) -> Estimate:
 
 
 class _Journal:
-    """Answers in the order in which they came. The last line may be cut: the program died while writing it."""
+    """Answers in the order of arrival. The last line may be truncated, if the program died while writing it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -193,7 +193,7 @@ class _Journal:
         self._position += len(line)
 
     def entries(self) -> Iterator[_Entry]:
-        """In the order of the requests."""
+        """Yield the entries in the order of the requests."""
         os.fsync(self._file.fileno())
         with self._path.open("rb") as stream:
             for key in sorted(self.places):
@@ -205,12 +205,12 @@ class _Journal:
         self._file.close()
 
     def remove(self) -> None:
-        """The job is done."""
+        """Delete the journal of a finished job."""
         self._path.unlink()
 
 
 class _Pace:
-    """At most so many requests per minute, evenly."""
+    """Spaces requests evenly, at most `per_minute` of them per minute."""
 
     def __init__(self, per_minute: float | None) -> None:
         self._step = 0.0 if per_minute is None else 60.0 / per_minute
@@ -228,7 +228,7 @@ class _Pace:
 async def run_inference(
     names: list[str], output: str, driver: Driver, options: InferenceOptions, on_answer: OnAnswer | None = None
 ) -> InferenceReport:
-    """Answer every request that has no answer yet; then write answers and rejects in the order of the requests."""
+    """Answer every request without an answer so far, then write answers and rejects in the order of the requests."""
     options.check()
     started = time.monotonic()
     journal = _Journal(Path(f"{output}.journal"))
@@ -244,7 +244,7 @@ async def run_inference(
 
 
 class _Run:
-    """One run of a job: asks, counts, and writes the journal."""
+    """One run of a job: sends requests, counts outcomes, and writes the journal."""
 
     def __init__(
         self, driver: Driver, options: InferenceOptions, journal: _Journal, on_answer: OnAnswer | None
@@ -310,7 +310,7 @@ class _Run:
 
 @asynccontextmanager
 async def _bounded(limit: int) -> AsyncIterator[Callable[[Coroutine[Any, Any, None]], Awaitable[None]]]:
-    """Starts tasks, at most so many at a time; leaving waits for all of them."""
+    """Yield a function that starts tasks, at most `limit` at a time; the exit waits for all of them."""
     places = asyncio.Semaphore(limit)
     async with asyncio.TaskGroup() as group:
 
@@ -330,7 +330,7 @@ async def _ask(driver: Driver, request: Request, options: InferenceOptions) -> Q
 
 
 def reject_of(name: str, line: int, error: DragomanError) -> Reject:
-    """Why a record was not answered."""
+    """Return the reject that says why a record was not answered."""
     path = getattr(error, "path", "$")
     return Reject(name, line, path if isinstance(path, str) else "$", str(error), type(error).__name__)
 

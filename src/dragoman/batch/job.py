@@ -1,7 +1,7 @@
-"""A job: its plan, its place on disk, what is already done, and how it ends.
+"""A job: its plan, its folder on disk, what is already done, and how it ends.
 
-Beside the output a job keeps a folder with `job.json` (what was asked for) and, for each finished shard, its counts and
-rejects. Run again after a crash, it converts the shards that are not finished; the result is the same bytes.
+Beside the output a job keeps a folder with `job.json` (its options) and, for each finished shard, its counts and
+rejects. Run again after a crash, it converts the unfinished shards; the result is the same bytes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def _is_same(name: str, other: str) -> bool:
 
 
 class JobError(DragomanError):
-    """A job that cannot begin or go on; the text says what to do."""
+    """A job that cannot start or resume; the message says what to do."""
 
 
 class JobIdentity(Struct, frozen=True):
-    """What was asked for. An unfinished job goes on only where all of this is the same."""
+    """The sources and options of a job. An unfinished job is resumed only if all of this is the same."""
 
     version: str
     sources: list[Source]
@@ -72,7 +72,7 @@ class Job:
         self._expected = [self._expect(index) for index in range(len(self.sources))]
 
     def _check_places(self) -> None:
-        """Refuse at the beginning what would fail, or do harm, at the end."""
+        """Reject at the start what would fail, or do harm, at the end."""
         if self.output != STDOUT and not is_remote(self.output):
             if not self._is_folder and Path(self.output).is_dir():
                 raise JobError(f"{self.output} is a folder; name a file, or write shards with: -o {self.output}/new")
@@ -87,7 +87,7 @@ class Job:
     # ── beginning ──
 
     def begin(self, *, restart: bool = False, overwrite: bool = False) -> dict[str, ShardResult]:
-        """Make the folders; the answer is the finished shards of an earlier run, by name."""
+        """Create the folders. Returns the finished shards of an earlier run, by name."""
         identity = JobIdentity(dragoman.__version__, self.sources, self.options)
         if restart:
             sinks.remove(self.state)
@@ -105,7 +105,7 @@ class Job:
             )
         if any(source.name == STDIN for source in self.sources):
             raise JobError("a job that reads stdin cannot be resumed; --restart begins again")
-        for name in sinks.list_folder(self.folder):  # of workers that were killed
+        for name in sinks.list_folder(self.folder):  # left by workers that were killed
             if name.startswith("part-") and name.endswith(sinks.UNFINISHED):
                 sinks.remove(f"{self.folder}/{name}")
         return self._finished()
@@ -126,7 +126,7 @@ class Job:
         return finished
 
     def _expect(self, index: int) -> Detected | None:
-        """What the source holds: named by the caller, or found in its first records if these agree."""
+        """Return what the source holds: as the caller named it, or as found in its first records if these agree."""
         source, shards = self.sources[index], self.shards.get(index)
         if source.splits and not shards:
             return None
@@ -134,7 +134,7 @@ class Job:
         return expected_format(self.options.convert, records)
 
     def task(self, shard: Shard) -> ShardTask:
-        """The work that one shard is."""
+        """Return the task that converts one shard."""
         return ShardTask(
             shard,
             self.sources[shard.source],
@@ -148,7 +148,7 @@ class Job:
     # ── ending ──
 
     def finish(self, results: Sequence[ShardResult], seconds: float) -> Report:
-        """Join what the shards left: the output, the rejects, the report."""
+        """Combine the results of the shards: the output, the rejects, the report."""
         ordered = sorted(results, key=lambda result: (result.shard.source, result.shard.number))
         tally = self._total(ordered)
         self._refuse_mixed_models(tally)
@@ -181,7 +181,7 @@ class Job:
             )
 
     def discard(self) -> None:
-        """Remove what the job keeps for itself."""
+        """Remove the job's own state."""
         sinks.remove(self.state)
 
     def _total(self, results: Sequence[ShardResult]) -> Tally:
@@ -198,7 +198,7 @@ class Job:
         return total
 
     def _join_rejects(self, results: Sequence[ShardResult]) -> bytes:
-        """All rejects in the order of their records, with lines counted from the beginning of their source."""
+        """Return all rejects in the order of their records, with lines counted from the start of their source."""
         decode, pieces, lines, source = msgspec.json.Decoder(Reject).decode, list[bytes](), 0, -1
         for result in results:
             if result.shard.source != source:

@@ -1,7 +1,7 @@
-"""A batch job as it is kept on this machine: a private folder beside the output, without keys.
+"""A batch job as stored on this machine: a private folder beside the output, without keys.
 
 `answers.jsonl` has its job in `answers.jsonl.job/`: `job.json`, the requests as they were read, and what the provider
-returned. So every command can be stopped and given again, by another process and after a restart.
+returned. So every command can be interrupted and repeated, by another process and after a restart.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PRIVATE = 0o600
 
 
 class BatchJobError(DragomanError):
-    """A batch job that cannot be done as asked. The text says why and what to do."""
+    """A batch job that cannot be done as requested. The message says why and what to do."""
 
 
 class StoredRequest(Struct, frozen=True):
-    """A request as it was read. `sent` is its id at the provider, `id` the one it came with."""
+    """A request as it was read. `sent` is its id at the provider, `id` its id in the source."""
 
     source: int
     line: int
@@ -40,17 +40,17 @@ class StoredRequest(Struct, frozen=True):
 
 
 class JobPart(Struct, kw_only=True):
-    """One job at the provider. There are several where a file is too large for one, and for retries."""
+    """One job at the provider. There are several if a file is too large for one, and for retries."""
 
     key: str
     requests: list[int]
     """Positions in the file of requests."""
     id: str = ""
-    """The provider's; empty as long as its answer to the creation is not known."""
+    """The provider's id; empty until the provider has answered the creation."""
     headers: dict[str, str] = {}
     state: JobState = "submitting"
     provider_state: str = ""
-    """The provider's own word, also where it is not known here."""
+    """The provider's own name of the state, also if it is not known here."""
     counts: JobCounts = JobCounts()
     problems: tuple[str, ...] = ()
     fetched: bool = False
@@ -73,7 +73,7 @@ class BatchJob(Struct, kw_only=True):
     storage: str = ""
     role: str = ""
     max_output_tokens: int | None = None
-    """For requests that do not say it themselves."""
+    """For requests that do not set it themselves."""
     created: float = msgspec.field(default_factory=time.time)
     requests: int = 0
     rejected: int = 0
@@ -82,7 +82,7 @@ class BatchJob(Struct, kw_only=True):
 
     @property
     def state(self) -> JobState:
-        """Of all parts together: the one that has the longest way to go; of those that ended, the worst."""
+        """The state of all parts: that of the part furthest from its end; if all have ended, the worst."""
         states = {part.state for part in self.parts}
         order: tuple[JobState, ...] = (
             "submitting", "unknown", "canceling", "queued", "running", "failed", "expired", "canceled", "completed",
@@ -102,7 +102,7 @@ class BatchJob(Struct, kw_only=True):
         )
 
     def summary(self) -> str:
-        """Lines for people."""
+        """Return lines for people."""
         counts = self.counts
         head = f"{self.state}: {self.requests:,} requests to {self.provider}/{self.model}"
         lines = [f"{head}, {counts.succeeded:,} succeeded, {counts.failed:,} failed"]
@@ -130,7 +130,7 @@ class JobFolder:
         return self._job.exists()
 
     def load(self) -> BatchJob:
-        """Raises `BatchJobError`."""
+        """Return the stored job. Raises `BatchJobError`."""
         try:
             return msgspec.json.decode(self._job.read_bytes(), type=BatchJob)
         except FileNotFoundError:
@@ -139,7 +139,7 @@ class JobFolder:
             raise BatchJobError(f"{self._job} cannot be read: {error}") from error
 
     def save(self, job: BatchJob) -> None:
-        """Whole or not at all, for the owner alone."""
+        """Save the job atomically, readable by the owner only."""
         write_private(self._job, msgspec.json.format(msgspec.json.encode(job)))
 
     def create(self, requests: Iterator[StoredRequest]) -> None:
@@ -152,7 +152,7 @@ class JobFolder:
             os.fsync(stream.fileno())
 
     def requests(self) -> Iterator[StoredRequest]:
-        """All of them, in the order in which they were read."""
+        """Yield all requests in the order in which they were read."""
         decode = msgspec.json.Decoder(StoredRequest).decode
         with self._requests.open("rb") as stream:
             for line in stream:
@@ -163,13 +163,13 @@ class JobFolder:
 
 
 def open_private(path: Path) -> IO[bytes]:
-    """A new file for its owner alone, instead of one that is there."""
+    """Open a new file readable by its owner only, replacing an existing one."""
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb")
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file in one step; only its owner may read it."""
+    """Replace a file atomically; only its owner may read it."""
     temporary = path.with_name(f"{path.name}.part")
     with open_private(temporary) as stream:
         stream.write(content)

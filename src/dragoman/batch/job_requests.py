@@ -1,4 +1,4 @@
-"""Requests of a batch job: read once from their sources, and as they are asked."""
+"""Requests of a batch job: read once from their sources, and prepared for sending."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.translate import encode_request_for
 
 
 def job_api(provider: str) -> JobApi:
-    """Raises `BatchJobError` for a provider without batch jobs."""
+    """Return the batch API of a provider. Raises `BatchJobError` for a provider without batch jobs."""
     found = JOB_APIS.get(provider)
     if found is None:
         words = f"{provider} has no batch jobs that dragoman knows ({', '.join(JOB_APIS)} have)"
@@ -29,12 +29,12 @@ def job_api(provider: str) -> JobApi:
 
 
 def stored_request(stored: StoredRequest, job: BatchJob) -> Request:
-    """A kept request as it is asked."""
+    """Return a stored request as it is sent."""
     return request_for_job(question_of(stored.source, stored.line, bytes(stored.record)).request, job)
 
 
 def request_for_job(request: Request, job: BatchJob) -> Request:
-    """The request as it is asked: the job names the model, and a batch has no streams."""
+    """Return the request as it is sent: the job sets the model, and a batch has no streams."""
     limit = request.max_output_tokens or job.max_output_tokens
     return structs.replace(request, model=job.model, stream=None, max_output_tokens=limit)
 
@@ -50,7 +50,7 @@ class Preparation:
         self.rejects: list[Reject] = []
 
     def read(self, names: list[str]) -> Iterator[StoredRequest]:
-        """What can be sent; `rejects` has the rest."""
+        """Yield the requests that can be sent; the others go to `rejects`."""
         for source, line, name, record in read_questions(find_sources(names), reading_options()):
             try:
                 stored = self._stored(source, line, name, record)

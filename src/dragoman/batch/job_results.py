@@ -1,4 +1,4 @@
-"""Results of batch jobs: joined to their requests, in the order of the requests, in the format asked for."""
+"""Results of batch jobs: matched to their requests, in the order of the requests, in the requested format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OUTCOMES = ("succeeded", "errored", "expired", "canceled", "missing")
 
 
 class JobReport(Struct, kw_only=True):
-    """What became of the requests of a job."""
+    """Outcomes of the requests of a job."""
 
     provider: str
     model: str
@@ -37,15 +37,15 @@ class JobReport(Struct, kw_only=True):
     missing: int = 0
     """Requests for which the provider returned nothing at all."""
     retryable: int = 0
-    """Those that may succeed in a new job: never run, or failed for a while."""
+    """Requests that may succeed in a new job: never run, or failed temporarily."""
     rejected: int = 0
-    """Lines of the input that no job was made of."""
+    """Input lines that were not put into a job."""
     input_tokens: int = 0
     output_tokens: int = 0
     losses: dict[str, int] = {}
 
     def summary(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         parts = [f"{self.succeeded:,} of {self.requests:,} requests answered by {self.provider}/{self.model}"]
         parts += [f"{getattr(self, name):,} {name}" for name in _OUTCOMES[1:] if getattr(self, name)]
         if self.retryable:
@@ -54,7 +54,7 @@ class JobReport(Struct, kw_only=True):
 
 
 class ResultReader:
-    """What a provider returned for the parts of a job."""
+    """Reads what a provider returned for the parts of a job."""
 
     def __init__(self, codec: Codec, folder: JobFolder, job: BatchJob, file: BatchFile) -> None:
         self._codec = codec
@@ -63,7 +63,7 @@ class ResultReader:
         self._file = file
 
     def decode(self, stored: StoredRequest, item: BatchItem) -> tuple[Request, Completion | Failure]:
-        """What the provider answered. A body that says that it failed is a failure, whatever its status."""
+        """Return the provider's answer. A body that reports a failure is a failure, whatever its status."""
         request, codec = stored_request(stored, self.job), self._codec
         body = bytes(item.body) if item.body is not None else b""
         if item.outcome == "errored":
@@ -76,7 +76,7 @@ class ResultReader:
         return request, with_own_names(completion, request, codec) if failure is None else failure
 
     def index(self, number: int) -> Iterator[tuple[str, int, int, BatchItem]]:
-        """(id, position, length, result) of each line that a part returned."""
+        """Yield (id, position, length, result) of each line that a part returned."""
         path = self.folder.results(number)
         if not path.exists():
             return
@@ -96,7 +96,7 @@ class ResultReader:
 
 
 def publish(reader: ResultReader) -> JobReport:
-    """Write the answers in the order of the requests, what failed, and the report."""
+    """Write the answers in the order of the requests, the rejects, and the report."""
     job, folder, outcomes, lines = reader.job, reader.folder, Outcomes(reader), AnswerLines(reader.job.target)
     report = JobReport(
         provider=job.provider,
@@ -128,7 +128,7 @@ def _failure(failure: Failure, item: BatchItem) -> Failure:
 
 
 def _read_result(file: BatchFile, line: bytes) -> BatchItem | None:
-    """None: a line that is no result of this provider."""
+    """Return the result in a line; None if the line is not a result of this provider."""
     try:
         data = read_json(line)
         return file.read(file, data) if isinstance(data, Mapping) else None
@@ -137,7 +137,7 @@ def _read_result(file: BatchFile, line: bytes) -> BatchItem | None:
 
 
 class Outcomes:
-    """What became of each request: a success of any part, or else what the last part says."""
+    """The outcome of each request: a success of any part, or else that of the last part."""
 
     def __init__(self, reader: ResultReader) -> None:
         self._reader = reader
@@ -158,7 +158,7 @@ class Outcomes:
         return None if number is None else self._reader.job.parts[number]
 
     def of(self, position: int, stored: StoredRequest) -> tuple[str, Request | None, Completion | Failure | None]:
-        """The outcome, and the answer or failure where there is one."""
+        """Return the outcome, with the request and the answer or failure if there is one."""
         found = self._found.get(read_id(stored.sent) or stored.sent)
         if found is None:
             part = self.part(position)
@@ -175,7 +175,7 @@ class Outcomes:
     def may_retry(self, position: int, stored: StoredRequest) -> bool:
         outcome, _, answered = self.of(position, stored)
         if outcome == "missing":
-            # A job that was refused as a whole would be refused again.
+            # A job that was rejected as a whole would be rejected again.
             part = self.part(position)
             return part is not None and part.state != "failed"
         if isinstance(answered, Failure):
@@ -191,7 +191,7 @@ def _written(
     report: JobReport,
     rejects: list[Reject],
 ) -> Any:
-    """The line of one request; UNSET where the format has none for its outcome."""
+    """Return the line of one request; UNSET if the format has no line for its outcome."""
     outcome, request, answered = outcomes.of(position, stored)
     if outcome == "pending":
         return UNSET
@@ -221,7 +221,7 @@ def _never(outcome: str, part: JobPart | None) -> Failure:
 
 
 def _write_rejects(folder: JobFolder, rejects: list[Reject]) -> None:
-    """Lines that were never sent, and then requests without an answer."""
+    """Write the lines that were never sent, then the requests without an answer."""
     unread = folder.folder / "rejects.jsonl"
     content = (unread.read_bytes() if unread.exists() else b"") + encode_rejects(rejects)
     path = folder.output.with_name(f"{folder.output.name}.rejects.jsonl")

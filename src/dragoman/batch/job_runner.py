@@ -1,4 +1,4 @@
-"""One batch job, done: submit, look, fetch, retry, cancel, over the HTTP and with the keys of the drivers."""
+"""Runs one batch job: submit, poll, fetch, retry and cancel, with the HTTP and the keys of the drivers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class JobRunner:
     # ── submitting ──
 
     async def submit(self, *, resubmit: bool = False) -> None:
-        """Create what is not created yet; a creation that was not answered is looked for first."""
+        """Create the parts that do not exist yet; a creation without a reply is first searched for at the provider."""
         for part in [part for part in self.job.parts if not part.id]:
             await self._settle(part, resubmit=resubmit)
         covered = {position for part in self.job.parts for position in part.requests}
@@ -82,7 +82,7 @@ class JobRunner:
             key = f"dragoman-{secrets.token_hex(8)}"
             part = JobPart(key=key, requests=chosen, headers=headers)
             self.job.parts.append(part)
-            self._folder.save(self.job)  # before it is asked for: a lost answer is known to be lost
+            self._folder.save(self.job)  # before the request is sent, so that a lost reply can be detected
             try:
                 part.id = await self._run(self._api.create(self._context(part), content), part)
             except (NoAnswer, TimedOut):
@@ -95,9 +95,9 @@ class JobRunner:
             self._folder.save(self.job)
 
     def _groups(self, wanted: set[int]) -> Iterator[tuple[dict[str, str], list[int], bytes]]:
-        """Requests that fit into one job: as many and as large as it may be, and with the same headers.
+        """Yield groups of requests that fit into one job, by number, size and equal headers.
 
-        `anthropic-beta` is a header of a whole batch.
+        Headers must be equal because `anthropic-beta` applies to a whole batch.
         """
         waiting: dict[str, tuple[dict[str, str], list[int], list[bytes], int]] = {}
         for position, stored in enumerate(self._folder.requests()):
@@ -144,7 +144,7 @@ class JobRunner:
         await self.look()
 
     async def wait(self, every: float, show: Callable[[BatchJob], None] | None = None) -> None:
-        """Look until all parts have ended, less often as time goes by."""
+        """Poll until all parts have ended, with growing intervals."""
         pause = min(every, _SECOND)
         while True:
             await self.look()
@@ -158,7 +158,7 @@ class JobRunner:
     # ── fetching ──
 
     async def fetch(self) -> JobReport:
-        """Bring the results of all parts that have ended, and write the answers in the order of the requests."""
+        """Download the results of all ended parts, and write the answers in the order of the requests."""
         await self.look()
         for number, part in enumerate(self.job.parts):
             if part.ended and not part.fetched:
@@ -171,7 +171,7 @@ class JobRunner:
         return publish(self._reader)
 
     async def retry(self) -> int:
-        """Put the requests that may succeed now into a new job; how many they were."""
+        """Put the requests that may succeed now into a new job. Returns how many they were."""
         if not self.job.ended:
             raise BatchJobError("the job has not ended: only then it is known what to retry")
         await self.fetch()

@@ -1,7 +1,7 @@
-"""States of batch jobs: one vocabulary, and each provider's words for it.
+"""States of batch jobs: one vocabulary, and each provider's names for it.
 
-`completed` says that the provider is done, not that every request succeeded: see the counts. A word that is not in the
-table is `unknown` and kept as it came; it is never taken for an end.
+`completed` means that the provider is done, not that every request succeeded: see the counts. A name that is not in the
+table is `unknown` and kept as it is; it is never treated as a final state.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _GOOGLE: Mapping[str, JobState] = {
 STATES: Mapping[str, Mapping[str, JobState]] = {
     "openai": _OPENAI,
     "groq": _OPENAI,
-    # The same in capitals; both spellings of cancelling were seen.
+    # The same in capitals; both spellings of cancelling occur.
     "together": {**{word.upper(): state for word, state in _OPENAI.items()}, "CANCELED": "canceled"},
     # `ended` is the only final state: the counts say how it ended.
     "anthropic": {"in_progress": "running", "canceling": "canceling", "ended": "completed"},
-    # The REST operation says BATCH_STATE_…, SDKs and Vertex say JOB_STATE_….
+    # The REST operation uses BATCH_STATE_…, SDKs and Vertex use JOB_STATE_….
     "gemini": {f"{prefix}_STATE_{word}": state for prefix in ("BATCH", "JOB") for word, state in _GOOGLE.items()},
     "vertex": {f"JOB_STATE_{word}": state for word, state in _GOOGLE.items()},
     "bedrock": {
@@ -69,12 +69,12 @@ STATES: Mapping[str, Mapping[str, JobState]] = {
         "CANCELLATION_REQUESTED": "canceling",
         "CANCELLED": "canceled",
     },
-    # xAI has counters and no word; these are ours for them.
+    # xAI has counters and no state name; these names are ours.
     "xai": {"pending": "running", "done": "completed", "cancelled": "canceled"},
 }
-"""By vocabulary, then by the provider's word."""
+"""By vocabulary, then by the provider's name of the state."""
 
 
 def state_of(vocabulary: str, word: str) -> JobState:
-    """The state that a provider's word means; `unknown` for a word that is not in its table."""
+    """Return the state for a provider's name of it; `unknown` for a name that is not in its table."""
     return STATES[vocabulary].get(word, "unknown")

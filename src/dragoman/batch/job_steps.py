@@ -1,4 +1,4 @@
-"""Does the steps that operations on batch jobs ask for: HTTP over a driver's channel, files through fsspec."""
+"""Runs the steps of operations on batch jobs: HTTP over a driver's channel, files through fsspec."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 async def run_steps(channel: Channel, steps: Steps[T], context: JobContext, base_url: str = "") -> T:
-    """Do what an operation asks for, one step after the other."""
+    """Run the steps of an operation, one after the other, and return its result."""
     try:
         step = next(steps)
         while True:
@@ -46,14 +46,14 @@ async def _do(channel: Channel, step: Step, context: JobContext, base_url: str) 
 
 
 async def _call(channel: Channel, step: Call, context: JobContext, base_url: str) -> Reply:
-    # An address that a provider hands out, as for uploads, is its own credential: no key goes there.
+    # An address that a provider issues, as for uploads, is its own credential: no key is sent there.
     own = "://" in step.url
     headers = {**channel.provider.headers, **channel.headers, **context.headers, **step.headers}
     request = HttpRequest(
         method=step.method, url=step.url if own else base_url + step.url, headers=headers, body=step.body
     )
     call = DriverCall.about(request, channel.timeouts)
-    # A creation whose answer is lost may have made a job: it is looked for, never sent again.
+    # A creation whose reply is lost may have created a job: it is searched for, never sent again.
     used = structs.replace(channel, retry=RetryPolicy(attempts=1)) if step.once else channel
     if own:
         response = await channel.transport.send(request, timeouts=channel.timeouts)

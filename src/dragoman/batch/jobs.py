@@ -1,4 +1,4 @@
-"""Batch jobs of providers, for programs: `submit_job`, `job_status`, `fetch_job`, `retry_job`, `cancel_job`."""
+"""Batch jobs of providers as a Python API: `submit_job`, `job_status`, `fetch_job`, `retry_job`, `cancel_job`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dragoman.drivers.sync import in_background
 
 
 class JobArguments(Options, total=False):
-    """Arguments of `submit_job`, beside how to reach the provider."""
+    """Arguments of `submit_job`, besides how to reach the provider."""
 
     target: str
     storage: str
@@ -29,15 +29,15 @@ class JobArguments(Options, total=False):
 
 
 def _split(given: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Options, dict[str, Any]]:
-    """How to reach the provider, and the arguments of these names."""
+    """Return the options for reaching the provider, and the arguments of these names."""
     options: Any = {name: value for name, value in given.items() if name not in names}
     return options, {name: given.get(name) for name in names}
 
 
 async def submit_job(sources: list[str], output: str, *, model: str, **given: Unpack[JobArguments]) -> BatchJob:
-    """Make batch jobs of all requests in the sources. The answers will be in `output`; the job is kept beside it.
+    """Create batch jobs for all requests in the sources. Answers will be in `output`; the job is stored beside it.
 
-    Called again after it was stopped, it goes on: nothing is submitted twice.
+    Called again after an interruption, it resumes: nothing is submitted twice.
     """
     options, own = _split(given, ("target", "storage", "role", "max_output_tokens", "resubmit"))
     provider, name = split_model_name(model)
@@ -96,7 +96,7 @@ async def _with_runner(output: str, given: Options, work: Callable[[JobRunner], 
 
 
 async def job_status(output: str, **options: Unpack[Options]) -> BatchJob:
-    """Look at the job whose answers will be in `output`."""
+    """Return the current state of the job whose answers will be in `output`."""
 
     async def work(runner: JobRunner) -> BatchJob:
         await runner.look()
@@ -107,7 +107,7 @@ async def job_status(output: str, **options: Unpack[Options]) -> BatchJob:
 
 
 async def cancel_job(output: str, **options: Unpack[Options]) -> BatchJob:
-    """Ask the provider to stop; what was answered until then can be fetched."""
+    """Ask the provider to stop; the answers up to then can be fetched."""
 
     async def work(runner: JobRunner) -> BatchJob:
         await runner.cancel()
@@ -118,23 +118,23 @@ async def cancel_job(output: str, **options: Unpack[Options]) -> BatchJob:
 
 
 class FetchArguments(Options, total=False):
-    """Arguments of `fetch_job`, beside how to reach the provider."""
+    """Arguments of `fetch_job`, besides how to reach the provider."""
 
     wait: float | None
-    """Seconds between looks until the job has ended; None: it must have ended."""
+    """Seconds between polls until the job has ended; None: it must have ended."""
     retry_failed: bool
-    """Put what may succeed now into a new job."""
+    """Put the requests that may succeed now into a new job."""
     partial: bool
-    """Write the answers that are there although the job has not ended."""
+    """Write the answers so far although the job has not ended."""
     show: Callable[[BatchJob], None] | None
 
 
 async def fetch_job(output: str, **given: Unpack[FetchArguments]) -> JobReport:
-    """Write the answers to `output`, in the order of the requests, in the format the job was made with."""
+    """Write the answers to `output`, in the order of the requests, in the format the job was created with."""
     options, own = _split(given, ("wait", "retry_failed", "partial", "show"))
 
     async def work(runner: JobRunner) -> JobReport:
-        await runner.submit()  # what a stopped submission left to do
+        await runner.submit()  # complete an interrupted submission
         if own["wait"] is not None:
             await runner.wait(own["wait"], own["show"])
         report = await runner.fetch()

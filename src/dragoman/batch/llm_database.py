@@ -1,7 +1,7 @@
-"""The SQLite file of the command `llm` (`llm logs path`), conversation by conversation.
+"""Reads the SQLite file of the command `llm` (`llm logs path`), conversation by conversation.
 
-It has two generations of tables. The older has a row per answer: results of tools belong to the prompt of the row that
-they stand with. The newer has messages in a tree, of which a thread names its last one; what both have is read once.
+It has two generations of tables. The older has a row per answer: tool results belong to the prompt of the row that
+holds them. The newer has a tree of messages, and a thread names its last message. Conversations in both are read once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _has_threads(database: sqlite3.Connection) -> bool:
 
 
 def conversation_ids(database: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Where each conversation is kept (`threads`, `responses`) and its id, in a fixed order."""
+    """Return the table (`threads`, `responses`) and the id of each conversation, in a fixed order."""
     found: list[tuple[str, str]] = []
     if _has_threads(database):
         found += [("threads", row[0]) for row in database.execute("select id from threads order by id")]
@@ -43,7 +43,7 @@ def conversation_ids(database: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def conversations(database: sqlite3.Connection, start: int, stop: int) -> Iterator[bytes]:
-    """Some of them, each as a record of the format `llm`."""
+    """Yield a range of the conversations, each as a record of the format `llm`."""
     database.row_factory = sqlite3.Row
     for home, id in conversation_ids(database)[start:stop]:
         read = _thread if home == "threads" else _conversation
@@ -51,7 +51,7 @@ def conversations(database: sqlite3.Connection, start: int, stop: int) -> Iterat
 
 
 def _rows(database: sqlite3.Connection, table: str, query: str, *values: object) -> list[Fields]:
-    """Rows of a table that older versions of `llm` may not have."""
+    """Return rows of a table that older versions of `llm` may not have."""
     if not _columns(database, table):
         return []
     return [dict(row) for row in database.execute(query, values)]
@@ -169,7 +169,7 @@ def _parts(database: sqlite3.Connection, digest: str) -> list[Fields]:
 
 
 def _part(database: sqlite3.Connection, row: Fields) -> Fields:
-    """A part as `llm` gives it, with the fragments and attachments that it refers to."""
+    """Return a part as `llm` represents it, with the fragments and attachments that it refers to."""
     payload = _parsed(row["payload"])
     part: Fields = {**(payload if isinstance(payload, dict) else {}), "type": row["type"]}
     if row["text"] is not None:

@@ -1,4 +1,4 @@
-"""All cores of this machine: shards are converted by processes, and finished in any order."""
+"""Uses all cores of this machine: processes convert the shards, which finish in any order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Work: TypeAlias = tuple[ShardTask, bytes | None]
 
 
 def work_of(job: Job, finished: Mapping[str, ShardResult]) -> Iterator[Work]:
-    """Every shard that is not finished, with its lines where only a reader from the beginning has them."""
+    """Yield every unfinished shard, with its lines if its source can only be read from the start."""
     for index, source in enumerate(job.sources):
         if source.splits:
             for shard in job.shards[index]:
@@ -33,19 +33,19 @@ def work_of(job: Job, finished: Mapping[str, ShardResult]) -> Iterator[Work]:
 
 
 def run_locally(job: Job, finished: Mapping[str, ShardResult], workers: int | None = None) -> Iterator[ShardResult]:
-    """The results of all other shards, as they come."""
+    """Yield the results of the unfinished shards, in order of completion."""
     count = workers or available_cores()
     work = work_of(job, finished)
     first, second = next(work, None), next(work, None)
     if first is None:
         return iter(())
-    if count == 1 or second is None:  # one shard, or one process: starting others would take longer
+    if count == 1 or second is None:  # for one shard or one process, starting others would take longer
         return (convert_shard(*one) for one in chain((first,), () if second is None else (second,), work))
     return _run_in_processes(chain((first, second), work), count)
 
 
 def available_cores() -> int:
-    """The cores this process may use, which in a container are fewer than the machine has."""
+    """Return the number of cores this process may use; in a container these are fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -55,7 +55,7 @@ def _run_in_processes(work: Iterator[Work], count: int) -> Iterator[ShardResult]
         try:
             for task, block in work:
                 waiting.add(pool.submit(convert_shard, task, block))
-                if len(waiting) > count:  # one more than are running, so that no process waits for its next shard
+                if len(waiting) > count:  # one more than are running, so that no process is idle
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
             while waiting:
@@ -69,7 +69,7 @@ def _run_in_processes(work: Iterator[Work], count: int) -> Iterator[ShardResult]
 
 
 def _exit_with_parent() -> None:
-    """A process whose parent was killed would wait for its next shard for ever."""
+    """Exit when the parent process is killed; otherwise this process would wait forever for its next shard."""
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_wait_for, args=(parent.join,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What a bulk conversion was asked to do. The same value is the identity of a job that is resumed."""
+"""Options of a bulk conversion. They also identify a job that is resumed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARD_BYTES = 16 << 20
 class ConvertOptions(Struct, frozen=True, kw_only=True):
     """How each record is converted.
 
-    `source` and `kind` name what the records are; None and "auto" look for it. `leave_out` drops records with a loss of
+    `source` and `kind` name what the records are; None and "auto" detect it. `leave_out` drops records with a loss of
     that severity or a worse one; `strict` rejects them as errors. `sample` keeps a fraction of the records, chosen by
     their bytes, so that the same records are chosen every time.
     """
@@ -35,7 +35,7 @@ class ConvertOptions(Struct, frozen=True, kw_only=True):
     leave_out: Severity | None = None
     sample: float | None = None
     keep_rejected: bool = False
-    """Put the rejected record itself into the reject file. Records may hold secrets, so this is off."""
+    """Put the rejected record itself into the reject file. Off by default, because records may hold secrets."""
 
     def check(self) -> None:
         """Raise a typed error for a format that does not exist or a number out of range."""
@@ -72,22 +72,22 @@ class ConvertArguments(TypedDict, total=False):
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):
-    """How a job runs. None of it changes what the job writes."""
+    """How a job runs. None of these options changes what the job writes."""
 
     engine: Literal["local", "ray"] = "local"
     workers: int | None = None
     """Processes or Ray workers; None: all cores."""
     ray_address: str | None = None
-    """Of a running cluster (`auto` or ray://…); None: Ray is started on this machine."""
+    """Address of a running cluster (`auto` or ray://…); None: Ray is started on this machine."""
     max_errors: int | None = None
-    """Stop when more records than this were rejected; None: never."""
+    """Stop when more records than this are rejected; None: never."""
     restart: bool = False
-    """Discard what an unfinished job has done."""
+    """Discard the results of an unfinished job."""
     overwrite: bool = False
 
 
 class JobOptions(Struct, frozen=True, kw_only=True):
-    """Where a job reads and writes, beside how it converts."""
+    """Where a job reads and writes, and how it converts."""
 
     convert: ConvertOptions
     shard_bytes: int = SHARD_BYTES

@@ -1,7 +1,7 @@
-"""Batch files of providers: lines with an id, and in each an ordinary request, or the result of one.
+"""Batch files of providers: lines with an id and an ordinary request, or the result of one.
 
-A batch is an envelope around bodies of a wire format. So one table says, for each provider, where the id, the body and
-the outcome stand; the bodies are converted by their own codecs.
+A batch is an envelope around bodies of a wire format. One table describes, for each provider, where the id, the body
+and the outcome are; the bodies are converted by their own codecs.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ Outcome: TypeAlias = Literal["request", "succeeded", "errored", "expired", "canc
 
 
 class BatchItem(Struct, frozen=True, kw_only=True):
-    """One line: a request, or what became of one. `body` is a request, a response or an error of a wire format."""
+    """One line: a request or its outcome. `body` is a request, a response or an error of a wire format."""
 
     id: str | None
     outcome: Outcome
     body: Raw | None = None
     format: str = ""
     path: str = "$"
-    """Where the body stands in the line."""
+    """JSON path of the body in the line."""
     status: int | None = None
     echoed: Raw | None = None
-    """The request, where the provider repeats it in the result."""
+    """The request, if the provider repeats it in the result."""
 
 
 class BatchFile(Struct, frozen=True, kw_only=True):
-    """The batch file of one provider."""
+    """The batch file format of one provider."""
 
     name: str
     format: str
-    """The wire format of its bodies, unless a line says another one."""
+    """The wire format of its bodies, unless a line names another one."""
     is_line: Callable[[Mapping[str, Any]], bool]
     read: Callable[[BatchFile, Mapping[str, Any]], BatchItem]
     write: Callable[[BatchFile, BatchItem], dict[str, Any]]
     id_pattern: re.Pattern[str] = re.compile(r".+", re.DOTALL)
     one_model: bool = False
-    """The model belongs to the job: a line does not name one, and a file is for one model."""
+    """The model belongs to the job: lines do not name it, and a file is for one model."""
 
 
 def _refuse(name: str, path: str, expected: str) -> DecodeError:
@@ -70,9 +70,9 @@ _LONGEST_REVERSIBLE = 45
 
 
 def written_id(item_id: str, pattern: re.Pattern[str]) -> str:
-    """An id that the provider takes: the same, or one from which `read_id` gives the same back.
+    """Return an id that the provider accepts: the same, or one that `read_id` converts back.
 
-    Ids longer than 45 bytes become a digest, from which nothing comes back.
+    Ids longer than 45 bytes become a digest, which cannot be converted back.
     """
     if pattern.fullmatch(item_id):
         return item_id
@@ -83,7 +83,7 @@ def written_id(item_id: str, pattern: re.Pattern[str]) -> str:
 
 
 def read_id(given: Any) -> str | None:
-    """The id as the user wrote it."""
+    """Return the id as the user wrote it."""
     if not isinstance(given, str) or not given.startswith(_ALIAS):
         return given if isinstance(given, str) else None
     try:
@@ -92,7 +92,7 @@ def read_id(given: Any) -> str | None:
         return given
 
 
-# ── OpenAI, and all who copied its lines ──
+# ── OpenAI and compatible providers ──
 
 _URLS = {"/chat/completions": "openai-chat", "/responses": "openai-responses"}
 _PATHS = {name: f"/v1{suffix}" for suffix, name in _URLS.items()}
@@ -200,7 +200,7 @@ _GEMINI_KEYS = frozenset({"key", "metadata", "request", "response", "error"})
 
 
 def _is_gemini(line: Mapping[str, Any]) -> bool:
-    if not line.keys() <= _GEMINI_KEYS:  # answers of Responses have `metadata` and `error` too
+    if not line.keys() <= _GEMINI_KEYS:  # answers of the Responses API have `metadata` and `error` too
         return False
     keyed = "key" in line or isinstance(line.get("metadata"), Mapping)
     return keyed and (isinstance(line.get("request"), Mapping) or "response" in line or "error" in line)
@@ -238,7 +238,7 @@ def _rpc_error(item: BatchItem) -> dict[str, Any]:
     body = parse_json(item.body) if item.body is not None else {}
     inner = body.get("error", {}) if isinstance(body, Mapping) else {}
     message = inner.get("message") if isinstance(inner, Mapping) and inner else None
-    if message is None and isinstance(body, Mapping):  # Bedrock has no object around it
+    if message is None and isinstance(body, Mapping):  # Bedrock has no enclosing object
         message = body.get("message")
     if item.outcome in {"expired", "canceled"}:
         code = _RPC_CANCELLED if item.outcome == "canceled" else _RPC_DEADLINE_EXCEEDED
@@ -279,7 +279,7 @@ def _read_vertex(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
 
 
 def _write_vertex(_file: BatchFile, item: BatchItem) -> dict[str, Any]:
-    """Vertex has no id: it stands in a label of the request, which is repeated in the result."""
+    """Return a line with the id in a label of the request, since Vertex has no id; the result repeats the label."""
     held = item.body if item.outcome == "request" else item.echoed
     request = parse_json(held) if held is not None else {"contents": []}
     request["labels"] = {**request.get("labels", {}), _LABEL: item.id}
@@ -298,7 +298,7 @@ def _is_bedrock(line: Mapping[str, Any]) -> bool:
 
 
 def _read_bedrock(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
-    """The body is Converse's or the model's own: the line does not say which, so the body is looked at."""
+    """Read a line. It does not say whether the body is Converse's or the model's own, so the body is inspected."""
     item_id = read_id(line.get("recordId"))
     body = _object(line.get("modelInput"), file.name, "$.modelInput")
     native = "anthropic_version" in body
@@ -328,7 +328,7 @@ def _write_bedrock(_file: BatchFile, item: BatchItem) -> dict[str, Any]:
     return {**line, "error": {"errorCode": item.status or 500, "errorMessage": _rpc_error(item)["message"]}}
 
 
-# ── all of them ──
+# ── all providers ──
 
 _NARROW = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{1,63}")
@@ -367,15 +367,15 @@ BATCH_FILES: dict[str, BatchFile] = {
         BatchFile(name="xai-batch", format="xai", is_line=lambda _: False, read=_read_openai, write=_write_openai),
     )
 }  # fmt: skip
-"""By name. Files of Together and of other servers that copied OpenAI's are `openai-batch`."""
+"""By name. Files of Together and of other servers with OpenAI's format are `openai-batch`."""
 
 
 def batch_file_of(line: Mapping[str, Any]) -> BatchFile | None:
-    """Whose batch file this is a line of, or None."""
+    """Return the only batch file format that has such lines, or None."""
     found = [file for file in BATCH_FILES.values() if file.is_line(line)]
     return found[0] if len(found) == 1 else None
 
 
 def write_line(file: BatchFile, item: BatchItem) -> bytes:
-    """One line of a batch file."""
+    """Return one line of a batch file."""
     return encode_json(file.write(file, item))

@@ -1,8 +1,8 @@
-"""How each provider's batch jobs are made, looked at, fetched and cancelled, without doing it.
+"""How each provider's batch jobs are created, polled, fetched and cancelled, without doing any I/O.
 
-An operation is a generator: it yields what has to be asked (a `Call`, or a file to `Save` or `Load`), is sent what came
-back, and returns its finding. `job_steps` does the asking. So the whole protocol of a provider can be read, and
-tested, in one place without a network.
+An operation is a generator: it yields what has to be done (a `Call`, or a file to `Save` or `Load`), is sent the reply,
+and returns its result. `job_steps` runs the steps. So a provider's whole protocol can be read, and tested, in one place
+without a network.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _JSON = {"content-type": "application/json"}
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """One HTTP request. `url` is a path below the provider's address, or an address of its own."""
+    """One HTTP request. `url` is a path below the provider's address, or a complete address."""
 
     method: str
     url: str
     body: bytes = b""
     headers: Mapping[str, str] = {}
     once: bool = False
-    """Whether it must not be sent again when the answer is lost: it may have made a job that costs money."""
+    """Whether it must not be repeated if the reply is lost: it may have created a job that costs money."""
 
 
 class Save(Struct, frozen=True):
@@ -41,14 +41,14 @@ class Save(Struct, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """Read the files below an address whose names end so, one after the other."""
+    """Read the files below an address whose names have one of these suffixes, one after the other."""
 
     address: str
     suffixes: tuple[str, ...]
 
 
 class Reply(Struct, frozen=True):
-    """What came back."""
+    """The reply to a step."""
 
     body: bytes = b""
     headers: Mapping[str, str] = {}
@@ -63,7 +63,7 @@ Steps: TypeAlias = Generator[Step, Reply, T]
 
 
 class JobCounts(Struct, frozen=True, kw_only=True):
-    """Requests by what became of them, as far as the provider says. Anthropic says nothing before the end."""
+    """Requests by outcome, as far as the provider reports them. Anthropic reports nothing before the end."""
 
     total: int | None = None
     succeeded: int = 0
@@ -71,15 +71,15 @@ class JobCounts(Struct, frozen=True, kw_only=True):
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """One look at a job."""
+    """The state of a job at one poll."""
 
     state: JobState
     provider_state: str
     counts: JobCounts = JobCounts()
     outputs: tuple[str, ...] = ()
-    """Where the results are, as `results` wants it."""
+    """Where the results are, in the form that `results` expects."""
     problems: tuple[str, ...] = ()
-    """Why the provider refused the whole job."""
+    """Why the provider rejected the whole job."""
 
     @property
     def ended(self) -> bool:
@@ -87,11 +87,11 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 class JobContext(Struct, frozen=True, kw_only=True):
-    """What operations need to know."""
+    """What operations need to know about a job."""
 
     model: str
     key: str
-    """Marks the job at the provider, where it takes a mark: so a job whose creation was not answered is found."""
+    """Marks the job at the provider, if supported, so that a job whose creation got no reply can be found."""
     place: Mapping[str, str] = {}
     storage: str = ""
     """Folder in object storage, for providers that read and write there."""
@@ -100,25 +100,25 @@ class JobContext(Struct, frozen=True, kw_only=True):
 
 
 class JobApi(Struct, frozen=True, kw_only=True):
-    """The batch jobs of one provider."""
+    """The batch API of one provider."""
 
     vocabulary: str
     file: str
-    """Of `BATCH_FILES`: the lines that go in and come out."""
+    """Name in `BATCH_FILES`: the format of the input and output lines."""
     create: Callable[[JobContext, bytes], Steps[str]]
-    """Uploads the lines, if need be, and returns the id of the job."""
+    """Uploads the lines, if needed, and returns the id of the job."""
     look: Callable[[JobContext, str], Steps[Seen]]
     results: Callable[[JobContext, str, Seen], Steps[bytes]]
-    """Lines of the same batch file, in any order."""
+    """Returns lines of the same batch file format, in any order."""
     cancel: Callable[[JobContext, str], Steps[None]]
     find: Callable[[JobContext], Steps[str | None]] | None = None
-    """The id of the job with this key."""
+    """Returns the id of the job with this key."""
     most_requests: int = 50_000
     most_bytes: int = 200 * MEBIBYTE
     fewest_requests: int = 1
     needs_storage: bool = False
     base_url: str = ""
-    """Where jobs have another host than requests."""
+    """Set if jobs have another host than requests."""
 
 
 def _post(url: str, body: object = None, *, once: bool = False) -> Call:
@@ -135,7 +135,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> int:
-    """Google writes 64-bit numbers as texts."""
+    """Return a number that may be a text: Google writes 64-bit numbers as texts."""
     return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()) else 0
 
 
@@ -143,7 +143,7 @@ def _lines(content: bytes) -> list[bytes]:
     return [line for line in content.split(b"\n") if line.strip()]
 
 
-# ── OpenAI, and those who copied it ──
+# ── OpenAI and compatible providers ──
 
 
 def _upload(prefix: str, content: bytes, fields: Mapping[str, str]) -> Steps[str]:
@@ -153,7 +153,7 @@ def _upload(prefix: str, content: bytes, fields: Mapping[str, str]) -> Steps[str
 
 
 class _OpenAi(Struct, frozen=True):
-    """`/files` and `/batches`, with what the copies do in their own way."""
+    """`/files` and `/batches`, with the differences of compatible providers."""
 
     vocabulary: str
     endpoint: str
@@ -224,7 +224,7 @@ def _openai_like(
     )
 
 
-# ── Mistral: jobs of its own, files as OpenAI's ──
+# ── Mistral: its own jobs, OpenAI's files ──
 
 
 def _mistral_create(context: JobContext, content: bytes) -> Steps[str]:
@@ -276,7 +276,7 @@ def _mistral_find(context: JobContext) -> Steps[str | None]:
     return None
 
 
-# ── xAI: files as OpenAI's, results in pages ──
+# ── xAI: OpenAI's files, paged results ──
 
 
 def _xai_create(context: JobContext, content: bytes) -> Steps[str]:
@@ -310,7 +310,7 @@ def _xai_results(_context: JobContext, job: str, _seen: Seen) -> Steps[bytes]:
 
 
 def _xai_line(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result as a line of OpenAI's."""
+    """Return a result as a line in OpenAI's format."""
     item = result.get("batch_result") or {}
     body = (item.get("response") or {}).get("chat_get_completion")
     identified = {"id": None, "custom_id": result.get("batch_request_id")}
@@ -356,7 +356,7 @@ def _anthropic_look(_context: JobContext, job: str) -> Steps[Seen]:
 
 
 def _anthropic_results(_context: JobContext, job: str, _seen: Seen) -> Steps[bytes]:
-    # The address in `results_url` may be another host: a key goes where it was meant to go.
+    # The address in `results_url` may be another host: the key is only sent to the provider's own.
     reply = yield _get(f"{_BATCHES}/{quote(job)}/results")
     return reply.body
 
@@ -391,7 +391,7 @@ def _gemini_seen(found: Mapping[str, Any]) -> Seen:
     state = state_of("gemini", word)
     file = ((metadata.get("output") or found.get("response")) or {}).get("responsesFile")
     if state == "completed" and not file:
-        state = "running"  # a job was seen to succeed before its file had a name
+        state = "running"  # a job can be reported as succeeded before its file has a name
     stats = metadata.get("batchStats") or {}
     error = (found.get("error") or {}).get("message")
     return Seen(
@@ -538,7 +538,7 @@ def _bedrock_look(context: JobContext, job: str) -> Steps[Seen]:
             succeeded=_number(found.get("successRecordCount")),
             failed=_number(found.get("errorRecordCount")),
         ),
-        # Results are in a folder with the last part of the job's name.
+        # Results are in a folder named after the last part of the job's name.
         outputs=(f"{_storage(context)}/results/{job.rpartition('/')[2]}",),
         problems=(message,) if message and word == "Failed" else (),
     )
@@ -554,7 +554,7 @@ def _bedrock_find(context: JobContext) -> Steps[str | None]:
     return str(jobs[0]["jobArn"]) if jobs else None
 
 
-# ── all of them ──
+# ── all providers ──
 
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 
@@ -592,4 +592,4 @@ JOB_APIS: Mapping[str, JobApi] = {
         base_url="https://bedrock.{region}.amazonaws.com",
     ),
 }  # fmt: skip
-"""By the name of the provider."""
+"""By provider name."""

@@ -1,7 +1,7 @@
-"""A Ray cluster: the same shards, converted by Ray Data wherever it has a free core.
+"""Uses a Ray cluster: the same shards, converted by Ray Data wherever it has a free core.
 
-Sources and output have to be in reach of every worker (a shared folder or object storage). Ray repeats a shard whose
-worker died; as a shard appears at once and whole, repeating it changes nothing.
+Sources and output must be accessible to every worker (a shared folder or object storage). Ray repeats a shard whose
+worker died; as shards are written atomically, repeating one changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONNECT_SECONDS = 10
 def run_on_ray(
     job: Job, finished: Mapping[str, ShardResult], workers: int | None = None, address: str | None = None
 ) -> Iterator[ShardResult]:
-    """The results of all shards that are not finished, as they come."""
+    """Yield the results of the unfinished shards, in order of completion."""
     ray = _ray()
     if any(source.name == STDIN for source in job.sources):
         raise JobError("stdin is only on this machine: a Ray cluster reads files, shared or in object storage")
@@ -37,8 +37,8 @@ def run_on_ray(
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # progress and results are ours to report
-    # One block per shard: the unit that Ray schedules and repeats is the unit that the job remembers.
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # the job reports progress and results itself
+    # One block per shard: the unit that Ray schedules and repeats is the unit that the job records.
     shards = ray.data.from_items(tasks, override_num_blocks=len(tasks))
     converted = shards.flat_map(_convert, compute=ray.data.TaskPoolStrategy(size=workers), num_cpus=1)
     for row in converted.iter_rows():
@@ -46,7 +46,7 @@ def run_on_ray(
 
 
 def _connect(ray: Any, address: str | None) -> None:
-    """Start Ray here, or join a cluster. Ray would try for minutes to reach an address where there is none."""
+    """Start Ray here, or join a cluster. The address is tried first, as Ray would retry a wrong one for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     try:
         if host and port.isdecimal():
@@ -57,7 +57,7 @@ def _connect(ray: Any, address: str | None) -> None:
 
 
 def _tasks(job: Job, finished: Mapping[str, ShardResult]) -> Iterator[tuple[ShardTask, list[int]]]:
-    """A task per shard; for a source that is read from its beginning, one for all of its shards."""
+    """Yield a task per shard; for a source that is read from its start, one task for all of its shards."""
     for index, source in enumerate(job.sources):
         if source.splits:
             for shard in job.shards[index]:

@@ -1,4 +1,4 @@
-"""One record to one record: which format it has, what it becomes, what it lost, and why it was rejected."""
+"""Converts one record to one record: detects its format, and reports its losses or why it was rejected."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from dragoman.loss import SEVERITIES, Loss
 from dragoman.translate import encode_request_for, encode_response_for, translate_error
 
 SNIFFED = 20
-"""Records that are looked at to find the format of a source."""
+"""Records that are inspected to detect the format of a source."""
 _UNREADABLE = (DecodeError, *MALFORMED)
 _UNKNOWN = "a body of a known format; name it with --from"
 
 
 class Reject(Struct, frozen=True, omit_defaults=True):
-    """A record that was not converted: where it stands, what is wrong with it. Never its contents, unless asked for."""
+    """A record that was not converted: its position and the problem. Never its contents, unless requested."""
 
     source: str
     line: int
@@ -42,10 +42,11 @@ class Reject(Struct, frozen=True, omit_defaults=True):
 
 
 class RecordConverter:
-    """Converts records of one source, one after the other, and counts.
+    """Converts the records of one source, one after the other, and counts.
 
-    Looking at a record to find its format takes longer than converting it. So the format of a source is found once, and
-    a record that reads as that format without anything left over has it. Any other record is looked at on its own.
+    Detecting the format of a record takes longer than converting it. So the format of a source is detected once, and a
+    record that reads as that format with nothing left over is taken as such. The format of any other record is detected
+    separately.
     """
 
     def __init__(self, options: ConvertOptions, source_name: str, expected: Detected | None = None) -> None:
@@ -58,23 +59,23 @@ class RecordConverter:
         self._rejects: dict[str, RejectCount] = {}
         self._tally = Tally()
         self.last_losses: tuple[Loss, ...] = ()
-        """What the record that was converted last has lost."""
+        """The losses of the last converted record."""
         self._line = 0
         self._model_named: str | None = None
         self._left_out = _severities_from(options.leave_out) if options.leave_out else frozenset()
         self._sample = options.sample
         self._is_named = options.source is not None and options.kind != "auto"
         self._incoming = None if expected is None or expected.kind != "request" else codec(expected.format)
-        """Of records that are requests, as most are; the others take a step more."""
-        # Counted when all are read: adding up takes longer than noting.
+        """Codec for records that are requests, the most common kind; other kinds take an extra step."""
+        # Added up at the end: appending to a list is faster.
         self._input_sizes: list[int] = []
         self._output_sizes: list[int] = []
-        """Of records of the expected format."""
+        """Sizes of records of the expected format."""
         self._other_sizes: list[int] = []
         self._lossless = 0
 
     def convert_many(self, lines: Iterable[bytes], first: int, reject: Callable[[Reject], None]) -> list[bytes]:
-        """The converted records of these lines, of which the first has the number `first`; blank lines are skipped."""
+        """Return the converted records of these lines; the first line is number `first`, blank lines are skipped."""
         convert, converted = self.convert, list[bytes]()
         for number, line in enumerate(lines, first):
             record = line.strip()
@@ -87,7 +88,7 @@ class RecordConverter:
         return converted
 
     def convert(self, record: bytes, line: int) -> bytes | Reject | None:
-        """The converted record as one line of JSON without its end; None where it was left out on purpose."""
+        """Return the converted record as one line of JSON without line end; None if it was left out on purpose."""
         if self._sample is not None and not _sampled(record, self._sample):
             self._tally.not_sampled += 1
             return None
@@ -125,7 +126,7 @@ class RecordConverter:
         return content
 
     def finish(self, lines: int) -> Tally:
-        """The counts of everything converted so far."""
+        """Return the counts of everything converted so far."""
         tally = self._tally
         tally.lines = lines
         tally.records = len(self._input_sizes)
@@ -148,16 +149,16 @@ class RecordConverter:
     # ── the conversion ──
 
     def translate(self, record: bytes) -> tuple[Detected, Encoded]:
-        """What the record is, and what it becomes. Raises a `DragomanError`; nothing is counted."""
+        """Return the detected format of the record, and its conversion. Raises a `DragomanError`; counts nothing."""
         expected, incoming = self._expected, self._incoming
         if expected is None:
             expected = self._find(record)
             return expected, self._encode(expected, self._decode(record, expected), record)
-        if incoming is not None:  # the usual record, without a step that it does not need
+        if incoming is not None:  # fast path for the usual record
             try:
                 is_plain = record.isascii() and len(record) <= MAX_BODY_BYTES
                 request = incoming.decode_request(record if is_plain else body_bytes(record, incoming.name))
-            except _UNREADABLE:  # looked at again below, by itself
+            except _UNREADABLE:  # inspected below
                 pass
             else:
                 if self._fits(request, expected):
@@ -177,7 +178,7 @@ class RecordConverter:
         return expected, self._encode(expected, value, record)
 
     def _translate_other(self, record: bytes, expected: Detected, error: DecodeError) -> tuple[Detected, Encoded]:
-        """A record that does not read as the expected format: of another one, or an error among answers."""
+        """Convert a record that does not read as the expected format: of another format, or an error among answers."""
         found = detect(record)
         if found is None and expected.kind == "response" and is_bare_error(read_json(record)):
             found = Detected(expected.format, "error")
@@ -195,7 +196,7 @@ class RecordConverter:
             return None
 
     def _unpacked(self, record: bytes) -> tuple[Detected, Encoded] | None:
-        """A record that can be read once JSON text within it is; None if that is not what is wrong with it."""
+        """Convert a record that is readable once JSON text in it is parsed; None if that is not its problem."""
         try:
             inner = without_packed_json(record)
             return None if inner is None else self.translate(inner)
@@ -206,19 +207,19 @@ class RecordConverter:
         found = detect(record)
         if found is not None and self._allowed(found):
             return found
-        if self._expected is not None:  # named or found for the whole source, and it reads as that
+        if self._expected is not None:  # named or detected for the whole source, and the record reads as that
             return self._expected
         got = "keys of none, or of several" if found is None else f"a {found.kind} of {found.format}"
         expected = _UNKNOWN if self._options.kind == "auto" else f"a {self._options.kind}, as --kind says"
         raise DecodeError(path="$", expected=expected, got=got, source="record")
 
     def _allowed(self, found: Detected) -> bool:
-        """What the caller named is not looked for again."""
+        """Return whether the caller's options permit this format and kind."""
         source, kind = self._options.source, self._options.kind
         return (source is None or found.format == source) and kind in {"auto", found.kind}
 
     def _fits(self, value: Request | Completion, expected: Detected) -> bool:
-        """Whether nothing is left over that the expected format does not know, or that was looked at before."""
+        """Return whether nothing is left over that the expected format lacks, except keys that were checked before."""
         if self._is_named:
             return True
         for content in map(content_held, value.messages):
@@ -227,7 +228,7 @@ class RecordConverter:
         return value.metadata is None or not (left := _keys_left_over(value)) or (expected, left) in self._checked
 
     def _decode(self, record: bytes, found: Detected) -> Request | Completion | None:
-        """None for an error body, which has no value to look at before it is translated."""
+        """Return the decoded record; None for an error body, which is translated without decoding."""
         incoming = codec(found.format)
         try:
             if found.kind == "request":
@@ -255,7 +256,7 @@ class RecordConverter:
         return encode_request_for(value, self._target, paths=incoming.request_paths, strict=self._options.strict)
 
     def count_model(self, model: str) -> None:
-        """Note a model that a record asks for."""
+        """Count a model that a record names."""
         self._tally.models[model] = self._tally.models.get(model, 0) + 1
 
     def _count_tokens(self, completion: Completion) -> None:
@@ -278,13 +279,13 @@ class RecordConverter:
 
 
 def _left_over(value: Request | Completion) -> int:
-    """How much of a record its format does not know: top-level keys, and parts."""
+    """Return how much of a record is unknown to its format: top-level keys, and parts."""
     parts = (part for message in value.messages for part in message.parts)
     return len(_keys_left_over(value)) + sum(type(part) is Opaque for part in parts)
 
 
 def is_bare_error(data: object) -> bool:
-    """Whether this is an error body without a sign of its API: a message, and no other value that is not a scalar."""
+    """Return whether this is an error body without signs of its API: a message, and only scalars besides."""
     return (
         isinstance(data, Mapping)
         and isinstance(data.get("message", data.get("detail")), str)
@@ -301,11 +302,12 @@ def _severities_from(worst_allowed: str) -> frozenset[str]:
 
 
 def _sampled(record: bytes, share: float) -> bool:
+    """Return whether a record is in the sample: its hash decides, so the choice is repeatable."""
     return int.from_bytes(blake2b(record, digest_size=8).digest()) < share * (1 << 64)
 
 
 def _reason(error: DragomanError) -> str:
-    """What is wrong, without the place and without contents of the record: rejects are counted by it."""
+    """Return the problem without its path and without contents of the record: rejects are counted by it."""
     if isinstance(error, DecodeError):
         return f"{error.source}: expected {error.expected}"
     if isinstance(error, EncodeError):
@@ -314,12 +316,12 @@ def _reason(error: DragomanError) -> str:
 
 
 def encode_rejects(rejects: list[Reject]) -> bytes:
-    """As JSON Lines."""
+    """Return the rejects as JSON Lines."""
     return b"".join(msgspec.json.encode(reject) + b"\n" for reject in rejects)
 
 
 def expected_format(options: ConvertOptions, records: Iterable[bytes]) -> Detected | None:
-    """What the records of a source are: named by the caller, or what most of the first ones turn out to be."""
+    """Return what the records of a source are: named by the caller, or what most of the first ones are."""
     if options.source is not None and options.kind != "auto":
         return Detected(options.source, options.kind)
     found = [one for one in map(_detected, records) if one is not None]
@@ -331,21 +333,21 @@ def expected_format(options: ConvertOptions, records: Iterable[bytes]) -> Detect
 
 
 def read_json(record: bytes) -> Any:
-    """The record as Python values; what is no JSON is a typed error."""
+    """Return the record as Python values; raises a typed error if it is not JSON."""
     try:
         if not record.isascii():
-            record.decode()  # half a surrogate pair could be read, and not be written
+            record.decode()  # a lone surrogate could be read, but not written
         return parse_json(record)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="record") from error
 
 
 PACKED = frozenset({"messages", "conversations", "contents", "tools", "prompt", "completion", "chosen", "rejected"})
-"""Members that are often kept as JSON text: Arrow and tables cannot hold values of mixed types."""
+"""Keys that are often stored as JSON text: Arrow and tables cannot hold values of mixed types."""
 
 
 def without_packed_json(record: bytes) -> bytes | None:
-    """The record with what it holds as JSON text as JSON; None if it holds none."""
+    """Return the record with its JSON texts parsed; None if it has none."""
     data = read_json(record)
     if isinstance(data, str):
         return data.encode(errors="replace") if data.lstrip()[:1] in {"[", "{"} else None
@@ -356,7 +358,7 @@ def without_packed_json(record: bytes) -> bytes | None:
 
 
 def unpacked_json(value: Any) -> Any:
-    """JSON text of an array or object as what it says; any other value as it is."""
+    """Return the parsed value of JSON text of an array or object; any other value unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
         try:
             return parse_json(value.encode())

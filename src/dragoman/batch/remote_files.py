@@ -12,12 +12,12 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://")
 
 
 def is_remote(name: str) -> bool:
-    """Whether the name is an address that fsspec opens rather than a path of this machine."""
+    """Return whether the name is an address that fsspec opens rather than a path on this machine."""
     return _SCHEME.match(name) is not None
 
 
 def remote_file_system(name: str) -> tuple[Any, str]:
-    """The file system an address belongs to, and the path in it."""
+    """Return the file system that an address belongs to, and the path in it."""
     try:
         import fsspec  # noqa: PLC0415 - only for such addresses
     except ImportError as error:
@@ -25,7 +25,7 @@ def remote_file_system(name: str) -> tuple[Any, str]:
         raise NotConfigured(message, missing="fsspec") from error
     try:
         files, path = fsspec.core.url_to_fs(name)
-    except ImportError as error:  # each kind of storage has a package of its own, which fsspec names
+    except ImportError as error:  # each kind of storage needs its own package, which fsspec names
         raise NotConfigured(f"{name}: {error}", missing=str(error)) from error
     except ValueError as error:
         raise NotConfigured(f"{name}: fsspec knows no such storage ({error})", missing="fsspec") from error

@@ -1,4 +1,4 @@
-"""What a job did, as a value, as JSON and as a page."""
+"""The report of a job, as a value, as JSON and as a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.loss import SEVERITIES
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """The result of a job. `digests` are of the records of each shard, in order: equal for equal output."""
+    """The result of a job. `digests` has one per shard, of its records, in order: equal for equal output."""
 
     version: str
     target: str
@@ -25,14 +25,14 @@ class Report(Struct, frozen=True, kw_only=True):
         return self.tally.records / self.seconds if self.seconds else 0.0
 
     def by_severity(self) -> dict[str, int]:
-        """How many losses there were of each severity, worst first."""
+        """Return how many losses there were of each severity, worst first."""
         counts = dict.fromkeys(SEVERITIES, 0)
         for loss in self.tally.losses:
             counts[loss.severity] += loss.count
         return {str(severity): count for severity, count in counts.items()}
 
     def summary(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         tally = self.tally
         parts = [f"{tally.converted:,} of {tally.records:,} records converted to {self.target}"]
         parts += [f"{count:,} {name}" for name, count in self.by_severity().items() if count]
@@ -43,7 +43,7 @@ class Report(Struct, frozen=True, kw_only=True):
         return f"{', '.join(parts)}; {self.seconds:.1f} s, {self.records_per_second:,.0f} records/s"
 
     def page(self) -> bytes:
-        """The report as one HTML file that needs nothing else."""
+        """Return the report as one self-contained HTML file."""
         from dragoman.batch.report_page import render_page  # noqa: PLC0415 - most callers never look at it
 
         return render_page(self).encode()

@@ -9,7 +9,7 @@ from dragoman.batch.report import Report
 from dragoman.batch.tally import Example, Sizes
 
 _ROWS = 200
-"""Rows shown of a table; the JSON report has all of them."""
+"""Rows of a table that are shown; the JSON report has all of them."""
 
 _THOUSAND = 1_000
 
@@ -48,7 +48,7 @@ td { min-width: 4rem; } td:has(> code:first-child) { min-width: 8rem; }
 
 
 def render_page(report: Report) -> str:
-    """The whole page."""
+    """Return the whole page."""
     tally = report.tally
     title = f"{tally.converted:,} of {tally.records:,} records converted to {escape(report.target)}"
     return f"""<!doctype html>
@@ -106,7 +106,7 @@ def _figure(caption: str, drawing: str) -> str:
 
 
 def _bars(rows: Sequence[tuple[str, int, str]]) -> str:
-    """Horizontal bars with their numbers. A bar of something that happened is never invisible."""
+    """Return horizontal bars with their numbers. A bar for a nonzero count is always visible."""
     if not any(count for _, count, _ in rows):
         return "<p>none</p>"
     highest = max(count for _, count, _ in rows)
@@ -159,12 +159,12 @@ def _rejects(report: Report) -> str:
 
 
 def _path(path: str) -> str:
-    """A JSON path that may break before each key."""
+    """Return a JSON path that may break before each key."""
     return escape(path).replace(".", "<wbr>.")
 
 
 def _number(count: int, name: str) -> str:
-    """A cell; on a narrow screen, where the table has no head, its name stands beside the number."""
+    """Return a cell; on a narrow screen, where the table has no header, its name is shown beside the number."""
     return f'<td class="n" data-name="{name}">{count:,}</td>'
 
 

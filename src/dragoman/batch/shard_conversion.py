@@ -1,7 +1,7 @@
-"""One shard from its source to its place in the output: the unit of work that every engine runs.
+"""Converts one shard from its source to its place in the output: the unit of work that every engine runs.
 
-The output of a shard depends on its input and the options alone, and appears under its name at once and whole. So a
-shard may be converted again, by another worker or after a crash, and nothing changes.
+The output of a shard depends only on its input and the options, and is written atomically under its name. So a shard
+may be converted again, by another worker or after a crash, and nothing changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dragoman.detection import Detected
 
 
 class ShardTask(Struct, frozen=True):
-    """Everything a worker needs: what to read, how to convert it, where to write it and what to remember about it."""
+    """Everything a worker needs: what to read, how to convert it, where to write it and its counts."""
 
     shard: Shard
     source: Source
@@ -33,7 +33,7 @@ class ShardTask(Struct, frozen=True):
 
 
 class ShardResult(Struct, frozen=True):
-    """What became of a shard. `digest` is of its converted records, to compare runs and engines."""
+    """The result of a shard. `digest` is of its converted records, to compare runs and engines."""
 
     shard: Shard
     tally: Tally
@@ -41,9 +41,9 @@ class ShardResult(Struct, frozen=True):
 
 
 def convert_shard(task: ShardTask, block: bytes | None = None) -> ShardResult:
-    """Read, convert and write one shard; `block` has its lines where the source cannot be entered in the middle."""
+    """Read, convert and write one shard; `block` has its lines if the source cannot be read from the middle."""
     options, expected = task.options.convert, task.expected
-    if task.source.name == STDIN and block is not None:  # its beginning could not be looked at before
+    if task.source.name == STDIN and block is not None:  # its first records could not be inspected earlier
         expected = expected_format(options, islice(split_lines(block), SNIFFED))
     converter = converter_for(options, task.source.name, expected, task.shard.name)
     rejects, line = list[Reject](), 1
@@ -54,6 +54,6 @@ def convert_shard(task: ShardTask, block: bytes | None = None) -> ShardResult:
     name = f"{task.state}/{task.shard.name}"
     write_file(f"{name}.rejects", encode_rejects(rejects))
     result = ShardResult(task.shard, converter.finish(line - 1), writer.digest)
-    # Last: a shard with this file is done, one without it is converted again.
+    # Written last: a shard with this file is done, one without it is converted again.
     write_file(f"{name}.done", msgspec.json.encode(result))
     return result

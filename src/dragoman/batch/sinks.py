@@ -1,7 +1,7 @@
-"""Where converted records go: shards that appear at once and whole, and how they become one file.
+"""Where converted records go: shards that are written atomically, and how they become one file.
 
-A shard is written beside its place and then takes its name, so a name always stands for complete contents. Compressed
-shards are complete members, and members one after the other are a valid file, so joining shards copies bytes.
+A shard is written to a temporary file and then renamed, so a name always has complete contents. Compressed shards are
+complete members, and concatenated members are a valid file, so joining shards copies bytes.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from dragoman.errors import InvalidValue, NotConfigured
 from dragoman.installation import install_command
 
 SUFFIXES = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
-"""What a shard can be."""
+"""Possible file types of a shard."""
 UNFINISHED = ".part"
-"""How the name of a file ends while it is written."""
+"""Suffix of a file while it is written."""
 _LEVELS = {"gz": 6, "zst": 3}
 _BUFFER = 1 << 20
 
 
 def suffix_of(name: str) -> str | None:
-    """Which kind of output file a name asks for; None: it is a folder of shards."""
+    """Return the kind of output file that a name asks for; None: it is a folder of shards."""
     lowered = name.lower()
     if lowered.endswith((".json", ".ndjson")):
         return "jsonl"
@@ -50,7 +50,7 @@ def suffix_of(name: str) -> str | None:
 
 
 def write_file(name: str, content: bytes) -> None:
-    """The file, at once and whole. Empty contents: no file."""
+    """Write a file atomically. If the contents are empty, there is no file."""
     if not content:
         remove(name)
         return
@@ -59,7 +59,7 @@ def write_file(name: str, content: bytes) -> None:
 
 
 def read_file(name: str) -> bytes | None:
-    """The contents, or None where there is no such file."""
+    """Return the contents, or None if there is no such file."""
     try:
         with opened(name) as stream:
             return stream.read()
@@ -86,7 +86,7 @@ def exists(name: str) -> bool:
 
 
 def list_folder(name: str) -> list[str]:
-    """The names of the files in a folder, sorted."""
+    """Return the names of the files in a folder, sorted."""
     if is_remote(name):
         files, path = remote_file_system(name)
         return (
@@ -117,14 +117,14 @@ def remove(name: str) -> None:
 
 @contextmanager
 def replacing(name: str) -> Iterator[IO[bytes]]:
-    """A file that takes its name when it is complete. Object stores do so by themselves."""
+    """Yield a file that gets its name when it is complete. Object stores work like this by themselves."""
     if is_remote(name):
         files, path = remote_file_system(name)
         remote = files.open(path, "wb")
         try:
             yield remote
         except BaseException:
-            if hasattr(remote, "discard"):  # closing it would publish half a file
+            if hasattr(remote, "discard"):  # closing it would publish an incomplete file
                 remote.discard()
             raise
         remote.close()
@@ -144,7 +144,7 @@ def replacing(name: str) -> Iterator[IO[bytes]]:
 class ShardWriter:
     """Writes the records of one shard, which appears when the block ends without an exception.
 
-    `digest` is the SHA-256 of its lines, whatever they are packed in.
+    `digest` is the SHA-256 of its lines, whatever their compression.
     """
 
     def __init__(self, folder: str, name: str, suffix: str, *, dry_run: bool = False) -> None:
@@ -178,7 +178,7 @@ class ShardWriter:
 
 
 class _Plain:
-    """JSON Lines as they are."""
+    """JSON Lines without compression."""
 
     def pack(self, block: bytes) -> bytes:
         return block
@@ -188,7 +188,7 @@ class _Plain:
 
 
 class _Packed:
-    """A compressor: gzip or zstd."""
+    """JSON Lines compressed by a compressor: gzip or zstd."""
 
     def __init__(self, compressor: Any) -> None:
         self._compressor = compressor
@@ -239,12 +239,12 @@ def _packer(suffix: str) -> _Plain | _Gzip | _Packed | _Parquet:
 
 
 def check_packages(suffix: str) -> None:
-    """Raise `NotConfigured` before a job begins where a package for its output is missing."""
+    """Raise `NotConfigured`, before a job starts, if a package for its output is missing."""
     _packer(suffix)
 
 
 def parquet_bytes(lines: Sequence[bytes]) -> bytes:
-    """Records as a Parquet file."""
+    """Return the records as a Parquet file."""
     pyarrow = arrow()
     rows = [_cells(msgspec.json.decode(line)) for line in lines]
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -264,7 +264,7 @@ def _cells(record: Any) -> dict[str, Any]:
 
 
 def _column(values: list[Any]) -> Any:
-    """Values of one type keep it; anything else becomes JSON text."""
+    """Return a column: values of one type keep it; mixed types become JSON text."""
     pyarrow = arrow()
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int, float}:
@@ -278,7 +278,7 @@ def _column(values: list[Any]) -> Any:
 
 
 def join_shards(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
-    """All shards one after the other."""
+    """Write all shards to the output, one after the other."""
     if suffix == "parquet":
         _join_parquet(names, output)
         return
@@ -288,7 +288,7 @@ def join_shards(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
 
 
 def _join_parquet(names: Sequence[str], output: IO[bytes]) -> None:
-    """One row group per shard. Shards may have different columns: the file has all of them."""
+    """Write one row group per shard. Shards may have different columns: the file has all of them."""
     pyarrow = arrow()
     schemas = []
     for name in names:

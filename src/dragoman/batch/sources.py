@@ -1,8 +1,8 @@
 """Where records come from: files of any size and compression, tables, stdin; read piece by piece.
 
-A source is cut into shards. JSON Lines without compression, Parquet, Arrow and SQLite can be entered at any shard, so
-their shards are read by the workers that convert them. Compressed files, JSON arrays and stdin can only be read from
-their beginning: one reader cuts them into blocks of records.
+A source is cut into shards. Uncompressed JSON Lines, Parquet, Arrow and SQLite can be read from any shard, so the
+workers read the shards they convert. Compressed files, JSON arrays and stdin can only be read from the start: one
+reader cuts them into blocks of records.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LINES_AT_ONCE = 1 << 18
 SNIFFED_LINES = 10
 SNIFFED_BYTES = 1 << 14
 _PACKED_AT_ONCE = 1 << 14
-"""Bytes that are decompressed together: a hostile file grows to some hundred times as much."""
+"""Bytes that are decompressed together: a hostile file expands to some hundred times as much."""
 _ROWS = 512
 _DAMAGE = (EOFError, OSError, zlib.error)
 
@@ -50,7 +50,7 @@ Compression: TypeAlias = Literal["", "gz", "zst"]
 
 
 class SourceError(DragomanError):
-    """A source that cannot be read at all: it does not exist, is empty, or is of no kind we know."""
+    """A source that cannot be read at all: it does not exist, is empty, or is of an unknown kind."""
 
 
 class Source(Struct, frozen=True):
@@ -61,11 +61,11 @@ class Source(Struct, frozen=True):
     compression: Compression = ""
     size: int = 0
     changed: int = 0
-    """When it was last changed, in nanoseconds: a job is not resumed on a source that changed."""
+    """When it was last modified, in nanoseconds: a job is not resumed if a source has changed."""
 
     @property
     def splits(self) -> bool:
-        """Whether a worker can begin to read in the middle."""
+        """Whether a worker can start reading in the middle."""
         return self.layout not in {"array", "record", "session"} and not self.compression and self.name != STDIN
 
 
@@ -92,9 +92,9 @@ _DATA_FILES = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.ndjson", "*.parquet", 
 
 
 def find_sources(names: Sequence[str], format_name: str | None = None) -> list[Source]:
-    """Files, globs, folders (of Hugging Face datasets, of shards) and stdin, in a fixed order.
+    """Return the sources for files, globs, folders (of Hugging Face datasets, of shards) and stdin, in a fixed order.
 
-    Session files of agents are known by their first lines, or by the name of the format.
+    Session files of agents are detected by their first lines, or by the format's name.
     """
     found = [_as_session(source, format_name) for name in names for source in _sources(name)]
     if len([source for source in found if source.name == STDIN]) > 1:
@@ -154,11 +154,11 @@ def _remote_paths(name: str) -> list[str]:
 
 _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 _LONGEST_START = 8 << 20
-"""Bytes of a file that are looked at to tell an array from lines, and one record over many lines from many records."""
+"""Bytes inspected to distinguish an array from lines, and one record over many lines from many records."""
 
 
 def _source(name: str) -> Source:
-    """What the file is, by its first bytes: names are often wrong about it."""
+    """Return what the file is, by its first bytes: names are often wrong."""
     plain = name
     for suffix in _COMPRESSIONS:
         plain = plain.removesuffix(suffix)
@@ -195,9 +195,9 @@ def _layout(stream: IO[bytes], suffix: str) -> Layout:
 
 
 def _text_layout(text: bytes, suffix: str) -> Layout:
-    """Lines, an array of records, or one record over many lines.
+    """Return the layout: lines, an array of records, or one record over many lines.
 
-    A line may itself be an array (of messages), so an array in one line is looked at from within.
+    A line may itself be an array (of messages), so the contents of a one-line array are inspected.
     """
     line, _, rest = text.partition(b"\n")
     is_whole = len(text) < _LONGEST_START
@@ -231,13 +231,13 @@ def _size(name: str) -> tuple[int, int]:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[IO[bytes]]:
-    """The bytes of a source, decompressed."""
+    """Yield the bytes of a source, decompressed."""
     if source.name == STDIN:
         yield sys.stdin.buffer
         return
     if is_remote(source.name):
         files, path = remote_file_system(source.name)
-        # Files of object stores read lines of any length, and one byte after the other.
+        # Buffered, because files of object stores read lines without a length limit, and byte by byte.
         raw: IO[bytes] = io.BufferedReader(files.open(path, "rb"), _CHUNK)
     else:
         raw = open(source.name, "rb")  # noqa: PTH123, SIM115  # closed below, with what reads it
@@ -252,9 +252,9 @@ def _opened(source: Source) -> Iterator[IO[bytes]]:
 
 
 class ZstdReader(io.RawIOBase):
-    """Frames of zstd one after the other, decompressed.
+    """Decompresses concatenated zstd frames.
 
-    A frame without its end is an error. The reader of the package takes it for the end of the file.
+    A truncated frame is an error. The package's own reader treats it as the end of the file.
     """
 
     def __init__(self, raw: IO[bytes]) -> None:
@@ -299,7 +299,7 @@ class ZstdReader(io.RawIOBase):
 
 
 def plan_shards(source: Source, index: int, options: JobOptions) -> list[Shard]:
-    """The shards of a source that can be entered anywhere. They depend on the source and the options alone."""
+    """Return the shards of a source that can be read from anywhere. They depend only on the source and the options."""
     if source.layout == "lines":
         edges = [*range(0, source.size, options.shard_bytes), source.size]
     else:
@@ -308,20 +308,20 @@ def plan_shards(source: Source, index: int, options: JobOptions) -> list[Shard]:
 
 
 def read_shard(source: Source, shard: Shard, options: JobOptions) -> Iterator[list[bytes]]:
-    """The records of a shard, many at a time: lines as they are (blank ones too, they count as lines), rows as JSON."""
+    """Yield the records of a shard in batches: lines unchanged (blank ones too, they are counted), rows as JSON."""
     if source.layout == "lines":
         return _read_lines(source, shard)
     return batched(tables.read_rows(source.name, source.layout, shard.start, shard.stop, options), _ROWS)
 
 
 def batched(records: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
-    """Lists of `size` records, the last one shorter."""
+    """Yield lists of `size` records, the last one shorter."""
     while batch := list(islice(records, size)):
         yield batch
 
 
 def split_lines(content: bytes) -> list[bytes]:
-    """The lines of whole lines, without their ends."""
+    """Return the lines without their ends; a line end at the end of the content adds no line."""
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -329,7 +329,7 @@ def split_lines(content: bytes) -> list[bytes]:
 
 
 def _read_lines(source: Source, shard: Shard) -> Iterator[list[bytes]]:
-    """Lines that begin in the shard. A line belongs to the shard in which its first byte stands."""
+    """Yield the lines of a shard. A line belongs to the shard that contains its first byte."""
     with _opened(source) as stream:
         position = shard.start
         if position:
@@ -344,7 +344,7 @@ def _read_lines(source: Source, shard: Shard) -> Iterator[list[bytes]]:
 
 
 def _whole_lines(stream: IO[bytes], size: int) -> tuple[bytes, int]:
-    """At least `size` bytes up to the end of a line, unless the stream ends; and how many bytes were read for them."""
+    """Read at least `size` bytes up to the end of a line, unless the stream ends. Returns them and the count read."""
     chunk = stream.read(size)
     if not chunk or chunk.endswith(b"\n"):
         return chunk, len(chunk)
@@ -353,9 +353,9 @@ def _whole_lines(stream: IO[bytes], size: int) -> tuple[bytes, int]:
 
 
 def _rest_of_line(stream: IO[bytes]) -> tuple[bytes, int]:
-    """The bytes up to the end of the line, and their number.
+    """Return the bytes up to the end of the line, and their number.
 
-    Of a line longer than any body may be, the beginning is kept: it is rejected by its size.
+    Of a line longer than any body may be, only the start is kept: it is rejected for its size.
     """
     line = stream.readline(MAX_BODY_BYTES + 2)
     length = len(line)
@@ -368,7 +368,7 @@ def _rest_of_line(stream: IO[bytes]) -> tuple[bytes, int]:
 
 
 def read_blocks(source: Source, options: JobOptions) -> Iterator[bytes]:
-    """Blocks of whole lines, one record each, of a source that can only be read from its beginning."""
+    """Yield blocks of whole lines, one record each, of a source that can only be read from its start."""
     records = 0
     with _opened(source) as stream:
         try:
@@ -381,7 +381,7 @@ def read_blocks(source: Source, options: JobOptions) -> Iterator[bytes]:
 
 
 def _blocks_of_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """What stands before a damaged place is given before the error."""
+    """Yield blocks of lines. Lines before a damaged position are yielded before the error."""
     block, is_first = bytearray(), True
     try:
         while piece := stream.read1(_CHUNK):  # type: ignore[attr-defined]  # `read` would drop it
@@ -399,11 +399,11 @@ def _blocks_of_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def _whole_session(stream: IO[bytes], _size: int) -> Iterator[bytes]:
-    """All lines as one list. A last line that was cut when the program died is left out."""
+    """Yield all lines as one list. A last line that was truncated when the program died is left out."""
     lines = [line.strip() for block in _blocks_of_lines(stream, _CHUNK) for line in split_lines(block)]
     found = [line for line in lines if line and exact_json(line) is not None]
     if sum(map(len, found)) > MAX_BODY_BYTES:
-        found = found[:1]  # rejected as what it is: the beginning of a session
+        found = found[:1]  # rejected as the start of a session
     yield b"[" + b",".join(found) + b"]\n"
 
 
@@ -427,7 +427,7 @@ def _array_elements(stream: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def _as_line(record: bytes) -> bytes:
-    """The record in one line: between its tokens, JSON takes a space for the end of a line."""
+    """Return the record in one line: between JSON tokens, a space is as good as a line end."""
     return record.replace(b"\n", b" ") + b"\n"
 
 
@@ -440,7 +440,7 @@ _READERS: dict[str, Callable[[IO[bytes], int], Iterator[bytes]]] = {
 
 
 def first_records(source: Source, shard: Shard | None, options: JobOptions, count: int) -> list[bytes]:
-    """The first records, to find out what the source holds."""
+    """Return the first records, to detect what the source holds."""
     if source.name == STDIN:
         return []
     if shard is not None:

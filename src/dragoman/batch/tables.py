@@ -1,7 +1,7 @@
 """Rows of Parquet, Arrow and SQLite files as JSON records, and back; and conversion of Arrow tables in memory.
 
-Arrow has one type per column, so it fills members that a record does not have with nulls. These nulls are dropped when
-a row is read: of a member that is absent and one that is null, Arrow keeps no difference.
+Arrow has one type per column, so it fills missing keys of a record with nulls. These nulls are dropped when a row is
+read: Arrow does not distinguish a missing key from one that is null.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 _LLM_CONVERSATIONS = 1_000
 _ROWS = 512
-"""Rows that are in memory at a time."""
+"""Rows in memory at a time."""
 
 
 class TableError(DragomanError):
-    """A table or column that is not there, or that has to be named."""
+    """A table or column that does not exist, or that has to be named."""
 
 
 def arrow() -> Any:
-    """The package pyarrow, or an error that says how to get it."""
+    """Return the package pyarrow. Raises an error that says how to install it."""
     try:
         import pyarrow  # noqa: ICN001, PLC0415 - an extra
         import pyarrow.ipc  # noqa: PLC0415
@@ -49,7 +49,7 @@ def arrow() -> Any:
 
 
 def edges(name: str, layout: str, options: JobOptions) -> list[int]:
-    """Where the shards of a table begin, and where the last one ends: rows, row groups or row ids."""
+    """Return where the shards of a table begin, and where the last one ends: rows, row groups or row ids."""
     if layout == "sqlite":
         return _sqlite_edges(name, options)
     sizes = _group_sizes(name) if layout == "parquet" else [batch.nbytes for batch in _arrow_batches(name)]
@@ -63,7 +63,7 @@ def edges(name: str, layout: str, options: JobOptions) -> list[int]:
 
 
 def read_rows(name: str, layout: str, start: int, stop: int, options: JobOptions) -> Iterator[bytes]:
-    """The rows of a shard as JSON."""
+    """Yield the rows of a shard as JSON."""
     if layout == "sqlite":
         return _sqlite_rows(name, start, stop, options)
     batches = _parquet_batches(name, start, stop) if layout == "parquet" else _arrow_batches(name, start, stop)
@@ -71,7 +71,7 @@ def read_rows(name: str, layout: str, start: int, stop: int, options: JobOptions
 
 
 def rows_of(batch: pa.RecordBatch, column: str | None = None) -> Iterator[bytes]:
-    """The rows of a batch as JSON: the whole row, or what stands in one column."""
+    """Yield the rows of a batch as JSON: the whole row, or the value of one column."""
     if column is not None and column not in batch.schema.names:
         raise TableError(f"no column {column!r}; there are: {', '.join(batch.schema.names)}")
     for begin in range(0, batch.num_rows, _ROWS):
@@ -125,7 +125,7 @@ def _parquet_batches(name: str, start: int, stop: int) -> Iterator[pa.RecordBatc
 
 
 def _arrow_batches(name: str, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Batches of a file of either layout: `datasets` writes the one for streams, others the one for files."""
+    """Yield the batches of a file in either layout: `datasets` writes the stream layout, others the file layout."""
     pyarrow = arrow()
     source = _opened(name) if is_remote(name) else pyarrow.memory_map(name)
     try:
@@ -164,7 +164,7 @@ def _table(database: sqlite3.Connection, name: str, options: JobOptions) -> str:
 
 
 def _is_llm(database: sqlite3.Connection, options: JobOptions) -> bool:
-    """Whether its conversations, which stand in many tables, are the records."""
+    """Return whether the records are conversations of `llm`, which are spread over many tables."""
     return options.table is None and is_llm_database(database)
 
 
@@ -173,7 +173,7 @@ def _quoted(name: str) -> str:
 
 
 def _sqlite_edges(name: str, options: JobOptions) -> list[int]:
-    """Row ids at which shards begin. Sizes of rows are not known, so a shard has as many rows as fit on average."""
+    """Return the row ids at which shards begin. Row sizes are unknown: a shard gets as many rows as fit on average."""
     with closing(_connect(name)) as database:
         if _is_llm(database, options):
             count = len(conversation_ids(database))
@@ -201,7 +201,7 @@ def _sqlite_rows(name: str, start: int, stop: int, options: JobOptions) -> Itera
         table = _quoted(_table(database, name, options))
         query = f"select * from {table} where rowid >= ? and rowid < ? order by rowid"  # noqa: S608
         for row in database.execute(query, (start, stop)):
-            if options.column is not None and options.column not in row.keys():  # noqa: SIM118 - a Row is no mapping
+            if options.column is not None and options.column not in row.keys():  # noqa: SIM118 - a Row is not a mapping
                 raise TableError(f"{name}: no column {options.column!r}; there are: {', '.join(row.keys())}")
             value = row[options.column] if options.column is not None else dict(row)
             yield _record(value, whole_row=options.column is None)

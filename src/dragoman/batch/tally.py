@@ -1,4 +1,4 @@
-"""Counts of a conversion: records, losses by place, rejects, sizes. Tallies of shards add up to that of the job."""
+"""Counts of a conversion: records, losses by path, rejects, sizes. Tallies of shards add up to that of the job."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from msgspec import Struct, field
 from dragoman.loss import SEVERITIES, Loss, Severity
 
 EXAMPLES = 3
-"""Records named per kind of loss and per reason of rejection."""
+"""Records named per kind of loss and per reason for rejection."""
 MAX_KINDS = 2_000
-"""Different kinds of loss kept apart in one tally; what comes after them is counted together."""
+"""Kinds of loss that one tally counts separately; further kinds are counted together."""
 _INDEX = re.compile(r"\[\d+\]")
 
 
 class Example(Struct, frozen=True):
-    """Where something happened: the source, the line (or row) in it, the JSON path in that record."""
+    """Where a loss or reject occurred: the source, the line (or row) in it, the JSON path in that record."""
 
     source: str
     line: int
@@ -27,7 +27,7 @@ class Example(Struct, frozen=True):
 
 
 class LossCount(Struct):
-    """How often one kind of loss happened. Indices in `path` are written as [*]."""
+    """How often one kind of loss occurred. Indices in `path` are written as [*]."""
 
     severity: Severity
     path: str
@@ -62,7 +62,7 @@ class Sizes(Struct):
 
 
 def sizes_of(sizes: list[int]) -> Sizes:
-    """The histogram of many sizes."""
+    """Return the histogram of many sizes."""
     if not sizes:
         return Sizes()
     counted = Counter(map(int.bit_length, sizes))
@@ -70,10 +70,10 @@ def sizes_of(sizes: list[int]) -> Sizes:
 
 
 class Tally(Struct):
-    """What was counted in one shard, or in a whole job."""
+    """The counts of one shard, or of a whole job."""
 
     lines: int = 0
-    """Lines or rows read, blank lines included: the line numbers of the next shard begin after them."""
+    """Lines or rows read, including blank lines: the line numbers of the next shard begin after them."""
     records: int = 0
     converted: int = 0
     rejected: int = 0
@@ -87,7 +87,7 @@ class Tally(Struct):
     """A quarter of the bytes of converted requests, which do not report tokens."""
     formats: dict[str, int] = field(default_factory=dict)
     models: dict[str, int] = field(default_factory=dict)
-    """Models that requests named, where the target has one per job."""
+    """Models that requests named, if the target has one model per job."""
     losses: list[LossCount] = []
     rejects: list[RejectCount] = []
     input_sizes: Sizes = field(default_factory=Sizes)
@@ -107,7 +107,7 @@ class Tally(Struct):
         _merge_rejects(self.rejects, other.rejects)
 
     def sort(self) -> None:
-        """Worst and most frequent first."""
+        """Sort losses and rejects: worst and most frequent first."""
         self.losses.sort(
             key=lambda loss: (SEVERITIES.index(loss.severity), -loss.count, loss.path, loss.what, loss.why)
         )
@@ -145,10 +145,10 @@ def _merge_rejects(into: list[RejectCount], others: Iterable[RejectCount]) -> No
 
 
 class LossCounter:
-    """Counts losses as they come; `counts` is what a tally keeps.
+    """Counts losses as they occur; `counts` returns what a tally keeps.
 
     Records of one source mostly lose the same things at the same places. Such a record costs one lookup: once it cannot
-    give an example any more, it is counted as a repetition, and added up at the end.
+    add an example any more, it is counted as a repetition, and added up at the end.
     """
 
     def __init__(self) -> None:
@@ -178,13 +178,13 @@ class LossCounter:
         key = (loss.severity, pattern_of(loss.path), loss.what, loss.why)
         count = self._known.get(key)
         if count is None:
-            if len(self._known) >= MAX_KINDS:  # texts of the input may stand in `what` and `why`
+            if len(self._known) >= MAX_KINDS:  # texts of the input may be in `what` and `why`
                 key = (loss.severity, "$", "other losses", "more kinds of loss than this report keeps apart")
             count = self._known.setdefault(key, LossCount(loss.severity, *key[1:], examples=[]))
         return count
 
     def counts(self) -> list[LossCount]:
-        """One count per kind of loss, in the order in which the kinds came up."""
+        """Return one count per kind of loss, in the order in which the kinds first occurred."""
         for losses, count in self._records.items():
             if count > EXAMPLES:
                 self._add(losses, "", 0, count - EXAMPLES)
@@ -194,5 +194,5 @@ class LossCounter:
 
 @lru_cache(maxsize=4_096)
 def pattern_of(path: str) -> str:
-    """The path with [*] for every index, so that the same place in all messages is one row of the report."""
+    """Return the path with [*] for every index, so that the same place in all messages is one row of the report."""
     return _INDEX.sub("[*]", path)

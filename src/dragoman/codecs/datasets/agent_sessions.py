@@ -1,7 +1,7 @@
 """Session files of coding agents: Claude Code, Codex, Gemini CLI. A file is one conversation; its lines are the record.
 
 None of them has the system prompt and the tools (Codex: the instructions only). Branches, rewinds and compactions are
-applied: what is read is what the model saw last.
+applied: the result is what the model saw last.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ CLAUDE_CODE, CODEX, GEMINI_CLI = "claude-code", "codex", "gemini-cli"
 
 
 def is_claude_code(data: Json) -> bool:
-    """Lines that form a tree by `parentUuid`, with messages of the Messages API in them."""
+    """Return whether the lines form a tree by `parentUuid` and contain messages of the Messages API."""
     lines = mappings(data)
     return any("uuid" in line and "parentUuid" in line and isinstance(line.get("message"), Mapping) for line in lines)
 
 
 def read_claude_code(data: Json) -> Request:
-    """The chain from the newest leaf of the main conversation to its root, or to the summary it was compacted to."""
+    """Read the chain from the newest leaf of the main conversation to its root, or to its compaction summary."""
     lines = _claude_lines(items(data, CLAUDE_CODE, "$"))
     chain = _chain(lines)
     messages: list[dict[str, Json]] = []
@@ -51,7 +51,7 @@ def read_claude_code(data: Json) -> Request:
         if role == "assistant":
             model = text_of(message.get("model")) or model
             if answer is not None and message.get("id") == answer:
-                messages[-1]["content"] += content  # one line per block: an answer is spread over several
+                messages[-1]["content"] += content  # one line per block: an answer is spread over several lines
                 continue
             answer = message.get("id") if content else None
         else:
@@ -85,7 +85,7 @@ def _chain(lines: list[Line]) -> list[Line]:
         if line.get("isCompactSummary") is True:
             break
         parent = line.get("parentUuid")
-        # A parent may be a line of a kind that is left out: then the line before stands for it.
+        # The parent may be a line of a kind that is left out: then the preceding line is used.
         if not isinstance(parent, str) or parent in seen:
             break
         seen.add(parent)
@@ -103,7 +103,7 @@ def _blocks(content: Json) -> list[Json]:
 
 
 def is_codex(data: Json) -> bool:
-    """Lines of a rollout: a type and a payload."""
+    """Return whether these are lines of a rollout: a type and a payload."""
     kinds = {"session_meta", "response_item", "turn_context", "compacted"}
     return any(
         text_of(line.get("type")) in kinds and isinstance(line.get("payload"), Mapping) for line in mappings(data)
@@ -111,7 +111,7 @@ def is_codex(data: Json) -> bool:
 
 
 def read_codex(data: Json) -> Request:
-    """Items of the Responses API; `event_msg` lines repeat them for the screen and are left out."""
+    """Read items of the Responses API; `event_msg` lines repeat them for display and are left out."""
     found: list[Json] = []
     instructions, model = None, None
     for line in items(data, CODEX, "$"):
@@ -137,7 +137,7 @@ def read_codex(data: Json) -> Request:
 
 
 def _item(payload: Line) -> Json:
-    """An item as the API takes it: older files keep outputs as objects."""
+    """Return an item as the API takes it: older files store outputs as objects."""
     item = dict(payload)
     output = item.get("output")
     if isinstance(output, Mapping):
@@ -154,7 +154,7 @@ def _summary(payload: Line) -> Json:
 
 
 def is_gemini_cli(data: Json) -> bool:
-    """A session with messages of type user and gemini, or its lines."""
+    """Return whether this is a session with messages of type user and gemini, or its lines."""
     return any(message.get("type") == "gemini" and "content" in message for message in _cli_messages(data))
 
 
@@ -172,7 +172,7 @@ def _cli_messages(data: Json) -> list[Line]:
 
 
 def read_gemini_cli(data: Json) -> Request:
-    """Calls and results stand in one record; the text of a turn is read before its calls, as the file does not say."""
+    """Read a session. Calls and results share a record, which has no order: a turn's text is read before its calls."""
     conversation = Conversation(GEMINI_CLI)
     root = "$.messages" if isinstance(data, Mapping) else "$"
     model = None
@@ -205,7 +205,7 @@ def _add_turn(conversation: Conversation, message: Line, place: str) -> None:
 
 
 def _cli_result(call: Line) -> Json:
-    """The response that the model saw, where there is one; else what was shown."""
+    """Return the response that the model saw, if there is one; else what was displayed."""
     for part in mappings(call.get("result")):
         response = part.get("functionResponse")
         if isinstance(response, Mapping):

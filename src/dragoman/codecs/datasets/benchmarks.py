@@ -1,4 +1,4 @@
-"""Results of benchmarks: tau-bench, BFCL, ToolBench, SWE-agent and mini-swe-agent. They are read, not written.
+"""Results of benchmarks: tau-bench, BFCL, ToolBench, SWE-agent and mini-swe-agent. Read-only.
 
 BFCL entries are tasks: a question and functions, without an answer. Pseudo-tools that end a run (`Finish`) stay calls.
 """
@@ -24,17 +24,17 @@ TAU_BENCH, BFCL, TOOLBENCH, SWE_AGENT = "tau-bench", "bfcl", "toolbench", "swe-a
 
 
 def is_tau_bench(data: Json) -> bool:
-    """A task with its trajectory."""
+    """Return whether this is a task with its trajectory."""
     return isinstance(data, Mapping) and isinstance(data.get("traj"), list) and "task_id" in data
 
 
 def read_tau_bench(data: Json) -> Request:
-    """Tools are not in the file; what is known about the task stays with the conversation."""
+    """Read a trajectory. Tools are not in the file; other data about the task is kept with the conversation."""
     return _chat(TAU_BENCH, data, "traj")
 
 
 def is_bfcl(data: Json) -> bool:
-    """A question in turns, and functions with Python's types."""
+    """Return whether this is a question in turns, and functions with Python's types."""
     return (
         isinstance(data, Mapping) and isinstance(data.get("question"), list) and isinstance(data.get("function"), list)
     )
@@ -49,13 +49,13 @@ def read_bfcl(data: Json) -> Request:
 
 
 def is_toolbench(data: Json) -> bool:
-    """An answer file with the messages it would be trained on."""
+    """Return whether this is an answer file with the messages for training."""
     inner = data.get("answer_generation") if isinstance(data, Mapping) else None
     return isinstance(inner, Mapping) and isinstance(inner.get("train_messages"), list)
 
 
 def read_toolbench(data: Json) -> Request:
-    """The last of the prefixes, which is the longest; the search tree is left out."""
+    """Read the last of the prefixes, which is the longest; the search tree is left out."""
     inner = data["answer_generation"]
     if not inner["train_messages"]:
         raise refuse(TOOLBENCH, "$.answer_generation.train_messages", "at least one conversation", [])
@@ -68,7 +68,7 @@ def read_toolbench(data: Json) -> Request:
 
 
 def is_swe_agent(data: Json) -> bool:
-    """A trajectory with its history, or messages of mini-swe-agent."""
+    """Return whether this is a trajectory with its history, or messages of mini-swe-agent."""
     if not isinstance(data, Mapping):
         return False
     if text_of(data.get("trajectory_format")).startswith("mini-swe-agent"):
@@ -77,7 +77,7 @@ def is_swe_agent(data: Json) -> bool:
 
 
 def read_swe_agent(data: Json) -> Request:
-    """The history without demonstrations; `tool_call_ids` tie results to calls; `exit` is no message."""
+    """Read the history without demonstrations; `tool_call_ids` link results to calls; `exit` is not a message."""
     key = "messages" if "trajectory_format" in data else "history"
     conversation = Conversation(SWE_AGENT)
     for index, message in enumerate(items(data.get(key), SWE_AGENT, f"$.{key}")):

@@ -1,4 +1,4 @@
-"""All formats of stored conversations, by name, and which of them a record is."""
+"""All formats of stored conversations, by name, and detection of a record's format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MODULES: dict[str, tuple[str, str]] = {
 
 
 def dataset(name: str) -> Dataset:
-    """One format."""
+    """Return a format by name."""
     module, attribute = _MODULES[name]
     found: Dataset = getattr(_module(module), attribute)
     return found
@@ -52,7 +52,7 @@ def _module(name: str) -> Any:
 
 
 def paths_of(name: str) -> JsonPaths:
-    """How losses of this format find their place."""
+    """Return the function that maps losses of this format to JSON paths."""
     module, _ = _MODULES[name]
     own: Callable[..., Any] | None = getattr(_module(module), f"{name.replace('-', '_')}_paths", None) or getattr(
         _module(module), "request_paths", None
@@ -61,24 +61,24 @@ def paths_of(name: str) -> JsonPaths:
 
 
 def known_dataset(data: Any) -> str | None:
-    """The format of a parsed record, or None when it is none of these or could be several."""
+    """Return the format of a parsed record, or None if it is none of these or could be several."""
     found = [name for name in _MODULES if dataset(name).is_record(data)]
     return found[0] if len(found) == 1 else None
 
 
 def is_session(name: str) -> bool:
-    """Whether a whole file of this format is one conversation."""
+    """Return whether a whole file of this format is one conversation."""
     return name in _MODULES and dataset(name).is_session
 
 
 def session_of(line: Any) -> str | None:
-    """The format of whose session files this could be a line, or None."""
+    """Return the only format whose session files can have this line, or None."""
     found = [name for name in _MODULES if is_session(name) and dataset(name).is_record([line])]
     return found[0] if len(found) == 1 else None
 
 
 def codec_of(name: str) -> Codec:
-    """The format as a codec. It has requests only; any name and any id may stand in them, in any order of turns."""
+    """Return the format as a codec. It has only requests, with any name, any id and any order of turns."""
     found, paths = dataset(name), paths_of(name)
     decode_error, encode_error = no_errors(name)
     no_responses = no_errors(name, "responses")

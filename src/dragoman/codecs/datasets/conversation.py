@@ -1,7 +1,7 @@
-"""What the codecs of stored conversations share: building one message by message, and where each piece stood.
+"""Shared by the codecs of stored conversations: builds one message by message, and records the source of each piece.
 
-Half of these formats have no call ids, so calls get ids by position and results find their call by id, by name or by
-order. A call without a result stays one: in training data the call itself is often what is to be learned.
+Half of these formats have no call ids, so calls get ids by position, and results find their call by id, by name or by
+order. A call without a result is kept without one: in training data the call itself is often what is to be learned.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _UNSAID = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
 
 
 class Dataset(Struct, frozen=True):
-    """One format of stored conversations: how its records are known, read and written.
+    """One format of stored conversations: how to recognise, read and write its records.
 
-    `write` is None for logs and benchmarks, which are only read.
+    `write` is None for logs and benchmarks, which are read-only.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Dataset(Struct, frozen=True):
 
 
 class Conversation:
-    """Collects the messages of one record, in order, with the places they came from."""
+    """Collects the messages of one record, in order, with their JSON paths."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -83,11 +83,11 @@ class Conversation:
 
     @property
     def calls(self) -> Mapping[str, str]:
-        """Id of each call so far, and the name of its tool."""
+        """Ids of the calls so far, with the names of their tools."""
         return self._calls
 
     def add(self, role: Role, pieces: Iterable[Piece], place: str, *, name: str | None = None) -> None:
-        """A message; one without parts is left out. Results of one turn that follow one another are one message."""
+        """Add a message, unless it has no parts. Consecutive results are merged into one message."""
         held = list(pieces)
         if not held:
             return
@@ -100,9 +100,9 @@ class Conversation:
         self._places.append((place, places))
 
     def call(self, name: Json, arguments: Json, call_id: Json = None) -> ToolCall:
-        """A call as its format gives it: arguments as an object or as text, with an id or without."""
+        """Return a call from what the format has: arguments as an object or as text, with or without an id."""
         given = call_id if isinstance(call_id, str) and call_id else None
-        # Sets with a constant id use it for every call; in a conversation ids are unique.
+        # Some sets use one constant id for every call; in a conversation ids are unique.
         key = invent_id(self._name, len(self._calls)) if given is None or given in self._calls else given
         if given is not None:
             self._aliases[given] = key
@@ -112,7 +112,7 @@ class Conversation:
         return make_call(key, tool, arguments, invented=key != given)
 
     def result(self, value: Json, *, call_id: Json = None, name: Json = None, is_error: bool = False) -> ToolResult:
-        """A result, for the call with this id, else the first open call of this tool, else the first open call."""
+        """Return a result for the call with this id, else for the first open call: of this tool, or of any."""
         key, tool = self._answered(call_id, name)
         if is_error:
             return ToolResult(key, tool, "error", value)
@@ -125,6 +125,7 @@ class Conversation:
         return ToolResult(key, tool, "multimodal", parts=tuple(parts))
 
     def _answered(self, call_id: Json, name: Json) -> tuple[str, str]:
+        """Return id and tool of the call that a result answers, which is then no longer open."""
         given = call_id if isinstance(call_id, str) and call_id else None
         if given is not None and (alias := self._aliases.get(given, given)) in self._open:
             return alias, self._open.pop(alias)
@@ -137,7 +138,7 @@ class Conversation:
         return key, text_of(name) or self._calls.get(key, "")
 
     def _first_of(self, name: str) -> str | None:
-        """The first open call of this tool."""
+        """Return the first open call of this tool."""
         waiting = self._by_name.get(name)
         while waiting and waiting[0] not in self._open:
             waiting.popleft()
@@ -146,7 +147,7 @@ class Conversation:
     def finish(
         self, *, model: Json = None, tools: Sequence[ToolDefinition] = (), metadata: dict[str, Raw] | None = None
     ) -> Request:
-        """The conversation as a request that remembers where its messages came from."""
+        """Return the conversation as a request that keeps the JSON paths of its messages."""
         request = Request(
             model if isinstance(model, str) else None,
             tuple(self._messages),
@@ -162,7 +163,7 @@ class Conversation:
 
 
 def dataset_paths(root: Request) -> PathLookup:
-    """Paths in the record, of the message or of the part that a loss is about."""
+    """Return a lookup of the JSON path, in the record, of the message or part that a loss is about."""
     places: list[tuple[str, list[str]]] = getattr(root, "_places", [])
 
     def lookup(message_index: int | None, part_index: int | None, _field: str) -> str:
@@ -175,13 +176,13 @@ def dataset_paths(root: Request) -> PathLookup:
 
 
 def refuse(name: str, path: str, expected: str, found: Json) -> DecodeError:
-    """An error about a record: what stands there is named by its type, never by its contents."""
+    """Return an error about a record, which names the type of the value, never its contents."""
     kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
     return DecodeError(path=path, expected=expected, got=kinds.get(type(found), "a number"), source=name)
 
 
 def items(value: Json, name: str, path: str) -> list[Mapping[str, Json]]:
-    """The objects of a list; anything else there is an error."""
+    """Return the objects of a list; raises an error for anything else."""
     if not isinstance(value, list):
         raise refuse(name, path, "an array", value)
     for index, item in enumerate(value):
@@ -191,17 +192,17 @@ def items(value: Json, name: str, path: str) -> list[Mapping[str, Json]]:
 
 
 def text_of(value: Json) -> str:
-    """A string, or nothing."""
+    """Return the value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def mappings(value: Json) -> list[Mapping[str, Json]]:
-    """The objects of a list, if it is one."""
+    """Return the objects of a list; empty if the value is not a list."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = False) -> ToolCall:
-    """Arguments may be an object, JSON text, or JSON text within JSON text (a set that was converted twice)."""
+    """Return a call whose arguments may be an object, JSON text, or JSON text in JSON text (a set converted twice)."""
     if isinstance(arguments, str):
         held = read_arguments(arguments)
         if held is UNSET:
@@ -216,13 +217,13 @@ def _unquoted(text: str) -> str | None:
         return None
     try:
         inner = parse_json(text)
-    except Exception:  # noqa: BLE001 - text of any kind; what is no JSON stays text
+    except Exception:  # noqa: BLE001 - any text may come here; text that is not JSON stays text
         return None
     return inner if isinstance(inner, str) and exact_object(inner) is not None else None
 
 
 def read_tools(value: Json) -> list[ToolDefinition]:
-    """Function definitions: wrapped or bare, as a list or as JSON text of one; "" and "[]" are no tools."""
+    """Return function definitions: wrapped or bare, as a list or as JSON text of one; "" and "[]" mean no tools."""
     if isinstance(value, str):
         value = parse_json(value) if value.strip() else []
     tools = []
@@ -248,7 +249,7 @@ _PYTHON_TYPES = {
 
 
 def json_schema(schema: Json) -> Json:
-    """A schema whose types may be those of Python (`dict`, `str`), as JSON Schema."""
+    """Return a schema, whose types may be Python's (`dict`, `str`), as JSON Schema."""
     if isinstance(schema, list):
         return [json_schema(item) for item in schema]
     if not isinstance(schema, Mapping):
@@ -264,7 +265,7 @@ def json_schema(schema: Json) -> Json:
 
 
 def media(kind: str | None, url: Json) -> AnyPart:
-    """A file by its media type and URL (perhaps a data URL)."""
+    """Return a file part from its media type and URL (possibly a data URL)."""
     address = text_of(url)
     split = split_data_url(address)
     media_type = split[0] if split else kind
@@ -277,7 +278,7 @@ def media(kind: str | None, url: Json) -> AnyPart:
 
 
 def left_over(record: Mapping[str, Json], known: Iterable[str]) -> dict[str, Raw]:
-    """Keys of a record that the conversation does not say: they stay with it."""
+    """Return the keys of a record that are not part of the conversation, to be kept with it."""
     names = set(known)
     return {key: to_raw(value) for key, value in record.items() if key not in names}
 
@@ -286,7 +287,7 @@ def left_over(record: Mapping[str, Json], known: Iterable[str]) -> dict[str, Raw
 
 
 def report_settings(request: Request, log: LossLog, kept: Iterable[str] = ()) -> None:
-    """A loss for each setting that a stored conversation does not have."""
+    """Report a loss for each setting that a stored conversation does not have."""
     for name, what in SETTING_NAMES.items():
         if name in {"model", *kept}:
             continue
@@ -296,12 +297,12 @@ def report_settings(request: Request, log: LossLog, kept: Iterable[str] = ()) ->
 
 
 def own_keys(request: Request, name: str) -> dict[str, Json]:
-    """Keys that a record of this format had beside the conversation."""
+    """Return the keys that a record of this format had beside the conversation."""
     return {key: value for key, value in (request.metadata or {}).get(name, {}).items() if not key.startswith("~")}
 
 
 def write_tools(request: Request, log: LossLog, *, bare: bool = False) -> list[Json]:
-    """Function definitions; other tools have no place in such files."""
+    """Return function definitions; other tools are dropped, as these files cannot store them."""
     tools = []
     for tool in request.tools:
         if not isinstance(tool, ToolDefinition):
@@ -316,7 +317,7 @@ def write_tools(request: Request, log: LossLog, *, bare: bool = False) -> list[J
 
 
 def result_text(result: ToolResult, log: LossLog) -> str:
-    """A result as text; media have no place in it."""
+    """Return a result as text; media are dropped."""
     if result.kind == "multimodal" or result.parts:
         texts = [part.text for part in result.parts if isinstance(part, Text)]
         for part in result.parts:
@@ -329,17 +330,17 @@ def result_text(result: ToolResult, log: LossLog) -> str:
 
 
 def result_value(result: ToolResult, log: LossLog) -> Json:
-    """A result as JSON: data as it is, everything else as text."""
+    """Return a result as JSON: data unchanged, everything else as text."""
     return result.value if result.kind == "data" else result_text(result, log)
 
 
 def arguments_value(call: ToolCall) -> Json:
-    """Arguments as an object where there is one, else the text that the model wrote."""
+    """Return the arguments as an object if possible, else the text that the model wrote."""
     return call.arguments_text if arguments_held(call) is UNSET else call.arguments
 
 
 def file_url(part: Image | Audio | Document) -> str | None:
-    """The address of a file, as a data URL where its bytes are given."""
+    """Return the address of a file, as a data URL if its bytes are given."""
     if part.data is not None:
         return data_url(part.media_type or "application/octet-stream", part.data)
     return part.url
@@ -353,5 +354,5 @@ PART_NAMES: dict[type[AnyPart], str] = PartHandlers(
 
 
 def drop_part(part: AnyPart, log: LossLog, why: str = "this format has no place for it") -> None:
-    """A loss for a part that has no counterpart."""
+    """Report a loss for a part that has no counterpart."""
     log.drop(part, "", PART_NAMES[type(part)], why)

@@ -12,12 +12,12 @@ CHATGPT, CLAUDE = "chatgpt-export", "claude-export"
 
 
 def is_chatgpt(data: Json) -> bool:
-    """One conversation: a mapping of nodes, each with a message."""
+    """Return whether this is one conversation: a mapping of nodes, each with a message."""
     return isinstance(data, Mapping) and isinstance(data.get("mapping"), Mapping) and "current_node" in data
 
 
 def read_chatgpt(data: Json) -> Request:
-    """The branch that ends at the current node; edits and other answers are other branches."""
+    """Read the branch that ends at the current node; edits and other answers are other branches."""
     nodes: Mapping[str, Json] = data["mapping"]
     chain: list[str] = []
     seen: set[str] = set()
@@ -49,7 +49,7 @@ def _add_node(conversation: Conversation, message: Mapping[str, Json], place: st
         return None
     recipient = text_of(message.get("recipient"))
     if role == "assistant" and recipient not in {"", "all"}:
-        # A call to one of ChatGPT's own tools, as text.
+        # A call of one of ChatGPT's own tools, as text.
         conversation.add("assistant", [(conversation.call(recipient, {"input": text}), place)], place)
     elif role == "tool":
         name = author.get("name") if isinstance(author, Mapping) else None
@@ -62,7 +62,7 @@ def _add_node(conversation: Conversation, message: Mapping[str, Json], place: st
 
 
 def is_claude(data: Json) -> bool:
-    """One conversation: messages with a sender."""
+    """Return whether this is one conversation: messages with a sender."""
     return isinstance(data, Mapping) and any("sender" in message for message in mappings(data.get("chat_messages")))
 
 

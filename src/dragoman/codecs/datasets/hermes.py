@@ -1,6 +1,6 @@
-"""Hermes function calling: ShareGPT turns with calls and results as tags in the text, and tools in the prose.
+"""Hermes function calling: ShareGPT turns with calls and results as tags in the text, and tools in the system text.
 
-The system text is kept as it is, with its tools, so that writing it again changes nothing; the tools are also read.
+The system text is kept unchanged, with its tools, so that it is written back as it was; the tools are also parsed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ROLES = {
 
 
 def is_record(data: Json) -> bool:
-    """ShareGPT turns, some of which hold tags of calls or results."""
+    """Return whether these are ShareGPT turns, some of which hold tags of calls or results."""
     turns = turns_of(data)
     return turns is not None and any(has_call_tags(text_of(turn.get("value"))) for turn in turns)
 
@@ -77,7 +77,7 @@ def _results(value: str) -> list[str]:
 
 
 def _prose_tools(system: str) -> list[ToolDefinition]:
-    """Tools between tags, as a JSON list or as objects one after the other."""
+    """Return the tools between tags, as a JSON list or as objects one after the other."""
     found = next(between_tags(system, "<tools>", "</tools>"), None)
     if found is None:
         return []
@@ -89,7 +89,7 @@ def _prose_tools(system: str) -> list[ToolDefinition]:
 
 
 def _parsed(text: str) -> Any:
-    """JSON, or a Python literal: older rows hold the text of a dict. Anything else is None."""
+    """Parse JSON, or a Python literal, as older rows hold the text of a dict. Returns None for anything else."""
     try:
         return parse_json(text)
     except (msgspec.DecodeError, UnicodeError):
@@ -125,7 +125,7 @@ def _pieces(conversation: Conversation, role: str, value: str, place: str) -> li
 
 
 def _call(conversation: Conversation, text: str) -> ToolCall | None:
-    """A call as JSON, or in the tags of Qwen's coder models; None where it is neither: then it stays text."""
+    """Return a call from JSON, or from the tags of Qwen's coder models; None if it is neither: then it stays text."""
     parsed = _parsed(text)
     if isinstance(parsed, Mapping) and isinstance(parsed.get("name"), str):
         return conversation.call(parsed["name"], parsed.get("arguments"))

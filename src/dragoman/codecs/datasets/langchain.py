@@ -1,7 +1,8 @@
 """LangChain messages: `messages_to_dict`, and `dumpd` with constructors (read as JSON, never loaded).
 
-`tool_calls` wins over the copies in `additional_kwargs` and in provider blocks; where a copy has the exact text of the
-arguments, it is kept. Calls that did not parse (`invalid_tool_calls`) stay calls with their text.
+`tool_calls` takes precedence over the copies in `additional_kwargs` and in provider blocks; if a copy has the exact
+text of the arguments, that text is kept. Calls that could not be parsed (`invalid_tool_calls`) stay calls with their
+text.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ def _messages(data: Json) -> Json:
 
 
 def is_record(data: Json) -> bool:
-    """Messages with a type and data, or constructors of LangChain's message classes."""
+    """Return whether these are messages with a type and data, or constructors of LangChain's message classes."""
     messages = _messages(data)
     return bool(mappings(messages)) and all(_fields(message) is not None for message in mappings(messages))
 
 
 def _fields(message: Mapping[str, Json]) -> tuple[Role, Mapping[str, Json]] | None:
-    """(role, fields) of a message in either encoding."""
+    """Return (role, fields) of a message in either encoding."""
     if message.get("lc") == 1 and isinstance(message.get("kwargs"), Mapping):
         path = message.get("id")
         kind = text_of(path[-1]) if isinstance(path, list) and path else ""
@@ -111,7 +112,7 @@ def _add(conversation: Conversation, role: Role, fields: Mapping[str, Json], pla
 
 
 def _argument_texts(fields: Mapping[str, Json]) -> dict[str, str]:
-    """Call id -> the exact text of its arguments, where OpenAI's own entry is kept."""
+    """Return call id -> the exact text of its arguments, for calls with a copy of OpenAI's own entry."""
     kept = fields.get("additional_kwargs")
     calls = mappings(kept.get("tool_calls")) if isinstance(kept, Mapping) else []
     found = {}

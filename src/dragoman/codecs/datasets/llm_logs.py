@@ -1,6 +1,6 @@
 """Conversations of the command `llm`, as its Python API writes messages: a role and a list of typed parts.
 
-`llm` keeps them in a SQLite file of several tables; `dragoman.batch.llm_database` puts each conversation together.
+`llm` stores them in a SQLite file of several tables; `dragoman.batch.llm_database` assembles each conversation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KNOWN = ("chain", "answered_by", "tools")
 
 
 def is_record(data: Json) -> bool:
-    """One conversation: its chain of messages, each with parts."""
+    """Return whether this is one conversation: its chain of messages, each with parts."""
     chain = mappings(data.get("chain")) if isinstance(data, Mapping) else []
     return bool(chain) and all(isinstance(message.get("parts"), list) for message in chain)
 
@@ -75,7 +75,7 @@ def _result(conversation: Conversation, part: Mapping[str, Json]) -> Json:
 
 
 def _attachment(given: Mapping[str, Json]) -> Json:
-    """Its bytes as base64, or its address; a path on the machine of `llm` is an address too."""
+    """Return a file part with the attachment's bytes as base64, its URL, or its path on the machine of `llm`."""
     kind = text_of(given.get("type")) or None
     if content := text_of(given.get("content")):
         return media(kind, f"data:{kind or 'application/octet-stream'};base64,{content}")

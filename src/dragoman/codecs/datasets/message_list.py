@@ -1,4 +1,4 @@
-"""A conversation as a bare list of messages in Chat's words: `[{"role": "user", "content": "hi"}, …]`."""
+"""A conversation as a bare list of Chat Completions messages: `[{"role": "user", "content": "hi"}, …]`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 
 
 def is_record(data: Json) -> bool:
-    """A list of objects with Chat's roles, and content of no other format's blocks."""
+    """Return whether this is a list of objects with Chat's roles, and no content blocks of another format."""
     if not isinstance(data, list) or not data or not all(isinstance(message, Mapping) for message in data):
         return False
     return all(text_of(message.get("role")) in _ROLES and _is_chat_content(message) for message in data)
@@ -42,6 +42,7 @@ def _is_chat_content(message: Mapping[str, Json]) -> bool:
 
 def read(data: Json) -> Request:
     messages = items(data, NAME, "$")
+    # Chat has arguments as JSON text: a list with objects as arguments is read message by message.
     if any(isinstance(call.get("function"), Mapping) and isinstance(call["function"].get("arguments"), Mapping)
            for message in messages for call in mappings(message.get("tool_calls"))):  # fmt: skip
         conversation = Conversation(NAME)

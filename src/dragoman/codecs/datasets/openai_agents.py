@@ -1,4 +1,4 @@
-"""Items of the OpenAI Agents SDK: a list of Responses input items, as `to_input_list()` and sessions keep them."""
+"""Items of the OpenAI Agents SDK: a list of Responses input items, as `to_input_list()` and sessions store them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WRAPPERS = frozenset(
 
 
 def is_record(data: Json) -> bool:
-    """A list with items that only the Responses API has, or with run items around them."""
+    """Return whether the list has items that only the Responses API has, or run items around them."""
     found = mappings(data) if isinstance(data, list) else []
     kinds = [(text_of(item.get("type")), item) for item in found]
     return any(kind in _ITEMS or (kind in _WRAPPERS and "raw_item" in item) for kind, item in kinds)

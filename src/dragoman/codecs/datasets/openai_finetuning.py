@@ -1,7 +1,7 @@
-"""Fine-tuning files of OpenAI, and of all who accept them: a Chat request without a model, per line.
+"""Fine-tuning files of OpenAI and compatible providers: a Chat request without a model, per line.
 
-`weight` on assistant messages says what is learned; it is kept and never sent to a model. Preference lines have an
-input and two outputs: the conversation is the input with the preferred one, the other one is kept beside it.
+`weight` on assistant messages selects what is learned; it is kept and never sent to a model. Preference lines have an
+input and two outputs: the conversation is the input with the preferred output; the other output is kept beside it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WEIGHTS, _REJECTED, _PAIR = "~weights", "~rejected", "~pair"
 
 
 def is_record(data: Json) -> bool:
-    """Chat messages without a model, or a preference pair."""
+    """Return whether these are Chat messages without a model, or a preference pair."""
     if not isinstance(data, Mapping):
         return False
     if isinstance(data.get("input"), Mapping) and any(key in data for key in _PREFERRED):
@@ -88,7 +88,7 @@ def write(request: Request, log: LossLog) -> Json:
 
 
 def request_paths(request: Request) -> PathLookup:
-    """Those of Chat; of a preference pair, within its input."""
+    """Return the JSON path lookup of Chat; for a preference pair, with paths within its input."""
     lookup = json_paths.request_paths(request)
     if _PAIR not in (request.metadata or {}).get(NAME, {}):
         return lookup

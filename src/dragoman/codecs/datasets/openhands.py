@@ -1,4 +1,4 @@
-"""Events of OpenHands: one event per call, grouped again by the answer they came in."""
+"""Events of OpenHands: one event per call, grouped by the answer they came in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = frozenset({"SystemPromptEvent", "MessageEvent", "ActionEvent", "Observa
 
 
 def is_record(data: Json) -> bool:
-    """A list of events by kind."""
+    """Return whether this is a list of events with a known kind."""
     return any(text_of(event.get("kind")) in _KINDS for event in mappings(data)) if isinstance(data, list) else False
 
 
@@ -56,7 +56,7 @@ def read(data: Json) -> Request:
 
 
 def _seen(events: list[Mapping[str, Json]]) -> list[tuple[str, Mapping[str, Json]]]:
-    """Events that the model still saw: condensations took others away."""
+    """Return the events that the model still saw: condensations removed others."""
     gone = {
         one
         for event in events

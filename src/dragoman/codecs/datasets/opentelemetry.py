@@ -1,7 +1,7 @@
 """Messages of OpenTelemetry's GenAI conventions: roles, and parts with a type.
 
-A record is a list of messages, or the attributes of a span (whose values are JSON text). Results are called `response`
-now and `result` in the first schema; both are read.
+A record is a list of messages, or the attributes of a span (whose values are JSON text). The key of a result is
+`response` now and was `result` in the first schema; both are read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MODALITIES = {"image": "image/*", "audio": "audio/*", "video": "video/*"}
 
 
 def is_record(data: Json) -> bool:
-    """Attributes of these names, or messages whose parts have a type and content."""
+    """Return whether these are attributes of these names, or messages whose parts have a type and content."""
     attributes = _attributes(data)
     if attributes is not None:
         return _INPUT in attributes or _OUTPUT in attributes
@@ -85,7 +85,7 @@ def read(data: Json) -> Request:
 
 
 def _json(value: Json) -> Json:
-    """Attributes of spans hold JSON as text, often cut off."""
+    """Parse an attribute: attributes of spans hold JSON as text, often truncated."""
     if not isinstance(value, str):
         return value
     try:

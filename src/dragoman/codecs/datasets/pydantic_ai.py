@@ -45,7 +45,7 @@ _FAILED = frozenset({"failed", "denied", "interrupted", "retried"})
 
 
 def is_record(data: Json) -> bool:
-    """A list of messages with a kind and parts with a `part_kind`."""
+    """Return whether this is a list of messages with a kind and parts with a `part_kind`."""
     messages = mappings(data)
     return bool(messages) and all(
         text_of(message.get("kind")) in {"request", "response"} and isinstance(message.get("parts"), list)
@@ -59,7 +59,7 @@ def read(data: Json) -> Request:
     messages = items(data, NAME, "$")
     for message in messages:
         instructions = text_of(message.get("instructions")) or instructions
-    if instructions:  # they stand on each request, and only the last ones are sent
+    if instructions:  # each request repeats them, and only the last ones are sent
         conversation.add("system", [(Text(instructions), "$")], "$")
     for index, message in enumerate(messages):
         place = f"$[{index}]"
@@ -97,7 +97,7 @@ def _add_request(conversation: Conversation, message: Mapping[str, Json], place:
 
 
 def _add_retry(conversation: Conversation, part: Mapping[str, Json], where: str) -> None:
-    """What was wrong: with a call, as its result; otherwise as words of the user."""
+    """Add a correction: as the result of the call it is about, otherwise as text of the user."""
     content = part.get("content")
     if part.get("tool_name") is None:
         conversation.add("user", [(Text(text_of(content)), where)], where)
@@ -128,7 +128,7 @@ def _user_content(content: Json, place: str) -> list[Piece]:
 
 
 def _standard(data: str) -> str:
-    """Bytes are written in the alphabet for URLs."""
+    """Return base64 in the standard alphabet: these messages use the URL-safe one."""
     return data.replace("-", "+").replace("_", "/")
 
 

@@ -42,7 +42,7 @@ _CALL = frozenset({"function_call", "function-call", "tool_call"})
 
 
 def turns_of(data: Json) -> Json:
-    """The turns of a record: `conversations`, or `items` in older files."""
+    """Return the turns of a record: `conversations`, or `items` in older files."""
     if not isinstance(data, Mapping):
         return None
     found = data.get("conversations", data.get("items"))
@@ -51,7 +51,7 @@ def turns_of(data: Json) -> Json:
 
 
 def is_record(data: Json) -> bool:
-    """Turns with `from` and `value`, and calls that are not written as tags in the text."""
+    """Return whether these are turns with `from` and `value`, and calls are not written as tags in the text."""
     turns = turns_of(data)
     return turns is not None and not any(has_call_tags(text_of(turn.get("value"))) for turn in turns)
 

@@ -42,7 +42,10 @@ _COLUMNS = ("messages", "prompt", "completion", "chosen", "tools")
 
 
 def is_record(data: Json) -> bool:
-    """Chat messages without a model whose calls have a type and objects as arguments, or columns of trainers."""
+    """Return whether these are Chat messages without a model, or columns of trainers.
+
+    Calls in the messages have a type, and objects as arguments.
+    """
     if not isinstance(data, Mapping) or "model" in data or "contents" in data:
         return False
     if isinstance(data.get("tools"), str) and "conversations" not in data and _messages_of(data) is not None:
@@ -83,7 +86,7 @@ def read(data: Json) -> Request:
 
 
 def add_message(conversation: Conversation, message: Mapping[str, Json], place: str) -> None:
-    """One message of role and content, as almost all of these formats have."""
+    """Add one message with role and content, as in almost all of these formats."""
     role = _ROLES.get(text_of(message.get("role")))
     if role is None:
         raise refuse(NAME, f"{place}.role", " | ".join(_ROLES), message.get("role"))
@@ -117,7 +120,7 @@ def _thoughts(message: Mapping[str, Json], place: str) -> list[Piece]:
 
 
 def content_pieces(content: Json, place: str, *, thinking: bool = False) -> list[Piece]:
-    """Content as text or as a list of parts; `<think>` at the beginning of an answer is reasoning."""
+    """Return the parts of text or a list of parts; `<think>` at the start of an answer is reasoning."""
     if isinstance(content, str):
         thought, text = split_thinking(content) if thinking else ("", content)
         pieces: list[Piece] = [(Reasoning(thought), place)] if thought else []
@@ -155,7 +158,7 @@ def write(request: Request, log: LossLog) -> Json:
 
 
 def write_messages(request: Request, log: LossLog, *, ids: bool = False) -> list[Json]:
-    """Messages of role and content, with objects as arguments."""
+    """Return messages with role and content, and objects as arguments."""
     names = {part.id: part.name for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
     messages: list[Json] = []
     for message in request.messages:

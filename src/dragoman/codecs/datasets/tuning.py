@@ -1,6 +1,6 @@
 """Tuning files of Gemini, Vertex AI and Bedrock: request bodies of these APIs without a model.
 
-Bedrock lines say their schema (`bedrock-conversation-2024`). Vertex preference lines have scored completions: the
+Bedrock lines name their schema (`bedrock-conversation-2024`). Vertex preference lines have scored completions: the
 conversation is the one with the best score.
 """
 
@@ -27,7 +27,7 @@ _COMPLETIONS = "~completions"
 
 
 def is_gemini_tuning(data: Json) -> bool:
-    """Contents with one or several completions. Without them the line is a request of the API, and read as one."""
+    """Return whether there are contents with completions. Without them the line is read as a request of the API."""
     if not isinstance(data, Mapping) or not mappings(data.get("contents")):
         return False
     return "completions" in data or "completion" in data
@@ -66,7 +66,7 @@ def write_gemini_tuning(request: Request, log: LossLog) -> Json:
 
 
 def is_bedrock_tuning(data: Json) -> bool:
-    """Bedrock names the schema of these lines."""
+    """Return whether the line names Bedrock's schema of tuning lines."""
     return isinstance(data, Mapping) and data.get("schemaVersion") == _SCHEMA
 
 

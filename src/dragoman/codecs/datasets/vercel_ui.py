@@ -1,6 +1,6 @@
 """UIMessages of the Vercel AI SDK. One message may hold several rounds of call, result and answer.
 
-`step-start` begins a new round, so that it becomes assistant and tool messages as a model saw them.
+`step-start` begins a new round, so that a message becomes the assistant and tool messages that the model saw.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dragoman.losses import LossLog
 NAME = "vercel-ui"
 _ROLES = ("system", "user", "assistant")
 _SIGNATURES = {"google": "thoughtSignature", "anthropic": "signature", "openai": "reasoningEncryptedContent"}
-"""Family -> the name of its signature in a part's provider metadata."""
+"""Family -> the key of its signature in a part's provider metadata."""
 _ANSWERED = frozenset({"output-available", "output-error", "output-denied"})
 
 
@@ -50,7 +50,7 @@ def _messages(data: Json) -> Json:
 
 
 def is_record(data: Json) -> bool:
-    """Messages with parts by type, some of which only this format has."""
+    """Return whether these are messages with typed parts, some of which only this format has."""
     messages = mappings(_messages(data))
     if not messages or not all(
         text_of(message.get("role")) in _ROLES and isinstance(message.get("parts"), list) for message in messages
@@ -76,7 +76,7 @@ def read(data: Json) -> Request:
 
 
 class _Turn:
-    """One round: what the model said and called, and then the results."""
+    """One round: the model's text and calls, then the results."""
 
     def __init__(self, conversation: Conversation, place: str) -> None:
         self._conversation = conversation
@@ -89,7 +89,7 @@ class _Turn:
         if kind == "step-start":
             self.close(role)
         elif kind == "text":
-            if self._results:  # text after results was said in a new round
+            if self._results:  # text after results belongs to a new round
                 self.close(role)
             self._said.append((Text(text_of(part.get("text"))), place))
         elif kind == "reasoning":

@@ -1,1 +1,1 @@
-"""Record formats: how earlier systems stored conversations. Histories without an API, so without streams and errors."""
+"""Record formats: how earlier systems stored conversations. They have no API, and so no streams and no errors."""

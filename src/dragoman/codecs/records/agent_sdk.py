@@ -1,7 +1,7 @@
-"""Histories and answers of the agent SDK, both ways.
+"""Decodes and encodes histories and answers of the agent SDK.
 
-Messages have five roles, arguments are JSON text, and a result refers to its whole output. Reasoning is a message of
-its own and belongs to the assistant message that follows it. An answer is {messages, usage?, stop_reason?,
+Messages have five roles, arguments are JSON text, and a result refers to its whole output. Reasoning is a separate
+message and belongs to the assistant message that follows it. An answer is {messages, usage?, stop_reason?,
 provider_meta?}. There are no streams and no errors.
 """
 
@@ -69,7 +69,7 @@ class MessageRecord(Wire, frozen=True):
 
 
 class ReasoningRecord(Wire, frozen=True):
-    """`raw_item` is the provider's own item: what must go back to it."""
+    """A reasoning message. `raw_item` is the provider's own item, which must be sent back to it."""
 
     role: str
     content: str | None | UnsetType = UNSET
@@ -77,7 +77,7 @@ class ReasoningRecord(Wire, frozen=True):
 
 
 class ResultRecord(Wire, frozen=True):
-    """`output_ref` and `trimmed` are the agent's own business: they stay with the record."""
+    """A tool result. `output_ref` and `trimmed` concern only the agent: they stay with the record."""
 
     role: str
     tool_call_id: str | None | UnsetType = UNSET
@@ -105,12 +105,12 @@ class CompletionRecord(Wire, frozen=True):
 
 # ── signatures of other vendors ──────────────────────────────────────────────────────────────────────────────────
 
-# Reasoning messages: the provider's own item beside the text, which returns to that provider.
+# Reasoning messages have, beside the text, the provider's own item, which is sent back to that provider.
 
 ITEM = "raw_item"
 _REDACTED = "redacted"
 
-# type of a provider's item -> family, key of what is owed back, key of its id, and what else the item may say
+# type of a provider's item -> family, key of the data to send back, key of its id, other keys the item may have
 _ITEMS: dict[str, tuple[str, str, str | None, frozenset[str]]] = {
     "thinking": ("anthropic", "signature", None, frozenset({"thinking"})),
     "redacted_thinking": ("anthropic", "data", None, frozenset()),
@@ -119,7 +119,7 @@ _ITEMS: dict[str, tuple[str, str, str | None, frozenset[str]]] = {
 
 
 def read_item(held: Raw, text: str, notes: Extra) -> Reasoning:
-    """Reasoning with what its provider wants back. The item goes back as it is; what we cannot read stays private."""
+    """Return reasoning with its signature. The item is written back unchanged; unknown data stays with the record."""
     item = parse_json(held)
     signature, redacted, known = _signed(item)
     if signature is None:
@@ -133,7 +133,7 @@ def read_item(held: Raw, text: str, notes: Extra) -> Reasoning:
 
 
 def _signed(item: Any) -> tuple[Signature | None, bool, frozenset[str]]:
-    """(signature, whether it is all there is, keys that were read)."""
+    """Return (signature, whether the item is redacted, keys that were read)."""
     if not isinstance(item, Mapping):
         return None, False, frozenset()
     found = signature_in(item)
@@ -188,7 +188,7 @@ class MessageDecoder(RoleDecoder):
         self._thoughts.append(self._decode_reasoning(read_record(_reasoning, raw, place, FAMILY)))
 
     def _close(self) -> None:
-        """Reasoning that nothing of the assistant follows is a message of its own."""
+        """Add reasoning that no assistant message follows as a separate message."""
         if self._thoughts:
             self.messages.append(Message("assistant", tuple(self._thoughts), None, {FAMILY: {OPEN: TRUE}}))
             self._thoughts = []
@@ -256,7 +256,7 @@ class MessageDecoder(RoleDecoder):
 
 
 def _marked(message: Message) -> Message:
-    """`cache` on a system message: all of it may be cached."""
+    """Apply `cache` of a system message: all of the message may be cached."""
     parts = message.parts
     if not parts or not isinstance(parts[-1], Text):
         notes = {**(message.metadata or {}).get(FAMILY, {}), "cache": TRUE}
@@ -270,7 +270,7 @@ def _marked(message: Message) -> Message:
 
 class MessageEncoder(RoleEncoder):
     def __init__(self, log: LossLog, native: bool = False, *, answers: bool = False) -> None:  # noqa: FBT001, FBT002
-        """`answers`: the messages are those of one answer, which keeps its order; in a history results follow calls."""
+        """Set `answers` for the messages of one answer, which keep their order; in a history results follow calls."""
         super().__init__(STYLE, log, native=native)
         self._answers = answers
 
@@ -285,7 +285,7 @@ class MessageEncoder(RoleEncoder):
         for part in message.parts:
             if isinstance(part, Reasoning):
                 if called:
-                    # Between a call and its result there is no place for another message.
+                    # There must be no other message between a call and its result.
                     self.log.degrade(part, "", "place of reasoning", "it is stored before the calls of its turn")
                 elif run:
                     records.append(self._assistant(message, run, first=not records))
@@ -293,7 +293,7 @@ class MessageEncoder(RoleEncoder):
                 records.append(self._reasoning(part))
                 continue
             if called and self._answers and not isinstance(part, ToolCall | Refusal):
-                # A record keeps its content before its calls: what follows a call is a further message.
+                # A record has its content before its calls: what follows a call is put into another message.
                 records.append(self._assistant(message, run, first=False))
                 run, called = [], False
             called = called or isinstance(part, ToolCall)
@@ -387,7 +387,7 @@ def _span(message: Message) -> int:
 
 
 def place(message: Message, part_index: int, field: str) -> tuple[int, str]:
-    """Reasoning stands in records of its own, before the message."""
+    """Return (record, path) of a part. Reasoning is in separate records before the message."""
     part = message.parts[part_index]
     notes = (getattr(part, "metadata", None) or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):
@@ -410,7 +410,7 @@ request_paths = Places(HISTORY, _span, place).paths
 _reader = WireReader(CompletionRecord, f"{FAMILY} completion")
 
 RECORDS = "~messages"
-"""Note: how the answer was cut into messages, where we would cut it otherwise (one per block is usual there)."""
+"""Note: how the answer was split into messages, if we would split it differently (one per block is usual there)."""
 
 # ── stop reasons ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -426,7 +426,7 @@ _REASONS: dict[str, FinishReason] = {
     "refusal": "refusal",
     "pause_turn": "pause",
     "error": "error",
-    # The word is the provider's own: Gemini's, the Responses API's and Bedrock's beside those of Anthropic and OpenAI.
+    # Stop reasons are the providers' own: also those of Gemini, the Responses API and Bedrock.
     "STOP": "stop",
     "completed": "stop",
     "MAX_TOKENS": "length",
@@ -467,9 +467,9 @@ def encode_finish(finish: Finish, completion: Completion, log: LossLog, *, nativ
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this format does not say which matched")
     if finish.reason == "unknown":
         if finish.raw is not None and finish.raw not in _REASONS:
-            return finish.raw  # any word is allowed here
+            return finish.raw  # any stop reason is allowed here
         if any(message.tool_calls for message in completion.messages):
-            return "unknown"  # the ordinary word would offer the calls
+            return "unknown"  # the ordinary stop reason would make the calls runnable
         log.degrade(completion, "finish", "unknown finish reason", "stored as the ordinary one")
     return _WORDS[finish.reason]
 
@@ -478,7 +478,7 @@ def encode_finish(finish: Finish, completion: Completion, log: LossLog, *, nativ
 
 
 def decode_usage(wire: UsageRecord) -> Usage:
-    """Input includes what was read from the cache and written to it."""
+    """Decode usage. Input tokens include those read from the cache and written to it."""
     return Usage(
         wire.input_tokens,
         wire.output_tokens,
@@ -537,7 +537,7 @@ def decode_response(body: bytes) -> Completion:
 
 
 def _joined(messages: tuple[Message, ...], records: list[Raw]) -> Message:
-    """Several messages are one answer; several messages of a completion would be candidates."""
+    """Join several messages into one answer; a completion with several messages would mean several candidates."""
     if len(messages) == 1:
         return messages[0]
     parts: tuple[AnyPart, ...] = tuple(part for message in messages for part in message.parts)
@@ -574,7 +574,7 @@ _COUNTS = {
 
 
 def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the stored answer a node of the completion came from."""
+    """Return where in the stored answer a node of the completion came from."""
     if message_index is None:
         head, _, rest = field.partition(".")
         if head == "finish":

@@ -1,4 +1,4 @@
-"""One answer as a record: the assistant's message alone, without what an API says about it."""
+"""One answer as a record: only the assistant's message, without what an API adds to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOLD_BY_THE_PARTS = frozenset({"stop", "tool_calls"})
 
 
 def only_message(completion: Completion, log: LossLog, *, holds: frozenset[str] = frozenset()) -> Message:
-    """The message of the first candidate; what else the answer says is reported, but for what the format `holds`."""
+    """Return the message of the first candidate; other data of the answer is reported unless the format `holds` it."""
     why = "a stored answer is the message alone"
     for name, what in _OF_AN_ANSWER.items():
         if name not in holds and getattr(completion, name) is not None:
@@ -30,7 +30,7 @@ def only_message(completion: Completion, log: LossLog, *, holds: frozenset[str] 
 
 
 def _without_withheld(message: Message, finish: Finish | None, log: LossLog) -> Message:
-    """Drop calls that must not be run: a record without a word for how the answer ended cannot keep them apart."""
+    """Drop calls that must not be run: a record without a finish reason cannot distinguish them."""
     withheld = {id(one.call) for one in split_calls(message, finish)[1]}
     if not withheld:
         return message
@@ -43,9 +43,9 @@ def _without_withheld(message: Message, finish: Finish | None, log: LossLog) -> 
 
 
 def finish_with(message: Message, finish: Finish | None = None) -> Finish | None:
-    """Calls mean that the answer waits for their results, where the record has no word for its end, or the usual one.
+    """Return finish reason `tool_calls` for a message with calls, if the record has no reason or the usual one.
 
-    With a word we do not know, calls are no proof that the answer is whole: the reason stays unknown (law 7).
+    With an unknown reason, calls do not prove that the answer is complete: the reason stays unknown (law 7).
     """
     if message.tool_calls and (finish is None or finish.reason == "stop"):
         return Finish("tool_calls", None if finish is None else finish.raw)

@@ -31,7 +31,7 @@ class Function(Wire, frozen=True):
 
 
 class CallRecord(Wire, frozen=True):
-    """Both shapes. Which one it is tells the key `function`."""
+    """A call in either shape; the key `function` distinguishes them."""
 
     id: str | None | UnsetType = UNSET
     name: str | UnsetType = UNSET
@@ -80,7 +80,7 @@ def decode_call(wire: CallRecord, style: CallStyle, pairing: Pairing, place: str
 def read_given(
     arguments: Raw | UnsetType, notes: Extra, place: str, source: str, *, as_text: bool
 ) -> tuple[Raw | UnsetType, str | None]:
-    """(arguments, exact text). Whichever of object and text the shape does not use by itself is noted."""
+    """Return (arguments, exact text). Notes if they are an object or text where the shape has the other by default."""
     if arguments is UNSET or bytes(arguments) == b"null":
         notes["~arguments"] = as_json("absent" if arguments is UNSET else "null")
         return EMPTY_OBJECT, None
@@ -130,7 +130,7 @@ def encode_call(call: ToolCall, style: CallStyle, log: LossLog) -> Raw:
 
 
 def report_call(call: ToolCall, log: LossLog) -> None:
-    """What no record has a key for."""
+    """Report what no record has a key for."""
     if call.cache is not None:
         log.drop(call, "cache", "cache mark", "a stored call has none")
     if call.custom:

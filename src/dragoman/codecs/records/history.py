@@ -1,4 +1,4 @@
-"""A stored conversation as a request: its messages, and beside them tools, their choice and the model where given."""
+"""A stored conversation as a request: its messages, and if given also tools, tool choice and model."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Encoder(Protocol):
 
 
 class History(NamedTuple):
-    """What is particular to the histories of one format."""
+    """What is specific to the histories of one format."""
 
     family: str
     tools: ToolStyle
@@ -110,7 +110,7 @@ _SETTINGS = {
 
 
 _UNSAID = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
-"""What every API assumes."""
+"""Defaults of every API."""
 
 
 def report_settings(request: Request, log: LossLog) -> None:
@@ -123,20 +123,20 @@ def report_settings(request: Request, log: LossLog) -> None:
 # ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
 
 Span = Callable[[Message], int]
-"""How many records a message was read from; 0 when it goes on in the record of the message before it."""
+"""Returns how many records a message was read from; 0 if it continues the record of the message before it."""
 Place = Callable[[Message, int, str], tuple[int, str]]
-"""(record among those of its message, path within it) of a part."""
+"""Returns (record among those of its message, path within it) of a part."""
 
 
 class Places(NamedTuple):
-    """How to find a node of a request in the stored body."""
+    """Finds the nodes of a request in the stored body."""
 
     history: History
     span: Span
     place: Place
 
     def paths(self, request: Request) -> PathLookup:
-        """Where in the stored body the nodes of a request came from."""
+        """Return a lookup of where in the stored body the nodes of a request came from."""
         extra: Extra = (request.metadata or {}).get(self.history.family, {})
         is_list = note(request.metadata, self.history.family, LIST) is not UNSET
         path = "$" if is_list else f"$.{_spelled_key(extra, 'messages')}"
@@ -149,7 +149,7 @@ class Places(NamedTuple):
                 starts.extend(accumulate(map(self.span, request.messages), initial=0))
             start, end = starts[message_index : message_index + 2]
             if part_index is None:
-                own = f"{path}[{end - 1}]"  # what comes before it are records of its parts
+                own = f"{path}[{end - 1}]"  # earlier ones are the records of its parts
                 return f"{own}.{field}" if field else own
             offset, within = self.place(request.messages[message_index], part_index, field)
             return f"{path}[{start - (start == end) + offset}]{within}"

@@ -1,9 +1,9 @@
-"""Histories and answers of modular-prompt, both ways.
+"""Decodes and encodes histories and answers of modular-prompt.
 
-Written are the flat records of the newer specification: messages with `toolCalls`, results {toolCallId, name, kind,
-value}. The older ones, shaped like OpenAI's, are read and go back as they came: calls {id, type, function: {name,
+It writes the flat records of the newer specification: messages with `toolCalls`, results {toolCallId, name, kind,
+value}. The older ones, shaped like OpenAI's, are read and written back unchanged: calls {id, type, function: {name,
 arguments: text}}, results {role, content: text, toolCallId}. An answer is the result of a query: {content, toolCalls?,
-finishReason?, usage?}. Names of tools are letters, digits, `_` and `-`, at most 64. There are no streams and no errors.
+finishReason?, usage?}. Tool names have letters, digits, `_` and `-`, at most 64. There are no streams and no errors.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class MessageRecord(Wire, frozen=True):
 
 
 class ResultRecord(Wire, frozen=True):
-    """`kind` and `value` by the newer specification, `content` by the older one."""
+    """A tool result. `kind` and `value` are of the newer specification, `content` of the older one."""
 
     tool_call_id: str | None | UnsetType = field(default=UNSET, name="toolCallId")
     name: MaybeStr = None
@@ -88,7 +88,7 @@ class TokenCounts(Wire, frozen=True):
 
 
 class QueryResult(Wire, frozen=True):
-    """What the result of a query says beside the message."""
+    """The fields of a query result besides the message."""
 
     finish_reason: str | UnsetType = field(default=UNSET, name="finishReason")
     usage: TokenCounts | UnsetType = UNSET
@@ -96,7 +96,7 @@ class QueryResult(Wire, frozen=True):
 
 # ── signatures of other vendors ──────────────────────────────────────────────────────────────────────────────────
 
-# Reasoning, for which modular-prompt has no field: it waits in the `metadata` of its message until it goes back.
+# modular-prompt has no field for reasoning: it is stored in the `metadata` of its message.
 
 BAG = "metadata"
 _KEY = "reasoning"
@@ -104,7 +104,7 @@ _FIELDS = frozenset({"text", "redacted", "signature", "thoughtSignature"})
 
 
 def take_reasoning(extra: Extra) -> tuple[Reasoning, ...]:
-    """The reasoning in a message's metadata; it goes back as it is, and the other keys stay private."""
+    """Return the reasoning in a message's metadata, which is written back unchanged; other keys stay private."""
     held = extra.get(BAG)
     bag = None if held is None else parse_json(held)
     entries = bag.get(_KEY) if isinstance(bag, Mapping) else None
@@ -134,7 +134,7 @@ def _reasoning(entry: Any) -> Reasoning | None:
 
 
 def put_reasoning(fields: Extra, parts: Sequence[Reasoning]) -> None:
-    """Writes the reasoning of a message, unless its own metadata goes back."""
+    """Write the reasoning of a message, unless its own metadata is written back."""
     if parts and MODELLED + BAG not in fields:
         entries = []
         for part in parts:
@@ -207,7 +207,7 @@ class MessageDecoder(RoleDecoder):
             parts: Any = decode_parts(listed, RESULT_PARTS)
             return ToolResult(call_id, name, kind, None, parts, metadata=_kept(notes))
         if kind == "text" and bytes(wire.value)[:1] != b'"':
-            # The old program made text of whatever was there.
+            # The old program converted any value to text.
             notes[VALUE] = wire.value
             return ToolResult(call_id, name, "text", compact_text(wire.value), metadata=_kept(notes))
         return ToolResult(call_id, name, kind, wire.value, metadata=_kept(notes))
@@ -292,7 +292,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 
 
 def place(message: Message, part_index: int, field: str) -> tuple[int, str]:
-    """Reasoning stands in the metadata of its message, and shifts nothing else."""
+    """Return (record, path) of a part. Reasoning is in its message's metadata, and does not shift other parts."""
     if isinstance(message.parts[part_index], Reasoning):
         return 0, ".metadata"
     before = sum(isinstance(part, Reasoning) for part in message.parts[:part_index])
@@ -338,7 +338,7 @@ def encode_finish(finish: Finish, completion: Completion, log: LossLog, *, nativ
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this format does not say which matched")
     if withholds_calls(finish) and any(message.tool_calls for message in completion.messages):
-        return "error"  # the one word here for an answer whose calls must not be run
+        return "error"  # the only reason here for an answer whose calls must not be run
     return _WORDS[finish.reason]
 
 
@@ -387,7 +387,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     fields: dict[str, Any] = _peeker.keys(record, "$")
     del fields["role"]
     if "content" in fields and bytes(fields["content"]) == b"null" and not native:
-        fields["content"] = ""  # a result always has text, if empty
+        fields["content"] = ""  # a result always has text, possibly empty
     if completion.finish is not None and not (native and completion.finish.raw is None):
         fields["finishReason"] = encode_finish(completion.finish, completion, log, native=native)
     if completion.usage is not None:
@@ -399,7 +399,7 @@ _COUNTS = {"input": "promptTokens", "output": "completionTokens", "total": "tota
 
 
 def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the result a node of the completion came from."""
+    """Return where in the result a node of the completion came from."""
     if message_index is None:
         head, _, rest = field.partition(".")
         if head == "finish":

@@ -1,10 +1,10 @@
-"""Histories and answers of multi-llm-chat, both ways.
+"""Decodes and encodes histories and answers of multi-llm-chat.
 
-An entry is {role, content}, with content a string (old) or a list of typed parts. Its role is who spoke: user, system,
-tool, or the name of a model. An entry may hold results among other parts; the intermediate format keeps results in
-messages of their own, so such an entry becomes several messages, and they become one entry again. The file of a saved
-conversation is read too: its turns are the messages, its system prompt the first of them. Any name and any id is taken
-(tools whose names clash are called "server:tool"). There are no streams and no errors.
+An entry is {role, content}, with content a string (old) or a list of typed parts. Its role is the speaker: user,
+system, tool, or the name of a model. An entry may hold results among other parts; the intermediate format keeps results
+in separate messages, so such an entry becomes several messages, and they become one entry again. Files of saved
+conversations are read, too: the turns are the messages, with the system prompt as the first. Any name and any id is
+accepted (tools whose names clash are called "server:tool"). There are no streams and no errors.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class CallContent(Wire, frozen=True):
 
 
 class CallPart(Wire, frozen=True, tag="tool_call"):
-    """Nested by the specification; the loop of the old program wrote the same keys flat, beside the type."""
+    """A call: nested in the specification; the loop of the old program wrote the same keys flat, beside the type."""
 
     content: CallContent | UnsetType = UNSET
     name: str | UnsetType = UNSET
@@ -125,11 +125,11 @@ BAG = "metadata"
 CALLS = CallStyle(FAMILY, BAG, id="tool_call_id")
 
 GOES_ON = "~goes_on"
-"""Note: this message is the rest of the entry before it."""
+"""Note: this message continues the entry of the message before it."""
 FLAT = "~flat"
 BARE = "~bare"
 ROLE = "~role"
-"""Note: the role of an entry, where the message alone does not tell it."""
+"""Note: the role of an entry, if it cannot be derived from the message."""
 
 ASSISTANT = "assistant"
 OTHER_ROLES: dict[str, Role] = {"user": "user", "system": "system", "tool": "tool", ASSISTANT: "assistant"}
@@ -145,7 +145,7 @@ Run: TypeAlias = tuple[bool, list[AnyPart]]
 
 
 class MessageDecoder:
-    """Reads entries one after the other; results find their calls among those before them."""
+    """Decodes entries in order; results are matched to the calls before them."""
 
     def __init__(self) -> None:
         self._pairing = Pairing()
@@ -191,7 +191,7 @@ class MessageDecoder:
         return wire.name
 
     def _old_result(self, wire: Entry, content: str, notes: Extra) -> ToolResult:
-        """A tool entry whose content is a string: the entry itself says which tool it was."""
+        """Return the result in a tool entry whose content is a string: the entry itself names the tool."""
         notes[CONTENT] = as_json("string")
         call_id, name = self._pairing.result(wire.tool_call_id, wire.name, notes)
         if wire.name is None:
@@ -268,7 +268,7 @@ _DECODE_PART: dict[type[Wire], Callable[[MessageDecoder, Any, str], AnyPart]] = 
 
 
 def _split(role: Role, parts: list[AnyPart], name: str | None, notes: Extra) -> list[Message]:
-    """An entry's parts as messages: results apart from everything else."""
+    """Return an entry's parts as messages, with results separated from everything else."""
     runs: list[Run] = []
     for part in parts:
         is_result = isinstance(part, ToolResult)
@@ -474,7 +474,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 
 
 def request_paths(request: Request) -> PathLookup:
-    """Where in the stored body the nodes of a request came from. What is counted is counted once, when it is needed."""
+    """Return a lookup of where in the stored body the nodes of a request came from. Counts are computed on demand."""
     messages = request.messages
     own = _places.paths(request)
     entries: list[tuple[list[tuple[int, int]], PathLookup]] = []
@@ -497,14 +497,14 @@ def request_paths(request: Request) -> PathLookup:
 
 
 def _is_model(message: Message) -> bool:
-    """Whether the entry names its speaker by its role."""
+    """Return whether the entry names its speaker by its role."""
     return message.role == "assistant" and note(message.metadata, FAMILY, ROLE) is UNSET
 
 
 def _joined_entries(messages: tuple[Message, ...]) -> tuple[list[tuple[int, int]], tuple[Message, ...]]:
-    """For each message the one that begins its entry and the parts of that entry before it; and the joined messages.
+    """Return, per message, (first message of its entry, number of the entry's parts before it), and joined messages.
 
-    Joined: the parts of each entry stand together in the first message of it.
+    Joined: the first message of each entry has all parts of the entry.
     """
     starts: list[tuple[int, int]] = []
     parts: dict[int, list[AnyPart]] = {}
@@ -555,7 +555,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 
 
 def response_paths(completion: Completion) -> PathLookup:
-    """Where in the stored answer the nodes of a completion came from."""
+    """Return a lookup of where in the stored answer the nodes of a completion came from."""
     lookup = request_paths(Request(None, completion.messages))
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:

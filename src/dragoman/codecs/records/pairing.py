@@ -1,4 +1,4 @@
-"""Ids of old data. Records may lack them: calls get one by their position, results the one of the call they answer."""
+"""Ids for old data without them: calls get one by their position, results get that of the call they answer."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json
 
 NO_ID = "~no_id"
-"""Note: the record has no key for the id. A note `~id` holds what it says instead of an id."""
+"""Note: the record has no key for the id. A note `~id` holds the record's value if that is not an id."""
 
 UNKNOWN_TOOL = "unknown"
 ANY = ""
 
 
 class Pairing:
-    """Walks a history in order, and remembers the calls that still wait for their result."""
+    """Walks a history in order, and tracks the calls that still wait for their result."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._answered: set[str] = set()
-        # (only calls that had no id, name of the tool) -> their ids in order; answered ones leave when they come first
+        # (only calls without an id, name of the tool) -> their ids in order; answered ones are removed from the front
         self._waiting: defaultdict[tuple[bool, str], deque[str]] = defaultdict(deque)
 
     def call(self, given: str | None | UnsetType, name: str, seed: str, notes: Extra) -> tuple[str, bool]:
-        """The id of a call, and whether we made it."""
+        """Return the id of a call, and whether it was invented."""
         if isinstance(given, str) and given:
             self._wait(given, name, nameless=False)
             return given, is_invented(given)
@@ -44,7 +44,7 @@ class Pairing:
             self._waiting[kind, ANY].append(call_id)
 
     def result(self, given: str | None | UnsetType, name: str | None, notes: Extra) -> tuple[str, str]:
-        """Id and name of the call that a result answers: by id where it has one, else the next one that waits."""
+        """Return id and name of the call that a result answers: by its id, or else the next waiting call."""
         call_id = given if isinstance(given, str) and given in self._names else self._next(given, name)
         if not given or (call_id is not None and call_id != given):
             note_id(given, notes)
@@ -54,7 +54,7 @@ class Pairing:
         return call_id, name or self._names[call_id]
 
     def _next(self, given: str | None | UnsetType, name: str | None) -> str | None:
-        """Old loops answered a call without id by the tool's name, or by "unknown"."""
+        """Return the next waiting call. Old loops answered a call without id by the tool's name, or by "unknown"."""
         nameless = isinstance(given, str) and bool(given)
         if nameless and given not in {name, UNKNOWN_TOOL}:
             return None

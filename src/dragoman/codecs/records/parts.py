@@ -1,4 +1,4 @@
-"""Content parts that the record formats share: text, image_url, document, and `other` for blocks of one vendor."""
+"""Content parts that the record formats share: text, image_url, document, and `other` for vendor-specific blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from dragoman.ir.values import Metadata, parse_json
 from dragoman.losses import LossLog
 
 OURS = "dragoman"
-"""The provider named in an `other` part that holds what we model and the format does not."""
+"""The provider named in an `other` part for content that the IR models and the format does not."""
 
 
 class TextPart(Wire, frozen=True, tag="text"):
@@ -86,7 +86,7 @@ Content: TypeAlias = str | list[ContentPart] | None | UnsetType
 
 
 class PartStyle(NamedTuple):
-    """How one format writes its parts, and which it holds at all."""
+    """How one format writes its parts, and which parts it has."""
 
     family: str
     bag: str
@@ -101,7 +101,7 @@ def decode_parts(wires: Iterable[ContentPart], style: PartStyle) -> tuple[AnyPar
 
 
 def decode_part(wire: ContentPart, style: PartStyle) -> AnyPart:
-    """A part that this format does not have, though a neighbour of it has, is kept whole."""
+    """Decode a part. One that only other record formats have is kept whole, as an opaque part."""
     kind = _KIND_OF.get(type(wire))
     if kind is not None and kind not in style.holds:
         whole = _whole(wire)
@@ -117,7 +117,7 @@ def _whole(wire: Wire) -> Raw:
 
 
 def _own(wire: Wire, style: PartStyle, **within: Extra | UnsetType) -> tuple[Signature | None, Metadata | None]:
-    """Signature and metadata of a part."""
+    """Return signature and metadata of a part."""
     metadata = keep(style.family, wire.extra, **within)
     if metadata is None:
         return None, None
@@ -137,7 +137,7 @@ def _decode_image(wire: ImagePart, style: PartStyle) -> Image:
         return _image(ImageUrl(given), signature, metadata)
     inner: Extra = {} if given.extra is UNSET else dict(given.extra)
     if given.media_type is not UNSET and split_data_url(given.url) is not None:
-        inner[MODELLED + "media_type"] = as_json(given.media_type)  # the URL says it too
+        inner[MODELLED + "media_type"] = as_json(given.media_type)  # the URL has it, too
     signature, metadata = _own(wire, style, image_url=inner or UNSET)
     return _image(given, signature, metadata)
 
@@ -181,7 +181,7 @@ def _decode_other(wire: OtherPart, style: PartStyle) -> AnyPart:
     given: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     extra = dict(given)
     signature = take_signature(extra, style.bag)
-    # Such a block has no notes of its own: one that says more than we would write stays whole, and ours alone.
+    # The parts below cannot carry notes, so a block with more than we would write is kept whole, for this format only.
     is_block = wire.payload is not UNSET and bytes(wire.payload)[:1] == b"{"
     if not is_block or extra.keys() - {MODELLED + style.bag} or not _is_canonical(signature, given, style):
         return Opaque(style.family, "other", spliced(wire, given))
@@ -233,7 +233,7 @@ def encode_parts(parts: Iterable[AnyPart], style: PartStyle, log: LossLog) -> li
 
 
 def encode_part(part: AnyPart, style: PartStyle, log: LossLog) -> Raw | None:
-    """The part as the record holds it, or None (logged) when it does not."""
+    """Return the part as the record stores it, or None (logged) if it cannot."""
     if isinstance(part, Opaque) and part.origin == style.family:
         return as_json(opaque_block_held(part))
     if type(part) not in style.holds:
@@ -248,7 +248,7 @@ def encode_part(part: AnyPart, style: PartStyle, log: LossLog) -> Raw | None:
 
 
 def report_part(part: AnyPart, log: LossLog) -> None:
-    """Marks that no record has a key for."""
+    """Report attributes that no record has a key for."""
     if getattr(part, "cache", None) is not None:
         log.drop(part, "cache", "cache mark", "a stored part has none")
     if isinstance(part, Text) and part.citations:
@@ -256,7 +256,7 @@ def report_part(part: AnyPart, log: LossLog) -> None:
 
 
 def _poorer(part: AnyPart, style: PartStyle, log: LossLog) -> Raw | None:
-    """Words survive as text where the format has no other place for them."""
+    """Encode a part that the format lacks: its text as plain text, or None (logged)."""
     if isinstance(part, Refusal):
         log.degrade(part, "", "refusal", "stored as plain text")
         return as_json({"type": "text", "text": part.text})
@@ -360,7 +360,7 @@ def _encode_server_result(part: ServerToolResult, style: PartStyle, log: LossLog
 
 
 def _encode_as_text(part: ServerToolCall | ServerToolResult, style: PartStyle, log: LossLog) -> dict[str, Any] | None:
-    """Of a call or result that no provider's block is behind, a record keeps what a model would read."""
+    """Encode a hosted call or result that has no provider's block: as the text that a model would read."""
     text = cross_hosted(part, log, None)
     return _encode_text(text, style, log) if type(text) is Text else None
 
@@ -391,11 +391,11 @@ _ENCODE_PART: dict[type[AnyPart], Callable[[Any, PartStyle, LossLog], dict[str, 
 
 EVERY_PART: frozenset[type[AnyPart]] = frozenset(_ENCODE_PART) - {ToolCall, ToolResult}
 RESULT_PARTS: frozenset[type[AnyPart]] = frozenset({Text, Image, Document, Audio, SearchResult, Opaque})
-"""What a result may be made of."""
+"""Types of parts that a result may contain."""
 
 
 def is_plain(part: AnyPart) -> bool:
-    """A text that says nothing beside its words."""
+    """Return whether this is a text without any other attribute."""
     return (
         type(part) is Text
         and part.signature is None

@@ -1,4 +1,4 @@
-"""Reading stored histories: a bare list of records, or an object that holds the list under `messages`."""
+"""Reads stored histories: a bare list of records, or an object that holds the list under `messages`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRUE = Raw(b"true")
 NULL = Raw(b"null")
 ABSENT = Raw(b'"absent"')
 CONTENT = "~content"
-"""Note: how the content was spelled where the format has several ways: "string", "parts", "absent" or null."""
+"""Note: how the content was written if the format has several ways: "string", "parts", "absent" or null."""
 
 W = TypeVar("W")
 
@@ -34,14 +34,14 @@ def read_list(body: bytes, source: str) -> list[Raw]:
 
 
 def read_record(reader: WireReader[W], raw: Raw, place: str, source: str) -> W:
-    """One record of a list; what is wrong with it is told at its place."""
+    """Decode one record of a list; errors state the path of the record."""
     wire = located(reader.read, bytes(raw), place, source)
     refuse_single(wire, place, source)
     return wire
 
 
 def refuse_single(wire: object, place: str, source: str) -> None:
-    """Some wires take the single element for a list; stored histories were never written that way."""
+    """Raise an error for a single element in place of a list: some APIs accept it, stored histories never have it."""
     extra = getattr(wire, "extra", UNSET)
     for key in () if extra is UNSET else extra:
         if key.startswith(SINGLE):
@@ -50,6 +50,7 @@ def refuse_single(wire: object, place: str, source: str) -> None:
 
 
 def located(read: Callable[[bytes], W], body: bytes, place: str, source: str) -> W:
+    """Read a body; paths in errors start at its place in the whole."""
     try:
         return read(body)
     except DecodeError as error:
@@ -58,7 +59,7 @@ def located(read: Callable[[bytes], W], body: bytes, place: str, source: str) ->
 
 
 class Peeker:
-    """Which keys a record has, to tell its kind before it is read."""
+    """Returns the keys of a record, to find its kind before it is decoded."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -93,7 +94,7 @@ def _kind_of(value: Any) -> str:
 
 
 def spelled_id(call_id: str, notes: Extra) -> str | None | UnsetType:
-    """The id as the record had it: generated ids of old data are not written back."""
+    """Return the id as the record had it: invented ids of old data are not written back."""
     if NO_ID in notes:
         return UNSET
     given = notes.get("~id")

@@ -1,4 +1,4 @@
-"""What a history does not have: errors of an API, and streams."""
+"""Codec functions for what a history does not have, API errors and streams: they raise an error."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Refusal = Callable[..., NoReturn]
 
 
 def no_errors(name: str, kind: str = "errors") -> tuple[Refusal, Refusal]:
-    """`decode_error` and `encode_error` of a record format, or the two verbs of another kind that it has not."""
+    """Return `decode_error` and `encode_error` of a record format, or the two functions of another missing `kind`."""
     return _refusal(name, kind), _refusal(name, kind)
 
 
 def no_streams(name: str) -> tuple[Refusal, Refusal]:
-    """`PayloadDecoder` and `EventEncoder` of a record format."""
+    """Return `PayloadDecoder` and `EventEncoder` of a record format."""
     return _refusal(name, "streams"), _refusal(name, "streams")
 
 

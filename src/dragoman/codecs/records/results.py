@@ -1,7 +1,7 @@
 """Values of results in records: text, an object, or JSON text with a marker beside it.
 
-The earlier systems store `str | object`. Text that is data (a list, a number, a quoted string) gets the marker
-`kind: "data"`, so that it is data again when it is read.
+The earlier systems store `str | object`. Text that represents data (a list, a number, a quoted string) gets the marker
+`kind: "data"`, so that it is read as data again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ DATA = "data"
 VALUE = "~value"
 MARKER = "~kind"
 PARTS = "~parts"
-"""Note: an error that was a list of parts, and an empty one."""
+"""Note: the value of the error was an empty list of parts."""
 
 
 def read_value(
     given: Raw, marker: str | UnsetType, notes: Extra, *, is_error: bool, objects: bool = True
 ) -> tuple[ResultKind, Any]:
-    """Kind and value. What would be written otherwise than it was read is noted."""
+    """Return kind and value. Notes the original where it would be written differently."""
     value: Any = given
     kind: ResultKind = "data"
     if bytes(given)[:1] == b'"':
@@ -43,7 +43,7 @@ def read_value(
 
 
 def write_value(result: ToolResult, *, objects: bool = True) -> tuple[Any, str | UnsetType]:
-    """The value and its marker. `objects`: whether the format takes an object as it is."""
+    """Return the value and its marker. `objects`: whether the format takes an object unchanged."""
     value = value_held(result)
     if type(value) is str and result.kind != "data":
         return value, UNSET
@@ -66,7 +66,7 @@ def spelled_value(result: ToolResult, notes: Extra, *, objects: bool = True) -> 
 
 
 def in_parts(result: ToolResult, notes: Extra) -> bool:
-    """Whether the result is a list of parts, if an empty one."""
+    """Return whether the result is a list of parts, possibly an empty one."""
     return bool(result.parts) or result.kind == "multimodal" or PARTS in notes
 
 

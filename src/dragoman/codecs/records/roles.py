@@ -1,7 +1,7 @@
-"""Histories of role messages: {role, content, calls}, results beside them. Three of the four formats are such.
+"""Histories of role messages, as in three of the four formats: {role, content, calls}, with separate results.
 
-Text, media and reasoning stand in `content`, calls in a list of their own, so the order between them is lost: decoding
-gives the calls last, encoding reports when the source had another order.
+Text, media and reasoning are in `content`, calls in a separate list, so the order between them is lost: decoding puts
+the calls last, encoding reports if the source had another order.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from dragoman.ir.values import note
 from dragoman.losses import LossLog
 
 BARE = "~bare"
-"""Note: the calls of this message are records of their own."""
+"""Note: the calls of this message are separate records."""
 ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 
 
 class RoleStyle(NamedTuple):
-    """How one format of role messages writes them."""
+    """How one format writes its role messages."""
 
     parts: PartStyle
     calls: CallStyle
@@ -57,7 +57,7 @@ class MessageWire(Protocol):
 
 
 class RoleDecoder:
-    """Reads records one after the other; results find their calls among those before them."""
+    """Decodes records in order; results are matched to the calls before them."""
 
     def __init__(self, style: RoleStyle) -> None:
         self.style = style
@@ -91,7 +91,7 @@ class RoleDecoder:
         raise NotImplementedError
 
     def add_bare(self, keys: dict[str, Raw], raw: Raw, place: str) -> None:
-        """A record without a role."""
+        """Raise an error for a record without a role; formats that have such records override this."""
         del keys, raw
         raise DecodeError(path=place, expected="a message with a role", got="none", source=self.family)
 
@@ -102,7 +102,7 @@ class RoleDecoder:
         )
 
     def add_bare_call(self, wire: CallRecord, place: str) -> None:
-        """Calls that follow one another were made in one turn."""
+        """Add a call that is a separate record. Consecutive calls were made in one turn."""
         call = decode_call(wire, self.style.calls, self.pairing, place)
         last = len(self.messages) - 1
         if last in self._bare:
@@ -178,7 +178,7 @@ class RoleEncoder:
         return (metadata or {}).get(self.family, {})
 
     def record_of(self, message: Message, parts: Sequence[AnyPart], notes: Extra) -> Raw:
-        """One message with these parts of it."""
+        """Return the record of one message with these of its parts."""
         fields: dict[str, Any] = {"role": message.role}
         content = content_held(message)
         calls = [part for part in parts if isinstance(part, ToolCall)]
@@ -245,7 +245,7 @@ def _in_parts(message: Message, family: str) -> bool:
 
 
 def within_part(part: AnyPart, field: str, family: str, bag: str) -> str:
-    """A key of the record that a loss speaks of; the record itself where the field is not one of its keys."""
+    """Return the key of the record that a loss is about; empty if the field is not one of its keys."""
     notes: Extra = (getattr(part, "metadata", None) or {}).get(family, {})
     if field == "signature":
         return f".{bag}" if f"~raw:{bag}" in notes else ""

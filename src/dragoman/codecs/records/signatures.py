@@ -1,7 +1,7 @@
 """Opaque vendor data in records: a bag beside the call or text (`raw_context`, `provider_meta`, `metadata`).
 
-A record is a store, not a vendor: it keeps what any family minted, together with the family's name. Gemini's own
-spelling, {"thoughtSignature": …}, is what the earlier systems wrote; all others are {"signature": {"family", "data"}}.
+A record is a store, not a vendor: it keeps signatures of any family, together with the family's name. The earlier
+systems wrote Gemini's own spelling, {"thoughtSignature": …}; all others are {"signature": {"family", "data"}}.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GOOGLE_KEYS = ("thoughtSignature", "thought_signature")
 
 
 def take_signature(extra: Extra, bag: str) -> Signature | None:
-    """The signature in the bag of a record. The bag goes back as it is; its other keys are private to the record."""
+    """Return the signature in a record's bag. The bag is written back unchanged; its other keys stay private."""
     held = extra.get(bag)
     value = None if held is None else parse_json(held)
     if held is None or not isinstance(value, Mapping):
@@ -38,7 +38,7 @@ def take_signature(extra: Extra, bag: str) -> Signature | None:
 
 
 def signature_in(bag: Mapping[str, Any]) -> tuple[str, Signature] | None:
-    """The key that holds a signature, and the signature."""
+    """Return the key that holds a signature, and the signature."""
     for key in _GOOGLE_KEYS:
         if _says(bag.get(key)):
             return key, Signature(_GOOGLE, bag[key])
@@ -60,7 +60,7 @@ def _says(value: Any) -> bool:
 
 
 def bag_of(signature: Signature) -> dict[str, Any]:
-    """What is written into the bag for a signature."""
+    """Return the bag that is written for a signature."""
     if signature.family == _GOOGLE and signature.id is None and signature.data:
         return {_GOOGLE_KEYS[0]: signature.data}
     signed = {"family": signature.family, "data": signature.data}
@@ -68,6 +68,6 @@ def bag_of(signature: Signature) -> dict[str, Any]:
 
 
 def put_signature(fields: dict[str, Any], signature: Signature | None, bag: str, notes: Extra) -> None:
-    """Writes the bag, unless the record's own goes back with its notes."""
+    """Write the bag, unless the record's own is written back with its notes."""
     if signature is not None and MODELLED + bag not in notes:
         fields[bag] = bag_of(signature)

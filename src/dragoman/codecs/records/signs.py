@@ -1,4 +1,4 @@
-"""By which keys a stored history is known: those that one record format has and no API and no other record format."""
+"""Recognises a stored history by keys that one record format has, but no API and no other record format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KINDS = ("text", "data", "error", "multimodal")
 
 
 def known_record(data: Any) -> tuple[str, Kind] | None:
-    """(format, kind) of a parsed body, or None when it is no stored history or could be one of several formats."""
+    """Return (format, kind) of a parsed body, or None if it is not a stored history or could be of several formats."""
     records, kind = _records(data)
     found = [name for name, sign in _SIGNS.items() if sign(records)]
     if isinstance(data, Mapping):
@@ -41,7 +41,7 @@ def _mappings(value: Any) -> Iterable[Record]:
 
 
 def _is_completion(data: Record, records: Sequence[Record]) -> bool:
-    """The only format whose answers have messages and token counts side by side."""
+    """Return whether it is an answer: only agent-sdk's have messages and token counts side by side."""
     usage = data.get("usage")
     if "messages" not in data or not isinstance(usage, Mapping) or "input_tokens" not in usage:
         return False

@@ -53,7 +53,7 @@ class ToolStyle(NamedTuple):
 
     family: str
     complete: bool = False
-    """Whether description and parameters are always there."""
+    """Whether description and parameters are always present."""
     bare_choice: bool = False
     """Whether a forced tool is a bare string, so that no tool may be called auto, none or required."""
     choice_key: str = "tool_choice"
@@ -150,7 +150,7 @@ def _fields(tool: ToolDefinition, log: LossLog, *, complete: bool) -> dict[str, 
 
 
 def decode_tool_choice(wire: str | ChoiceRecord, style: ToolStyle) -> ToolChoice:
-    """All three spellings of a forced tool are read: the bare name, {name}, and the wrapped one."""
+    """Decode a tool choice, with all three spellings of a forced tool: the bare name, {name}, and the wrapped one."""
     family = style.family
     if isinstance(wire, str):
         if wire in MODES:

@@ -1,8 +1,8 @@
-"""Universal histories and answers, both ways.
+"""Decodes and encodes universal histories and answers.
 
-Messages are {role, content, tool_calls?}, calls {id, name, arguments, raw_context?}, results records of their own
-without a role: {tool_call_id, name, result, …}. Read too: calls as records of their own, and results with role "tool".
-An answer is one message. Any name and any id is taken, in any order of turns. There are no streams and no errors.
+Messages are {role, content, tool_calls?}, calls {id, name, arguments, raw_context?}, results separate records without a
+role: {tool_call_id, name, result, …}. Calls as separate records and results with role "tool" are read, too. An answer
+is one message. Any name and any id is accepted, in any order of turns. There are no streams and no errors.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _result = WireReader(ResultRecord, FAMILY)
 NO_FLAG = "~no_flag"
 """Note: the result did not say whether it is an error."""
 RESULT = "~result"
-"""Note: what stood in `result` beside media parts, where it was no text."""
+"""Note: the value of `result` beside media parts, if it was not text."""
 
 
 class MessageDecoder(RoleDecoder):
@@ -135,7 +135,7 @@ class MessageDecoder(RoleDecoder):
 
 
 def _with_text(result: Raw | UnsetType, media: tuple[AnyPart, ...], notes: Extra) -> tuple[AnyPart, ...]:
-    """The returned value is the first text before the media."""
+    """Return the media with the returned value, as text, before them."""
     if result is UNSET or bytes(result) == b"null":
         notes[RESULT] = as_json("absent") if result is UNSET else NULL
         return media
@@ -229,7 +229,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 
 
 def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the stored answer a node of the completion came from."""
+    """Return where in the stored answer a node of the completion came from."""
     if message_index is None:
         return "$"
     if part_index is None:
