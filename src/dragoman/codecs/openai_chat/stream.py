@@ -100,7 +100,7 @@ class _Call:
 
 
 class PayloadDecoder(EventDecoder):
-    """Payloads of one stream in, events out."""
+    """Decodes the payloads of one stream to events."""
 
     texts: Mapping[int, list[str]] | None = None
     """An accumulator's text of each part, if there is one; otherwise this decoder keeps reasoning that may repeat."""
