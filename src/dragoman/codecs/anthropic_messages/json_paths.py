@@ -40,7 +40,7 @@ _FIELDS = {
 
 
 class RequestPaths:
-    """Where in the wire body the nodes of a request came from."""
+    """Looks up the JSON paths of a request's nodes in the wire body."""
 
     _request: Request
     _places: _Places | None = None
@@ -144,7 +144,7 @@ _OF_AN_ANSWER = {
 
 
 def response_paths(completion: Completion) -> PathLookup:
-    """Return the lookup of where in the wire body the nodes of a completion came from."""
+    """Return a lookup of the JSON paths of a completion's nodes in the wire body."""
     carried: list[int] = []
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:

@@ -275,7 +275,7 @@ def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool
 
 
 def _decode_misplaced(block: ToolUseBlock) -> Opaque:
-    """Keep a call where none is allowed as it is, for the API itself to refuse."""
+    """Keep a misplaced call unchanged, for the API itself to refuse."""
     return Opaque(FAMILY, "tool_use", spliced(block, block.extra or {}))
 
 

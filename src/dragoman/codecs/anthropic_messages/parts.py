@@ -237,7 +237,7 @@ def _notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
 
 
 def _decode_misplaced(wire: ToolResultBlock | ToolUseBlock) -> Opaque:
-    """Keep a call or result where none is allowed as it is, for the API itself to refuse."""
+    """Keep a misplaced call or result unchanged, for the API itself to refuse."""
     return Opaque(FAMILY, "misplaced", spliced(wire, wire.extra or {}))
 
 

@@ -49,7 +49,7 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 
 
 class RequestPaths:
-    """Where in the wire body the nodes of a request came from."""
+    """Looks up the JSON paths of a request's nodes in the wire body."""
 
     _request: Request
     _turns: list[int] | None = None
@@ -182,7 +182,7 @@ _USAGE = {
 
 
 class ResponsePaths:
-    """Where in the wire body the nodes of a completion came from."""
+    """Looks up the JSON paths of a completion's nodes in the wire body."""
 
     _completion: Completion
     _calls: dict[int, list[int]]

@@ -101,7 +101,7 @@ _LEGACY = WireReader(Function, "openai-chat", path="$..function_call")
 class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
-    Notes the traits of the conversation as it reads. `tagged`: some media came in a turn of their own.
+    Notes the traits of the conversation as it reads. `tagged`: some media came in a separate turn.
     """
 
     tagged: bool = False
@@ -695,7 +695,7 @@ class MessageEncoder:
             return texts[0].text if len(texts) == 1 else "".join(part.text for part in texts)
         if spelled == "absent":
             return UNSET
-        # null is for messages with calls or a refusal; without them the API wants a string.
+        # null is for messages with calls or a refusal; without them the API requires a string.
         says_more = self._native or any(isinstance(part, ToolCall | Refusal) for part in parts)
         return None if says_more or self._to_client else ""
 

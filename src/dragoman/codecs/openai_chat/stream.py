@@ -364,7 +364,7 @@ class PayloadDecoder(EventDecoder):
             else:
                 lane.whole(Text("", signature=signature))
 
-    # ── sound ──
+    # ── audio ──
 
     def _sound(self, lane: Lane, candidate: int, fragment: SoundFragment) -> None:
         if candidate not in self._sounds:

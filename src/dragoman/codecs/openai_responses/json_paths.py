@@ -43,7 +43,7 @@ _OF_REASONING = {"mode": "effort", "budget_tokens": "effort", "visible": "summar
 
 
 def request_paths(request: Request) -> PathLookup:
-    """Return the lookup of where in the wire body the nodes of a request came from."""
+    """Return a lookup of the JSON paths of a request's nodes in the wire body."""
     messages = request.messages
     places = _Places(messages)
     is_text = "~input" in own(request.metadata)
@@ -163,7 +163,7 @@ _USAGE = {
 
 
 def response_paths(completion: Completion) -> PathLookup:
-    """Return the lookup of where in the wire body the nodes of a completion came from."""
+    """Return a lookup of the JSON paths of a completion's nodes in the wire body."""
     messages = completion.messages
     places: dict[int, list[tuple[int, int]]] = {}
 

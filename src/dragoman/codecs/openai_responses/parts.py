@@ -125,7 +125,7 @@ def _decode_output_text(wire: OutputText, *, assistant: bool) -> Text:
 
 
 def _decode_plain_text(wire: ReasoningText | SummaryText, *, assistant: bool) -> Opaque:  # noqa: ARG001
-    """Keep reasoning where none is allowed as it is, for the API itself to refuse."""
+    """Keep misplaced reasoning unchanged, for the API itself to refuse."""
     return Opaque(FAMILY, CONTENT + "misplaced", exact(wire))
 
 
