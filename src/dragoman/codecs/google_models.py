@@ -35,7 +35,7 @@ class ThinkingRule(Struct, frozen=True, kw_only=True):
     lowest: str = "minimal"
     """The lowest level that these models accept. Thinking that is set by level cannot be switched off."""
     minimum: int = 0
-    """The lowest budget, if thinking is set by budget; 0 switches it off, so a minimum above 0 means they cannot."""
+    """The lowest budget that thinks, if thinking is set by budget; 0 switches it off where `can_switch_off`."""
     maximum: int = 24576
     can_switch_off: bool = True
 

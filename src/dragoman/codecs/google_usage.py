@@ -7,7 +7,7 @@ from dragoman.losses import LossLog
 
 
 def fit_counts(usage: Usage, log: LossLog, completion: Completion) -> tuple[int, int | None, int]:
-    """Return (thoughts, cached, total) as these APIs count them; logs counts that differ from other APIs'."""
+    """Return (thoughts, cached, total) as these APIs count them; logs counts that do not fit."""
     if usage.cache_written:
         log.note(completion, "usage.cache_written", "tokens written to a cache", "this API does not count them")
     thoughts = min(usage.reasoning or 0, usage.output)
