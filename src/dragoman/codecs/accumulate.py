@@ -1,7 +1,7 @@
-"""From a wire's fragments to part events, for all formats; and from part events back to a completion.
+"""Turns a wire's fragments into part events, for all formats, and part events into a completion.
 
 Fragments are keyed by what the wire gives and joined once, at the end. A part ends when the wire says so or when the
-answer does; never because what has come so far happens to parse.
+answer ends; never because the text so far happens to parse.
 """
 
 from __future__ import annotations
@@ -66,23 +66,23 @@ class Assembler:
         return lane
 
     def take(self) -> list[AnyEvent]:
-        """The events since the last time."""
+        """Return the events since the last call."""
         events, self.events = self.events, []
         return events
 
     def said(self, index: int, texts: Mapping[int, list[str]]) -> str:
-        """The text of a part: what was heard of it, and what has not been taken yet."""
+        """Return the text of a part: that in `texts`, and that of events not taken yet."""
         new = [event.text for event in self.events if type(event) is PartDelta and event.index == index]
         return "".join([*texts.get(index, ()), *new])
 
     def end_all(self, *, incomplete: bool = False) -> None:
-        """End what is open. Cut short: calls are incomplete, and reasoning that never ended has no signature."""
+        """End all open parts. `incomplete`: calls are marked so, and reasoning that never ended has no signature."""
         for lane in self._lanes.values():
             lane.end_all(incomplete=incomplete)
 
 
 class Lane:
-    """The parts of one candidate: one running text at a time, any number of open calls (and sounds)."""
+    """The parts of one candidate: one running text at a time, any number of open calls and audio parts."""
 
     book: Assembler
     _candidate: int
@@ -96,7 +96,7 @@ class Lane:
         self._open = {}
 
     def flow(self, prototype: Text | Reasoning | Refusal, text: str) -> None:
-        """A fragment of running text; a change of kind ends the part before it."""
+        """Add a fragment of running text; a change of kind ends the part before it."""
         if self.flow_kind is not type(prototype):
             if self.flow_kind is not None:
                 self.end_flow()
@@ -110,7 +110,7 @@ class Lane:
             self.flow_kind = None
 
     def cite(self, citation: Citation) -> None:
-        """A citation of the running text; without one, of an empty text that begins here."""
+        """Add a citation to the running text; without one, to an empty text that begins here."""
         if self.flow_kind is not Text:
             self.end_flow()
             self.flow_index = self._start(TEXT)
@@ -118,7 +118,7 @@ class Lane:
         self.book.events.append(PartDelta(self.flow_index, "", citation))
 
     def whole(self, part: AnyPart) -> None:
-        """A part that arrives complete."""
+        """Add a part that arrives complete."""
         self.end_flow()
         index = self._start(part)
         self.book.events.append(PartEnd(index))
@@ -128,7 +128,7 @@ class Lane:
         return self._start_open(call)
 
     def start_sound(self, sound: Audio) -> int:
-        """It goes on beside the running text, and ends with the answer."""
+        """Start an audio part, which continues beside the running text and ends with the answer."""
         return self._start_open(sound)
 
     def _start_open(self, part: AnyPart) -> int:
@@ -165,12 +165,12 @@ class Lane:
 
 
 def first_lane() -> Lane:
-    """The lane of the first candidate, with an assembler of its own."""
+    """Return the lane of the first candidate of a new assembler."""
     return Assembler().lane()
 
 
 class GrowingPart:
-    """One part while its pieces come in."""
+    """One part while its fragments arrive."""
 
     prototype: AnyPart
     pieces: list[str]
@@ -210,7 +210,7 @@ class GrowingPart:
             }
         if self.citations and isinstance(part, Text):
             changes["citations"] = (*part.citations, *self.citations)
-        # A reasoning part without its end event loses its signature: the vendor would refuse it over cut text.
+        # A reasoning part without its end event loses its signature: the vendor would refuse it on cut text.
         if end is not None and end.signature is not None and not end.incomplete:
             changes["signature"] = end.signature
         if end is not None and end.metadata is not None:
@@ -219,7 +219,7 @@ class GrowingPart:
 
 
 def _joined(early: Metadata | None, late: Metadata | None) -> Metadata | None:
-    """What the wire said at the start and at the end; the later word counts."""
+    """Merge the metadata given at the start and at the end; later values win."""
     if early is None or late is None:
         return early or late
     return early | {family: early.get(family, {}) | notes for family, notes in late.items()}
@@ -230,10 +230,10 @@ def _arguments(call: ToolCall, text: str) -> Any:
 
 
 class Accumulator:
-    """Builds the completion while events pass by."""
+    """Builds the completion from events as they pass."""
 
     texts: dict[int, list[str]]
-    """Of each part, by its index: what its deltas said."""
+    """The text of each part's deltas, by its index."""
     failed: StreamFailed | None = None
     _starts: dict[int, PartStart]
     _ends: dict[int, PartEnd]
@@ -251,7 +251,7 @@ class Accumulator:
         self._ends = {}
 
     def add(self, events: Iterable[Any]) -> None:
-        """Keeps what the events say; parts are put together when the completion is asked for."""
+        """Keep the contents of the events; parts are assembled when the completion is requested."""
         for event in events:
             kind = type(event)
             if kind is PartDelta:
@@ -278,14 +278,14 @@ class Accumulator:
                 self._data = _with(self._data, event.index, (event.data,))
 
     def so_far(self) -> Completion:
-        """The answer as far as it is known. Until it ends, nothing says that its calls may be run: none is offered."""
+        """Return the answer so far. Until it ends, its calls are marked incomplete: they may not be run yet."""
         completion = self.completion()
         if self._finished is not None or self.failed is not None:
             return completion
         return structs.replace(completion, messages=tuple(map(_with_open_calls, completion.messages)))
 
     def completion(self) -> Completion:
-        """What the events so far say."""
+        """Return the completion that the events so far make up."""
         candidates: dict[int, list[AnyPart]] = {0: []}
         for index in sorted(self._starts):
             start = self._starts[index]
@@ -303,7 +303,7 @@ class Accumulator:
         finishes: tuple[Finish | None, ...] = ()
         if finished is not None and finished.others:
             finishes = (finish, *finished.others)
-            # A stream that skips a candidate's number says nothing of how that one ended.
+            # A stream that skips a candidate's number does not say how that candidate ended.
             finishes += (None,) * (len(messages) - len(finishes))
         return Completion(
             messages,
@@ -319,7 +319,7 @@ class Accumulator:
 
 
 def _with(lists: dict[int, list[T]] | None, number: int, items: Iterable[T]) -> dict[int, list[T]]:
-    """Lists by number, with more in one of them."""
+    """Return the lists by number, with items added to one of them."""
     if lists is None:
         lists = {}
     lists.setdefault(number, []).extend(items)
@@ -334,7 +334,7 @@ def _with_open_calls(message: Message) -> Message:
 
 
 def accumulate(events: Iterable[AnyEvent]) -> Completion:
-    """The whole answer of a finished stream. A stream that failed or ended early raises, with what came before."""
+    """Return the answer of a finished stream; raise, with the partial answer, if it failed or ended early."""
     accumulator = Accumulator()
     accumulator.add(events)
     completion = accumulator.completion()

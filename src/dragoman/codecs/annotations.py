@@ -1,4 +1,4 @@
-"""Citations as a flat list of `url_citation` objects beside a text, as Responses and Interactions have them."""
+"""Citations as a flat list of `url_citation` objects beside a text, as in Responses and Interactions."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _raws = msgspec.json.Decoder(list[Raw]).decode
 
 
 class AnnotationFormat(Struct, frozen=True):
-    """How one API writes annotations. Places are characters, or UTF-8 bytes where `TextOffsets` are given."""
+    """How one API writes annotations. Positions count characters, or UTF-8 bytes if `TextOffsets` are given."""
 
     family: str
     known: frozenset[str]
-    """Keys that a citation says; others are private to the family."""
+    """Keys that a citation models; others are private to the family."""
     urls: tuple[str, ...]
     titles: tuple[str, ...]
-    """The keys that name the source, the first that is there counts."""
+    """The keys that name the source; the first one present counts."""
     uncited: str
     """Why a citation without a web page is lost."""
     always_titled: bool = False
 
     def read_all(self, held: Raw, text: str | None = None) -> tuple[Citation, ...]:
-        """Annotations of all kinds; nothing when the list is empty or holds anything but objects."""
+        """Read annotations of all kinds; none if the list holds anything but objects."""
         if bytes(held)[:1] != b"[":
             return ()
         offsets = None if text is None else TextOffsets(text)
@@ -58,7 +58,7 @@ class AnnotationFormat(Struct, frozen=True):
         return Citation(get(*self.urls), get(*self.titles), None, start, end, {self.family: {NOTE: raw, **private}})
 
     def write(self, citation: Citation, length: int, offsets: TextOffsets | None = None) -> WireValue:
-        """None for what has no web page."""
+        """Return the annotation; None for a citation without a web page."""
         noted = (citation.metadata or {}).get(self.family, {}).get(NOTE)
         if noted is not None:
             return noted
@@ -74,7 +74,7 @@ class AnnotationFormat(Struct, frozen=True):
         return annotation
 
     def write_all(self, part: Text, log: LossLog, offsets: TextOffsets | None = None) -> list[WireValue]:
-        """The annotations of a text; what they do not say is in the log."""
+        """Return the annotations of a text; logs what they cannot express."""
         length = len(part.text)
         written = [self.write_reporting(part, citation, length, log, offsets) for citation in part.citations]
         return [annotation for annotation in written if annotation is not None]
@@ -82,7 +82,7 @@ class AnnotationFormat(Struct, frozen=True):
     def write_reporting(
         self, part: AnyPart, citation: Citation, length: int, log: LossLog, offsets: TextOffsets | None = None
     ) -> WireValue:
-        """The annotation, with what it does not say in the log; None when it says nothing."""
+        """Return the annotation, or None if there is none; logs what it cannot express."""
         annotation = self.write(citation, length, offsets) if isinstance(part, Text) else None
         if annotation is None:
             log.drop(part, "citations", "citation of a document", self.uncited)

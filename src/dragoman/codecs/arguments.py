@@ -1,4 +1,4 @@
-"""Argument text and argument objects: one rule for all formats, both ways."""
+"""Conversion between argument text and argument objects, for all formats."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = [
 _LINE_BREAK, _BACKSLASH = b"\n\\"
 
 UNPARSED_KEY = "unparsed_arguments"
-"""Object formats carry argument text that is no JSON object as {"unparsed_arguments": text}; it comes back as text."""
+"""Object formats carry text that is not a JSON object as {"unparsed_arguments": text}; it comes back as text."""
 _WRAPPER = f'{{"{UNPARSED_KEY}":'
 
 
 def arguments_as_text(call: ToolCall) -> str:
-    """For formats whose arguments are JSON text: the exact text if there was one, else the object as it was spelled."""
+    """Return the arguments for formats with JSON text: the exact text if there was one, else the object as spelled."""
     text = call.arguments_text
     if text is not None and not call.custom:
         return text
     held = arguments_held(call)
     if type(held) is Raw:
         data = bytes(held)
-        # Single bytes are searched for much faster than strings.
+        # Searching for a single byte is much faster than searching for a string.
         if _LINE_BREAK in data or (_BACKSLASH in data and b"\\u" in data):
             return compact_text(held)
         return data.decode()
@@ -46,7 +46,7 @@ def arguments_as_text(call: ToolCall) -> str:
 
 
 def arguments_as_object(call: ToolCall) -> Raw:
-    """For formats whose arguments are an object: the exact object, or the reversible wrapper around unparsable text."""
+    """Return the arguments for formats with an object: the exact one, or a reversible wrapper of unparsable text."""
     held = arguments_held(call)
     if held is UNSET:
         return Raw(encode_json({UNPARSED_KEY: call.arguments_text or ""}))
@@ -54,12 +54,12 @@ def arguments_as_object(call: ToolCall) -> Raw:
 
 
 def report_unparsed(call: ToolCall, log: LossLog) -> None:
-    """Arguments that are no JSON object cross to object formats in a wrapper: the model there sees another object."""
+    """Report arguments that are not a JSON object: object formats get them in a wrapper, which the model sees."""
     log.degrade(call, "arguments", "arguments that are no JSON", f"wrapped as {UNPARSED_KEY}: this API wants an object")
 
 
 def cut_short(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[AnyPart, ...]:
-    """An answer that ran into its token limit inside a call: that call, the last part, is incomplete."""
+    """Mark the last part as incomplete if it is a call inside which the answer reached its token limit."""
     last = parts[-1] if parts and reason == "length" else None
     if type(last) is not ToolCall or last.parsed:
         return parts
@@ -67,7 +67,7 @@ def cut_short(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[
 
 
 def unwrap_arguments(held: Raw) -> tuple[Raw | UnsetType, str | None]:
-    """Undo `arguments_as_object`: (arguments, exact text)."""
+    """Undo `arguments_as_object`; return (arguments, exact text)."""
     data = bytes(held)
     if data.startswith(b'{"unparsed_arguments":'):
         value = ToolCall("", "", held).arguments
@@ -77,7 +77,7 @@ def unwrap_arguments(held: Raw) -> tuple[Raw | UnsetType, str | None]:
 
 
 def read_object(held: Raw, path: str, source: str) -> tuple[Raw | UnsetType, str | None]:
-    """`unwrap_arguments` of what must be an object."""
+    """Apply `unwrap_arguments` to a value that must be an object."""
     if bytes(memoryview(held)[:1]) != b"{":
         got = bytes(held)[:40].decode("utf-8", "replace")
         raise DecodeError(path=path, expected="object", got=got, source=source)
@@ -85,7 +85,7 @@ def read_object(held: Raw, path: str, source: str) -> tuple[Raw | UnsetType, str
 
 
 def unwrap_fragment(text: str) -> str:
-    """Undo it in a stream, where the wrapper comes whole, in the first fragment of its call."""
+    """Undo the wrapper in a stream, where it comes complete in the first fragment of its call."""
     if text.startswith(_WRAPPER):
         held = exact_json(text)
         inner = None if held is None else unwrap_arguments(held)[1]

@@ -7,7 +7,7 @@ from dragoman.losses import LossLog
 
 
 def transcribed(part: AnyPart, log: LossLog) -> AnyPart:
-    """A sound that is only beginning, as the text of which its transcript will be the fragments; whole parts as is."""
+    """Replace streamed audio by a text, whose fragments will be the transcript; complete parts stay as they are."""
     if type(part) is not Audio or part.data or part.url or part.file_id:
         return part
     log.degrade(part, "", "audio", "its transcript is sent: a stream of this API carries no sound")
@@ -17,5 +17,5 @@ def transcribed(part: AnyPart, log: LossLog) -> AnyPart:
 
 
 def unspoken(_encoder: object, _event: MediaDelta) -> list[bytes]:
-    """That it is left out was told when the sound began."""
+    """Write nothing: the loss was reported when the audio began."""
     return []

@@ -1,7 +1,7 @@
-"""Bytes as text, in one alphabet.
+"""Base64 in one alphabet.
 
-This API reads either base64 alphabet, padded or not, and its SDK sends the URL-safe one; every other API takes the
-standard one, padded. So that is what the intermediate format holds, and the spelling is a note.
+Google's APIs read either base64 alphabet, padded or not, and their SDK sends the URL-safe one; every other API takes
+the standard one, padded. So the intermediate format holds that one, and the original spelling is a note.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SPELLINGS: dict[bytes, Callable[[str], str]] = {
 
 
 def read_base64(data: str, notes: Extra) -> str:
-    """The data in the standard alphabet, padded. What no spelling explains stays as it is."""
+    """Return the data in the standard alphabet, padded; data that fits no known spelling stays as it is."""
     if len(data) % 4 == 0 and "-" not in data and "_" not in data:
         return data
-    if len(data) % 4 == 1:  # no bytes are that long
+    if len(data) % 4 == 1:  # not a length of base64
         return data
     standard = data.translate(_TO_STANDARD) + "=" * (-len(data) % 4)
     for name, spell in _SPELLINGS.items():
@@ -39,7 +39,7 @@ def read_base64(data: str, notes: Extra) -> str:
 
 
 def write_base64(data: str, notes: Extra) -> str:
-    """The data as it was spelled."""
+    """Return the data in its original spelling."""
     spelled = notes.get(SPELLING)
     spell = None if spelled is None else _SPELLINGS.get(bytes(spelled))
     return data if spell is None else spell(data)

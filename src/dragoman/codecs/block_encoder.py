@@ -1,4 +1,4 @@
-"""Writing parts as blocks, for formats whose clients echo tagged reasoning blocks."""
+"""Encodes parts as blocks, for formats whose clients echo tagged reasoning blocks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PART_NAMES: dict[type[AnyPart], str] = {
     ServerToolResult: "result of a call run by the provider",
     SearchResult: "search result",
 }
-"""What parts are called where they are lost."""
+"""Names of parts in loss reports."""
 
 
 class Carriers(Protocol):
@@ -56,7 +56,7 @@ class Carriers(Protocol):
 class BlockEncoder:
     """Encodes the parts of one body: of `request`, or of an answer to a client.
 
-    What cannot be said here is logged, and gives no block.
+    A part that the format cannot hold is logged, and gives no block.
     """
 
     family: ClassVar[str]
@@ -66,7 +66,7 @@ class BlockEncoder:
     _log: LossLog
     _request: Request | None
     _native: bool
-    """The body came from this family: all that it says may be said again, exactly as it was."""
+    """The body came from this family: all of it may be sent again exactly as it was."""
 
     def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
         self._log = log
@@ -78,7 +78,7 @@ class BlockEncoder:
         return self._request is None
 
     def with_carrier(self, part: Text | ToolCall, block: WireValue) -> list[WireValue]:
-        """A block, and the one that carries its signature to a client and back; providers never see that (law 6)."""
+        """Return a block, and the one that carries its signature to a client and back, never to a provider (law 6)."""
         signature = part.signature
         if signature is None:
             return [block]
@@ -98,21 +98,21 @@ class BlockEncoder:
         return self._lose(part, "it belongs to the provider that made it")
 
     def encode_search_result(self, part: SearchResult, role: str) -> list[WireValue]:
-        """The block of the family; as text where only another role may hold one."""
+        """Return the family's block, or text in assistant messages, which may not hold such a block."""
         if role == "assistant" and not self._native:
             return self.encode_part(Text(search_text(part, self._log), cache=part.cache), role)
         return [self.write_search_result(part)]
 
     def write_search_result(self, part: SearchResult) -> WireValue:
-        """The block of the family for the result of a search."""
+        """Return the family's block for a search result."""
         raise NotImplementedError
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
-        """The blocks of one part."""
+        """Return the blocks of one part."""
         raise NotImplementedError
 
     def encode_hosted(self, part: ServerToolCall | ServerToolResult) -> list[WireValue]:
-        """What another provider ran: for a client a block of this format, for the API text."""
+        """Encode a tool use that another provider ran: as a block of this format for a client, as text for the API."""
         wire = cross_hosted(part, self._log, self.hosted if self._to_client else None)
         if type(wire) is Text:
             return self.encode_part(wire, "assistant")
@@ -127,12 +127,12 @@ class BlockEncoder:
         return []
 
     def _lose_keys(self, message: Message, notes: Extra | None) -> None:
-        """Keys of a message that is not sent as a message of its own."""
+        """Report the keys of a message that is not sent as a separate message."""
         for key in notes or ():
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "its message joins another one or is not sent")
 
 
 def with_keys(wire: WireValue, notes: Extra) -> WireValue:
-    """With what the message said beyond its type; notes that are only about spelling add nothing."""
+    """Return the message with its further keys; notes that are only about spelling add nothing."""
     return spliced(wire, notes) if any(key[:1] != "~" or key.startswith(MODELLED) for key in notes) else wire

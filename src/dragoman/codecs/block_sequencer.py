@@ -1,7 +1,7 @@
-"""Streams that tell one block at a time: what starts while an earlier part is open waits for it.
+"""Encodes streams of one block at a time: a part that starts while an earlier one is open waits for it.
 
-How a block is spelled, and what stands around all of them, is the codec's; which one is open, what waits, and where a
-signature travels that has no field, is the same for all such formats.
+The codec spells each block, and what comes before and after all of them; which block is open, which parts wait, and
+where a signature without a field travels are the same for all such formats.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _RUNNING: frozenset[type[AnyPart]] = frozenset({Text, Refusal, Reasoning})
 
 
 class Parts(Protocol):
-    """The codec's encoder of parts that are known whole."""
+    """The codec's encoder of complete parts."""
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]: ...
 
@@ -61,7 +61,7 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class Outgoing:
-    """One part on its way out."""
+    """One part being written."""
 
     index: int
     part: Any
@@ -70,10 +70,10 @@ class Outgoing:
     tail: bytes = b""
     """The bytes around each of its fragments."""
     pieces: list[str] | None
-    """Argument text that is not yet known to be an object; None once it is, and flows."""
+    """Argument text not yet known to be an object; None once it is, and fragments are passed on."""
     odd: bool = False
     waiting: list[PartDelta]
-    """What came while an earlier part was open."""
+    """Deltas that came while an earlier part was open."""
     end: PartEnd | None = None
 
     def __init__(self, index: int, part: Any) -> None:
@@ -84,7 +84,7 @@ class Outgoing:
 
 
 class SequentialEncoder(ABC):
-    """Events in, bytes out that a strict client of such a format accepts."""
+    """Encodes events as bytes that a strict client of such a format accepts."""
 
     family: ClassVar[str]
     signatures: ClassVar[Carriers]
@@ -94,7 +94,7 @@ class SequentialEncoder(ABC):
     _usage: Usage | None = None
     _next_block = 0
     _closing = False
-    # The part that flows: its next fragment stands between these bytes, without a second look.
+    # Fast path: the next fragment of this part is written between these bytes without further checks.
     _flowing = -1
     _head = b""
     _tail = b""
@@ -119,7 +119,7 @@ class SequentialEncoder(ABC):
 
     @abstractmethod
     def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part. Of the one that flows it stands between `_head` and `_tail`; others ask `_on_delta`."""
+        """Encode more text of a part: between `_head` and `_tail` if it is `_flowing`, otherwise by `_on_delta`."""
 
     def close(self) -> bytes:
         return b""
@@ -128,15 +128,15 @@ class SequentialEncoder(ABC):
 
     @abstractmethod
     def _part_encoder(self) -> Parts:
-        """The encoder of parts that come whole."""
+        """Return the encoder of complete parts."""
 
     @abstractmethod
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
-        """What comes before all blocks. The notes are those of this family, None if the answer is of another."""
+        """Return what comes before all blocks. `notes` are this family's, None if the answer is of another family."""
 
     @abstractmethod
     def _ending(self, event: Finished, completion: Completion) -> list[bytes]:
-        """What comes behind all blocks. The completion names the parts that were told, for the log."""
+        """Return what comes after all blocks. The completion holds the parts that were sent, for the log."""
 
     @abstractmethod
     def _failure(self, failure: Failure) -> bytes: ...
@@ -145,7 +145,7 @@ class SequentialEncoder(ABC):
     """Why a refusal is sent as text."""
 
     def _open(self, part: Outgoing) -> list[bytes]:
-        """A call starts at once. Text and thoughts start with their first fragment: they may be empty and signed."""
+        """Open a part: a call at once, text and reasoning at their first fragment, as they may be empty and signed."""
         content, kind = part.part, type(part.part)
         if kind is ToolCall:
             return self._open_call(part)
@@ -165,16 +165,16 @@ class SequentialEncoder(ABC):
 
     @abstractmethod
     def _piece(self, part: Outgoing, text: str) -> bytes:
-        """A fragment in the block of this part."""
+        """Return a fragment in the block of this part."""
 
     @abstractmethod
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]: ...
 
     signature_delta: ClassVar[str] = ""
-    """The type of a delta that brings a signature."""
+    """The type of a delta that carries a signature."""
 
     def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
-        """The signature of a thought, in the block of its text."""
+        """Return the signature of reasoning, in the block of its text."""
         out: list[bytes] = []
         for block in self._part_encoder().encode_part(whole, "assistant"):
             signature = _entries(encode_json(block)).get("signature")
@@ -185,12 +185,12 @@ class SequentialEncoder(ABC):
         raise NotImplementedError
 
     def _tell_empty(self, part: Outgoing) -> list[bytes]:
-        """All of a block without text."""
+        """Return all events of a block without text."""
         return [*self._start_flow(part), self._stop(part.block)]
 
     @abstractmethod
     def _spell(self, block: WireValue) -> list[bytes]:
-        """Writes a complete block as the sequence of events that a client of a stream expects."""
+        """Return a complete block as the sequence of events that a client of a stream expects."""
 
     @abstractmethod
     def _stop(self, block: int) -> bytes: ...
@@ -224,7 +224,7 @@ class SequentialEncoder(ABC):
         return out + self._ending(event, Completion((Message("assistant", tuple(self._seen)),)))
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
-        """What is open stays open: nothing after this says that it was whole."""
+        """Write the failure; open blocks stay open, so that nothing marks them as complete."""
         return [self._failure(event.failure)]
 
     # ── one block after the other ──
@@ -257,11 +257,11 @@ class SequentialEncoder(ABC):
         return self._advance()
 
     def _advance(self) -> list[bytes]:
-        """Closes what has ended, as far as order allows, and opens the next."""
+        """Close parts that have ended, as far as the order allows, and open the next."""
         out: list[bytes] = []
         while self._queue:
             part = self._queue[0]
-            # Cut: if the stream failed, its block is left open, so the next event decides.
+            # Incomplete: if the stream failed, its block is left open, so the next event decides.
             if part.end is None or (part.end.incomplete and not self._closing):
                 break
             out += self._shut(part, part.end)
@@ -297,7 +297,7 @@ class SequentialEncoder(ABC):
         return out
 
     def _number(self) -> int:
-        """The number of a block that starts now."""
+        """Return the number of a block that starts now."""
         number = self._next_block
         self._next_block += 1
         return number
@@ -316,7 +316,7 @@ class SequentialEncoder(ABC):
         return out
 
     def _arguments(self, part: Outgoing, text: str) -> list[bytes]:
-        """Fragments of an object flow. What begins as anything else is held: `input` is an object, whatever comes."""
+        """Write fragments of an object; hold any other text until the end, to wrap it: `input` is always an object."""
         if part.part.custom:
             return [self._piece(part, encode_json(text)[1:-1].decode())]
         if part.pieces is None:
@@ -362,7 +362,7 @@ class SequentialEncoder(ABC):
         return self._spell_all(content)
 
     def _stop_signed(self, part: Outgoing, end: PartEnd) -> list[bytes]:
-        """A signature that came last travels in a block of its own, behind the one it belongs to."""
+        """Stop the block; a signature that came last travels in a separate block after it."""
         out = [self._stop(part.block)]
         if end.signature is None or end.incomplete or end.signature == part.part.signature:
             return out
@@ -374,11 +374,11 @@ class SequentialEncoder(ABC):
         whole = replace(content, text="", signature=end.signature or content.signature, metadata=metadata)
         if part.block < 0:
             return self._spell_all(whole)
-        # A signature over a text that was cut would be refused.
+        # A signature on a text that was cut would be refused.
         return [*([] if end.incomplete else self._sign(part, whole)), self._stop(part.block)]
 
     def _spell_signature(self, part: AnyPart, signature: Signature | None) -> list[bytes]:
-        """A signature that is known already travels before its part, as it does without a stream."""
+        """Write a signature that is already known before its part, as without streaming."""
         return [] if signature is None else self._spell(self.signatures.tagged_signature(part, signature))
 
     def _spell_all(self, part: AnyPart) -> list[bytes]:

@@ -1,7 +1,7 @@
-"""Reading streams of numbered blocks, each with deltas and a stop of its own.
+"""Decodes streams of numbered blocks, each with its own deltas and stop.
 
-The end of a text or a call is held back for a moment: the next block may still carry its signature, and only the stop
-reason tells whether a last call was cut. A tagged block in front of a part is held back too, until that part begins.
+The end of a text or a call is delayed: the next block may still carry its signature, and only the stop reason says
+whether a last call was cut. A tagged block before a part is held back too, until that part begins.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dragoman.ir import (
 from dragoman.ir.notes import Extra
 
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What reading a payload raises, and the pieces of it that are carried unparsed."""
+"""Exceptions of reading a payload, or parts of it that are carried unparsed."""
 
 
 def not_an_event(error: Exception, source: str) -> DecodeError:
@@ -39,7 +39,7 @@ def not_an_event(error: Exception, source: str) -> DecodeError:
 
 
 class Incoming:
-    """One block while its pieces come in."""
+    """One block while its fragments arrive."""
 
     part_index: int = -1  # until its part starts
     pieces: list[str]
@@ -50,7 +50,7 @@ class Incoming:
 
 
 class HeldEnd:
-    """The end of a text or a call, until it is known whether it is signed or cut."""
+    """The end of a text or a call, held until it is known whether it is signed or cut."""
 
     def __init__(self, end: PartEnd, *, may_sign: bool, is_call: bool = False) -> None:
         self.end = end
@@ -63,7 +63,7 @@ Carrier = TypeVar("Carrier")
 
 
 class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
-    """The blocks and parts of one stream; what its events say is the codec's."""
+    """Tracks the blocks and parts of one stream; the codec interprets the events."""
 
     source: ClassVar[str]
     family: ClassVar[str]
@@ -79,7 +79,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
     _names: dict[str, str]
     _held: HeldEnd | None = None
     _carrier: Carrier | None = None  # a tagged block with the signature of the part that follows it
-    # The block that flows: its next fragment needs no second look.
+    # Fast path: the next fragment of this block is passed on without further checks.
     _flowing: int | None = None
     _flow_part: int = -1
 
@@ -94,15 +94,15 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
     # ── how the codec reads it ──
 
     def _finish(self) -> Finish:
-        """How the answer ends, as far as it was said."""
+        """Return how the answer ends, as far as it is known."""
         raise NotImplementedError
 
     def _end(self, block: Block) -> None:
-        """The block is complete: what there still is to say of it."""
+        """Emit what remains of a complete block."""
         raise NotImplementedError
 
     def _part_of(self, carrier: Carrier) -> AnyPart:
-        """The tagged block as a block like any."""
+        """Return the tagged block as an ordinary part."""
         raise NotImplementedError
 
     # ── the message ──
@@ -121,7 +121,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
         self._events.append(Finished(self._finish(), metadata={self.family: self._late} if self._late else None))
 
     def _end_blocks(self) -> None:
-        """The answer is complete. What was never stopped ends here; a last call under `max_tokens` was cut."""
+        """End blocks that were never stopped, as the answer is complete; a last call under `max_tokens` was cut."""
         for index in list(self._blocks):
             self._end_block(index)
         if self._carrier is not None:
@@ -133,7 +133,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
 
     def _break_off(self, failure: Failure) -> None:
         self._flowing = None
-        # Only the stop reason would say whether a held call was cut: it is not offered either.
+        # Only the stop reason would say whether a held call was cut, so that call is incomplete too.
         self._release(incomplete=self._held is not None and self._held.is_call)
         for block in self._blocks.values():
             if block.part_index >= 0:
@@ -150,7 +150,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
         self._end(self._blocks.pop(index))
 
     def _open_block(self, index: int, event: str, noun: str = "block") -> Block:
-        """The block that an event is about, which must be open."""
+        """Return the block that an event refers to, which must be open."""
         block = self._blocks.get(index)
         if block is None:
             which = "stopped" if index in self._stopped else "unknown"
@@ -158,7 +158,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
         return block
 
     def _stop_block(self, index: int, event: str, noun: str = "block") -> None:
-        """Ends a block; one that was stopped already may be stopped again."""
+        """End a block; one that was stopped already may be stopped again."""
         if index not in self._stopped or index in self._blocks:
             self._open_block(index, event, noun)
             self._end_block(index)
@@ -170,7 +170,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
         return index
 
     def _whole(self, part: AnyPart) -> None:
-        """A part that is told at once. The end carries the signature, except of what is nothing else."""
+        """Emit a complete part. The end carries the signature of text and readable reasoning."""
         self._release()
         self._put_carrier_back()
         if type(part) is Text or (type(part) is Reasoning and not part.redacted):
@@ -179,7 +179,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
         else:
             self._events.append(PartEnd(self._start(part)))
 
-    # ── what waits for the next event ──
+    # ── held until the next event ──
 
     def _hold(self, held: HeldEnd) -> None:
         if self._held is not None:
@@ -192,7 +192,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
             self._events.append(replace(held.end, incomplete=True) if incomplete else held.end)
 
     def _sign_held(self, signature: Signature | None) -> bool:
-        """The signature from a tagged block that follows its part, if it does; None if it is no such block."""
+        """Sign the held part with the signature of a tagged block after it; return whether that was possible."""
         held = self._held
         if signature is None or held is None or not held.may_sign or self._carrier is not None:
             return False
@@ -207,7 +207,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
         self._carrier = carrier
 
     def _put_carrier_back(self) -> None:
-        """No part followed that could be signed: then the tagged block is a block as any."""
+        """Emit the held tagged block as an ordinary part: no part followed that could be signed."""
         carrier, self._carrier = self._carrier, None
         if carrier is not None:
             self._whole(self._part_of(carrier))

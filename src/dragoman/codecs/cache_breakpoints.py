@@ -1,4 +1,4 @@
-"""Cache marks at OpenAI: a breakpoint on a content part, for the models that take it."""
+"""OpenAI's cache marks: a breakpoint on a content part, for the models that accept it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 BREAKPOINT = MODELLED + "prompt_cache_breakpoint"
-"""Note of a part: its breakpoint as it is written."""
+"""Note on a part: its breakpoint as it is written."""
 
 # «Supported for gpt-5.6 and later models.»
 _MODELS = re.compile(r"(?:openai/)?gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|\d\d)")
@@ -31,7 +31,7 @@ def takes_breakpoints(model: str) -> bool:
 
 
 def with_breakpoint(part: M, family: str, log: LossLog) -> M:
-    """The part with its cache mark as a breakpoint, which its encoder writes."""
+    """Return the part with its cache mark noted as a breakpoint, which its encoder writes."""
     notes = (part.metadata or {}).get(family, {})
     if part.cache is None or BREAKPOINT in notes:
         return part

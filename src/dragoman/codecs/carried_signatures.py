@@ -1,4 +1,4 @@
-"""A signature of another family as one JSON value, for APIs whose clients send back keys that they do not know."""
+"""A signature of another family as one JSON value, for APIs whose clients send back unknown keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _carried = msgspec.json.Decoder(CarriedSignature).decode
 
 
 def carried_in(held: Raw) -> CarriedSignature | None:
-    """What the value carries, if it is one of ours and says something."""
+    """Return what the value carries, if it is one of ours and not empty."""
     try:
         carried = _carried(held)
     except msgspec.DecodeError:
@@ -38,7 +38,7 @@ def signature_in(held: Raw) -> Signature | None:
 
 
 def read_signature(extra: Extra) -> Signature | None:
-    """The signature among the keys that an object said beyond its type; its spelling stays as a note."""
+    """Return the signature among an object's further keys; its spelling stays as a note."""
     held = extra.get(SIGNATURE)
     signature = None if held is None else signature_in(held)
     if signature is not None:

@@ -1,6 +1,6 @@
-"""Claude, behind whatever API: what each model takes, and settings of others in words that it knows.
+"""Claude, behind any API: what each model accepts, and other families' settings in its terms.
 
-Anthropic's own API and Bedrock lead to the same models, and these refuse the same things.
+Anthropic's own API and Bedrock serve the same models, which refuse the same things.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman.ir import Message, Reasoning, ReasoningSettings, Request
 from dragoman.losses import LossLog
 
 FAMILY = "anthropic"
-"""Who signs what Claude thinks."""
+"""The family that signs Claude's thinking."""
 
 NO_OUTPUT_SCHEMA = re.compile(r"claude-(?:instant|[23])|(?:sonnet|opus)-4(?:-0|[-@]2025|-v1|$)")
 """Models before `output_config.format`: it came with opus 4.1 and sonnet 4.5."""
@@ -28,7 +28,7 @@ NO_PREFILL = re.compile(
 """Models that refuse a conversation ending with the assistant."""
 
 NO_FORCED_CHOICE = re.compile(r"(?:fable|mythos)-5[-.][12](?!\d)|(?:opus|sonnet)-5[-.]5(?!\d)|mythos-preview")
-"""Models that refuse a tool choice which forces a call."""
+"""Models that refuse a tool choice that forces a call."""
 
 Sampling = Literal["free", "one of two", "default", "default, one of two"]
 
@@ -37,28 +37,28 @@ ALL_EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 class ModelLimits(Struct, frozen=True, kw_only=True):
-    """What one model takes. The defaults fit a model we do not know: nothing is held back from it."""
+    """What one model accepts. The defaults are for an unknown model: nothing is withheld from it."""
 
     thinking: frozenset[str] = frozenset({"enabled", "adaptive", "disabled"})
-    """What `thinking.type` may say."""
+    """The accepted values of `thinking.type`."""
     thinks_unasked: bool = False
-    """Whether leaving `thinking` out means that the model thinks."""
+    """Whether the model thinks if `thinking` is not sent."""
     efforts: tuple[str, ...] = ALL_EFFORTS
-    """What `output_config.effort` may say; nothing for models that know budgets only."""
+    """The accepted values of `output_config.effort`; none for models that know budgets only."""
     efforts_without_thinking: tuple[str, ...] = ALL_EFFORTS
     sampling: Sampling = "free"
-    """free; not temperature and top_p together; only the default values (other ones are refused)."""
+    """free: any; one of two: not temperature and top_p together; default: other values are refused."""
     most_tokens: int | None = None
-    """The longest answer, thinking included, as the catalogue has it."""
+    """The longest answer, including thinking, according to the catalogue."""
 
     @property
     def invented_max_tokens(self) -> int:
-        """`max_tokens` for a request that does not say."""
+        """The `max_tokens` for a request without it."""
         return self.most_tokens or _TAKEN_BY_ALL
 
 
 _TAKEN_BY_ALL = 8192
-"""Tokens: what every model since Claude 3.5 can write."""
+"""The number of tokens that every model since Claude 3.5 can write."""
 _UP_TO_HIGH = ALL_EFFORTS[:3]
 
 UNKNOWN_MODEL = ModelLimits()
@@ -78,7 +78,7 @@ _SONNET_5_5 = replace(
 _HAIKU_5_5 = replace(_SONNET_5, sampling="default, one of two")
 _MYTHOS_PREVIEW = replace(_SONNET_5, thinking=frozenset({"adaptive", "enabled"}))
 
-# The first row that matches counts. A date after the name is no minor version.
+# The first matching row counts. A date after the name is not a minor version.
 _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
     (re.compile(pattern), limits)
     for pattern, limits in (
@@ -103,9 +103,9 @@ _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
 
 @lru_cache(maxsize=256)
 def limits_of(model: str | None) -> ModelLimits:
-    """By the name of the model in any spelling: with vendor prefix, region, date or version suffix."""
+    """Return the limits of a model, named in any spelling: with vendor prefix, region, date or version suffix."""
     limits = next((limits for pattern, limits in _MODELS if pattern.search(model or "")), UNKNOWN_MODEL)
-    # The shipped rows only: what is encoded must not depend on files of the machine (law 4).
+    # The shipped rows only: encoding must not depend on files of the machine (law 4).
     row = shipped().lookup("anthropic", model or "")
     return limits if row is None else replace(limits, most_tokens=row.output_limit)
 
@@ -122,7 +122,7 @@ def forces_call(request: Request) -> bool:
 
 
 class ThinkingConfig(Struct, omit_defaults=True):
-    """`thinking`: read from exact bytes, which are kept beside it."""
+    """`thinking`, read from its exact bytes, which are kept too."""
 
     type: str | None = None
     budget_tokens: int | None = None
@@ -133,7 +133,7 @@ _THINKS = frozenset({"enabled", "adaptive"})
 
 
 class Settings:
-    """What a request says about thinking and sampling, as it is sent."""
+    """A request's settings for thinking and sampling, as they are sent."""
 
     max_tokens: int | None
     temperature: float | None
@@ -157,7 +157,7 @@ class Settings:
 
 
 def legal_settings(request: Request, log: LossLog, *, wants_limit: bool) -> Settings:
-    """What a request of another family says, as far as the model takes it. `wants_limit`: the API demands one."""
+    """Return the settings of another family's request that the model accepts. `wants_limit`: the API requires one."""
     maximum, temperature, top_p, top_k = request.max_output_tokens, request.temperature, request.top_p, request.top_k
     settings = Settings(maximum, temperature, top_p, top_k)
     limits = limits_of(request.model)
@@ -178,14 +178,14 @@ def legal_settings(request: Request, log: LossLog, *, wants_limit: bool) -> Sett
 
 _LEAST_BUDGET = 1024
 _NO_LIMIT = 1 << 30
-"""Of an API where an answer may be as long as the model can write."""
+"""For an API where an answer may be as long as the model can write."""
 _BUDGET_OF_EFFORT = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 49152}
 _EFFORT_OF_BUDGET = ((2048, "low"), (8192, "medium"), (24576, "high"))
 _OFF = {"none", "off", "disabled"}
 
 
 class _Thinking:
-    """Reasoning settings of another family, in the words that this model knows."""
+    """Converts reasoning settings of another family to the terms of this model."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class _Thinking:
             self._enable(settings)
 
     def _cannot_enable(self) -> str:
-        """Why a budget may not be sent, in models that know budgets; adaptive thinking is free of these rules."""
+        """Return why a budget may not be sent, or ""; these rules do not apply to adaptive thinking."""
         if forces_call(self._request):
             return "thinking may not be enabled when a tool call is forced"
         if _loops_without_thinking(self._request.messages):
@@ -241,7 +241,7 @@ class _Thinking:
             settings.effort = self._nearest(effort, tuple(known))
 
     def _adapt(self, settings: Settings) -> None:
-        """The model decides how much; effort and display are told beside."""
+        """Let the model decide how much it thinks; effort and display are sent with it."""
         reasoning = self._reasoning
         if reasoning.budget_tokens is not None:
             words = (word for limit, word in _EFFORT_OF_BUDGET if reasoning.budget_tokens <= limit)
@@ -252,12 +252,12 @@ class _Thinking:
             effort = reasoning.effort or ""
         if effort:
             settings.effort = self._nearest(effort, self._limits.efforts)
-        # Where thinking is on anyway, effort alone says it all.
+        # If thinking is on by default, effort alone is enough.
         if not self._limits.thinks_unasked or reasoning.visible is not None or reasoning.mode is not None:
             settings.thinking = ThinkingConfig("adaptive", None, self._display())
 
     def _enable(self, settings: Settings) -> None:
-        """A budget in tokens: at least 1024, and below the limit of the answer."""
+        """Set a budget in tokens: at least 1024, and below the limit of the answer."""
         reasoning, limit = self._reasoning, settings.max_tokens
         wanted = reasoning.budget_tokens
         if wanted is None or wanted < 0:
@@ -273,7 +273,7 @@ class _Thinking:
             why = f"thinking takes {_LEAST_BUDGET} tokens at least, and the answer may have {limit}"
             self._log.drop(self._request, "reasoning", "reasoning", why)
             return
-        # Half of the room is left for the answer itself.
+        # Half of the limit is left for the answer itself.
         budget = max(_LEAST_BUDGET, wanted if wanted < limit else limit // 2)
         settings.thinking = ThinkingConfig("enabled", budget, self._display())
         if reasoning.budget_tokens is None:
@@ -287,7 +287,7 @@ class _Thinking:
         return {True: "summarized", False: "omitted"}.get(self._reasoning.visible)  # type: ignore[arg-type]
 
     def _nearest(self, effort: str, known: tuple[str, ...]) -> str | UnsetType:
-        """The effort, or the next lower one that the model knows."""
+        """Return the effort, or the next lower one that the model has."""
         if effort in known:
             return effort
         rank = ALL_EFFORTS.index(effort) if effort in ALL_EFFORTS else 0 if effort == "minimal" else None
@@ -302,7 +302,7 @@ class _Thinking:
 
 
 def _loops_without_thinking(messages: tuple[Message, ...]) -> bool:
-    """«Expected `thinking` or `redacted_thinking`, but found `tool_use`»: the turn being answered starts otherwise."""
+    """Whether the answered turn lacks thinking: «Expected `thinking` or `redacted_thinking`, but found `tool_use`»."""
     last = len(messages) - 1
     while last >= 0 and messages[last].role != "assistant":
         last -= 1

@@ -1,7 +1,7 @@
 """Tools that Anthropic defines and the client runs: their documented parameters, for models of other vendors.
 
-The model was trained on them, so a definition names only type and version. Elsewhere each is an ordinary function of
-the same name; a call of it comes back as the `tool_use` block that the client expects.
+Claude was trained on them, so a definition names only type and version. For other models each is an ordinary function
+of the same name; a call of it comes back as the `tool_use` block that the client expects.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _SCROLLED = {"scroll_direction": _words("up", "down", "left", "right"), "scroll_
 
 
 def functions_of(definition: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
-    """The functions that such a tool is elsewhere; none for a tool that the client does not run."""
+    """Return the functions that represent such a tool for other models; none if the client does not run it."""
     kind, name = str(definition.get("type")), definition.get("name")
     if kind.startswith(("computer_toolset_", "browser_toolset_")):
         return _members(definition, kind.partition("_")[0])
@@ -106,7 +106,7 @@ def _computer(name: str, definition: Mapping[str, Any]) -> ToolDefinition:
 # ── toolsets: one function per member ─────────────────────────────────────────────────────────────────────────
 
 SEPARATOR = "__"
-"""Between the toolset and its member in the name of a function: both sets have a `type`, a `key` and a `screenshot`."""
+"""Between toolset and member in a function name: both toolsets have a `type`, a `key` and a `screenshot`."""
 
 _TYPED = {
     "key": _object(("text",), text=_TEXT, repeat=_COUNT),
@@ -160,13 +160,13 @@ TOOLSET = MODELLED + "toolset_name"
 
 
 def qualified_name(name: str, toolset: Raw) -> str:
-    """The name of a member among all functions."""
+    """Return the name of a member with its toolset."""
     space = parse_json(toolset)
     return f"{space}{SEPARATOR}{name}" if isinstance(space, str) else name
 
 
 def member_name(name: str, notes: Mapping[str, Any]) -> str:
-    """The name of a member within its toolset."""
+    """Return the name of a member within its toolset."""
     return name.removeprefix(f"{parse_json(notes[TOOLSET])}{SEPARATOR}") if TOOLSET in notes else name
 
 

@@ -1,4 +1,4 @@
-"""What an encoder gives back: the body, where it goes, and what did not cross."""
+"""The result of an encoder: the body, its destination, and the losses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Encoded(Struct, frozen=True, gc=False):
 
     @property
     def body(self) -> dict[str, Any]:
-        """Raises `EncodeError` for a number that no Python int or float holds (1e9999)."""
+        """The body as Python values; raises `EncodeError` for a number that no Python int or float holds (1e9999)."""
         return cast("dict[str, Any]", parse_plain_json(self.content))
 
 
@@ -46,7 +46,7 @@ _hold = Encoded.__dict__["losses"].__set__
 
 
 def hold_losses(encoded: Encoded, log: LossLog, root: Value, paths: JsonPaths) -> None:
-    """Attaches the losses of encoding `root` to a new body; they are resolved when they are read."""
+    """Attach the losses of encoding `root` to a new body; they are resolved when they are read."""
     log.root, log.paths = root, paths
     _hold(encoded, log)
 
@@ -71,7 +71,7 @@ def _show(encoded: Encoded) -> str:
 
 _encoded: Any = Encoded
 _encoded.losses = property(_read_losses)
-# However the losses are held, two bodies are equal, print and travel between processes by what they say.
+# However the losses are stored, bodies are compared, printed and pickled by their resolved values.
 _encoded.__eq__ = _same
 _encoded.__hash__ = None
 _encoded.__repr__ = _show

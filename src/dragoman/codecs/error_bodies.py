@@ -1,6 +1,6 @@
-"""The error body that OpenAI's APIs and all who speak like them answer with, both ways.
+"""The error body of OpenAI's APIs and of compatible servers, both ways.
 
-One shape for several formats; each keeps what it says beyond that under the name of its own family.
+One shape for several formats; each keeps its further keys under the name of its own family.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class ErrorBody(Wire, frozen=True):
     message: str | UnsetType = UNSET
     type: str | None | UnsetType = UNSET
     param: str | None | UnsetType = UNSET
-    # Groq, OpenRouter and vLLM give a number.
+    # Groq, OpenRouter and vLLM send a number.
     code: str | int | None | UnsetType = UNSET
 
 
 class ErrorResponse(Wire, frozen=True):
-    # Mistral and some gateways leave the envelope out.
+    # Mistral and some gateways omit the envelope.
     error: ErrorBody | str | UnsetType = UNSET
 
 
@@ -112,7 +112,7 @@ class ErrorBodies:
         )
 
     def _unknown_failure(self, held: Raw, status: int | None, headers: Mapping[str, str]) -> Failure:
-        """An object that is no error we know: its text is the message."""
+        """Return the failure for an object of unknown shape: its text is the message."""
         return Failure(
             kind_of_status(status),
             _said(held),

@@ -1,4 +1,4 @@
-"""What the decoders of all streams are, whatever their format."""
+"""The base class of the stream decoders of all formats."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dragoman.ir import AnyEvent
 
 
 class EventDecoder:
-    """Payloads of one stream in, events out. The caller owns the lists it gets."""
+    """Decodes the payloads of one stream to events. The caller owns the returned lists."""
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         raise NotImplementedError
 
     def close(self) -> list[AnyEvent]:
-        """The end of bytes."""
+        """Handle the end of bytes; return the last events."""
         raise NotImplementedError

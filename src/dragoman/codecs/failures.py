@@ -1,4 +1,4 @@
-"""Errors of providers: status codes, kinds and retry hints, for all formats."""
+"""Provider errors: status codes, kinds and retry hints, for all formats."""
 
 from __future__ import annotations
 
@@ -71,21 +71,21 @@ def status_of_kind(kind: FailureKind) -> int:
 
 
 def tell_of_kind(failure: Failure, arrives: FailureKind, log: LossLog) -> None:
-    """In a stream there is no status beside an error: what its body does not say is lost."""
-    if failure.kind not in {arrives, "truncated"}:  # that a stream broke off is our own word
+    """Report a kind of error that a stream loses: an error there has no status, and its body may not state it."""
+    if failure.kind not in {arrives, "truncated"}:  # only dragoman uses the kind "truncated"
         why = f"an error in a stream of this API reads as {arrives!r}"
         log.degrade(failure, "kind", f"kind of the error, {failure.kind!r}", why)
 
 
 def failure_of(finish: Finish) -> Failure:
-    """The error that a failed answer is for APIs whose answers cannot fail."""
+    """Return the error that represents a failed answer in APIs whose answers cannot fail."""
     word = finish.raw or finish.reason
     kind: FailureKind = "cancelled" if word == "cancelled" else "server"
     return Failure(kind, finish.explanation or f"the answer did not succeed: {word}")
 
 
 def failed_stream(finish: Finish, log: LossLog) -> StreamFailed:
-    """The event in place of the end of an answer that failed."""
+    """Return the event that replaces the end of a failed answer."""
     what = f"finish reason {finish.raw or finish.reason!r}"
     log.degrade(finish, "", what, "sent as an error: an answer of this API cannot say that it failed")
     return StreamFailed(failure_of(finish))
@@ -105,7 +105,7 @@ _ENDED_WITH: dict[tuple[bool, bool], Completion] = {
 
 
 def streamed_answer(*, calls: bool, refused: bool) -> Completion:
-    """An answer that stands for a stream whose parts were not kept: it has what decides how an API says the end."""
+    """Return a stand-in for a streamed answer whose parts were not kept, with those that affect the finish reason."""
     return _ENDED_WITH[calls, refused]
 
 
@@ -113,7 +113,7 @@ _FAILED: frozenset[FinishReason] = frozenset({"error"})
 
 
 def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[FinishReason] = _FAILED) -> Failure | None:
-    """The error to send in place of an answer that failed and has nothing to say; None for any other answer.
+    """Return the error to send in place of a failed answer without content; None for any other answer.
 
     `reasons` are those that an answer of the API cannot state.
     """
@@ -132,9 +132,9 @@ def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[Fin
 
 
 def refusal_told(parts: Sequence[AnyPart], words: object) -> tuple[AnyPart, ...] | None:
-    """The parts with the last text as a refusal, where an API repeats it as the explanation of the end; else None.
+    """Return the parts with the last text as a refusal if the API repeats it as the explanation of the end, else None.
 
-    That is how an answer that declines in words crosses to APIs without a part for such words, and how it returns.
+    A refusal with text is sent this way to APIs that have no refusal part, and read back this way.
     """
     if not isinstance(words, str) or not words or not parts or parts[-1] != Text(words):
         return None
@@ -142,14 +142,14 @@ def refusal_told(parts: Sequence[AnyPart], words: object) -> tuple[AnyPart, ...]
 
 
 def words_of_refusal(message: Message) -> str | None:
-    """The words to repeat as the explanation of the end; None unless the message ends with a refusal, its only one."""
+    """Return the text to repeat as the explanation of the end; None unless the message ends with its only refusal."""
     parts = message.parts
     ends_so = len(parts) > 0 and type(parts[-1]) is Refusal and parts[-1].text == message.refusal
     return message.refusal or None if ends_so else None
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `retry-after` (in seconds; dates are not hints we can use offline)."""
+    """Return seconds to wait, from `retry-after-ms` or `retry-after` (in seconds; dates cannot be used offline)."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             return float(headers[name]) * unit

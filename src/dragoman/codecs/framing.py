@@ -1,7 +1,7 @@
-"""Bytes in, payloads out: how each wire marks where one event ends.
+"""Splits bytes into payloads, by how each wire marks the end of an event.
 
-Incremental and linear: a chunk is looked at once, and an unfinished event is kept as a list of pieces, so feeding a
-10 MB event byte by byte costs what feeding it whole costs. Bounded: an event or a stream beyond its limit is an error.
+Incremental and linear: a chunk is read once, and an unfinished event is kept as a list of pieces, so feeding a 10 MB
+event byte by byte costs what feeding it whole costs. Bounded: an event or a stream beyond its limit is an error.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Framing(Protocol):
-    """A way of cutting bytes into payloads."""
+    """Splits bytes into payloads."""
 
     clean: bool
-    """Nothing is held back: what comes next is read as if nothing had come before, except for its size."""
+    """Nothing is buffered: except for the size limits, the next bytes are read as if they were the first."""
 
     def feed(self, chunk: bytes) -> list[bytes]: ...
 
@@ -33,14 +33,14 @@ class Framing(Protocol):
 
 
 class BoundedFraming:
-    """Counts what comes in, keeps the unfinished rest in pieces, and tells a fault only after what came before it.
+    """Counts the input, keeps an unfinished event in pieces, and raises an error only after the payloads before it.
 
-    So the payloads, and the fault behind them, are the same for every cut of the bytes.
+    So the payloads, and the error after them, do not depend on how the bytes are split into chunks.
     """
 
     _limits: Limits
     _room: int
-    """So many bytes of a stream are within both limits, however they are cut."""
+    """The number of bytes of a stream that are within both limits, however they are split."""
     _source: str
     clean: bool
     _total: int
@@ -57,10 +57,10 @@ class BoundedFraming:
         self.clean = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The payloads that end in this chunk.
+        """Return the payloads that end in this chunk.
 
-        Subclasses take whole events in their usual form, as nearly every read of a network brings them, in one step:
-        the one shortcut of streams. Everything else comes here.
+        Subclasses have a fast path, the only one of streams, for complete events in their usual form, as nearly every
+        network read brings them. Everything else comes here.
         """
         if self._fault is not None:
             raise self._fault
@@ -85,11 +85,11 @@ class BoundedFraming:
         return list(self._rest())
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
-        """The payloads that end in this chunk."""
+        """Yield the payloads that end in this chunk."""
         raise NotImplementedError
 
     def _rest(self) -> Iterator[bytes]:
-        """The payload that the end of bytes ends."""
+        """Yield the payload that the end of bytes completes."""
         raise NotImplementedError
 
     def _hold(self, piece: bytes) -> None:
@@ -122,7 +122,7 @@ class BoundedFraming:
 _MOST_NAMES = 64
 _LONGEST_NAME = 128
 _names = {b""}
-"""What may stand before the data of an event and says nothing to us: lines with the name of an event."""
+"""Lines that may come before an event's data and are ignored: names of events."""
 
 
 def _is_name(line: bytes) -> bool:
@@ -136,15 +136,15 @@ def _is_name(line: bytes) -> bool:
 
 
 class ServerSentEvents(BoundedFraming):
-    """`data:` lines until a blank line. CR, LF and CRLF end a line; comments and other fields say nothing to us.
+    """`data:` lines until a blank line. CR, LF and CRLF end a line; comments and other fields are ignored.
 
-    A line that begins with a brace is no field either, but Google and others answer a failed stream with a bare JSON
-    error, even after events: such an object is a payload too, up to the next blank line.
+    A line that begins with a brace is not a field, but Google and others answer a failed stream with a bare JSON error,
+    even after events: such an object is a payload too, up to the next blank line.
     """
 
     _data: list[bytes]
     _data_bytes: int = 0
-    _bare: bool = False  # in a JSON object that stands outside of any field
+    _bare: bool = False  # in a JSON object outside of any field
     _after_return: bool = False
     _first: bool = True
 
@@ -153,7 +153,7 @@ class ServerSentEvents(BoundedFraming):
         self._data = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """One event of one `data:` line, perhaps with its name before it, and its blank line; or several of them."""
+        """Fast path: one or several events, each an optional name, one `data:` line and a blank line."""
         total = self._total + len(chunk)
         if not self.clean or total > self._room:
             return super().feed(chunk)
@@ -168,7 +168,7 @@ class ServerSentEvents(BoundedFraming):
         return [payload]
 
     def _several(self, chunk: bytes) -> list[bytes]:
-        """The payloads of such events; none if there is anything else in the chunk."""
+        """Return the payloads of such events; none if there is anything else in the chunk."""
         blank = b"\n\n"
         if chunk[-2:] != blank or CR in chunk:
             return []
@@ -185,7 +185,7 @@ class ServerSentEvents(BoundedFraming):
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
         if self._after_return and chunk:
-            # A CR ended the line; the LF that may follow it belongs to the same end.
+            # A CR ended the line; an LF after it belongs to the same line end.
             self._after_return = False
             chunk = chunk.removeprefix(b"\n")
         if LF not in chunk and CR not in chunk:
@@ -228,12 +228,12 @@ class ServerSentEvents(BoundedFraming):
         data.clear()
         self._data_bytes = 0
         self._bare = False
-        # An event without data is no event; servers send such ones to keep the connection alive.
+        # An event without data does not count; servers send them to keep the connection alive.
         if payload and not payload.isspace():
             yield payload
 
     def _rest(self) -> Iterator[bytes]:
-        """The last event counts even when its blank line is missing."""
+        """Yield the last event, which counts even if its blank line is missing."""
         return self._read([self._take(b""), b""])
 
 
@@ -243,7 +243,7 @@ class Lines(BoundedFraming):
     _first: bool = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """One line, or several, each of them whole."""
+        """Fast path: one or several complete lines."""
         total = self._total + len(chunk)
         lines = chunk.split(b"\n")
         if lines.pop() or not lines or not self.clean or total > self._room:
@@ -287,9 +287,9 @@ _WHITESPACE = b" \t\r\n"
 
 
 class JsonArray(BoundedFraming):
-    """One streamed JSON array; each element is a payload. What Gemini sends without `alt=sse`.
+    """One streamed JSON array, as Gemini sends it without `alt=sse`; each element is a payload.
 
-    An element is complete as soon as its last bracket is there. Objects outside of any array are elements too.
+    An element is complete as soon as its last bracket has arrived. Objects outside of any array are elements too.
     """
 
     _level: int = 0  # of the elements: 1 inside the array, 0 outside of one
@@ -329,7 +329,7 @@ class JsonArray(BoundedFraming):
         self._hold(rest if self._pieces else rest.lstrip(_WHITESPACE))
 
     def _marks(self, chunk: bytes) -> Iterator[int]:
-        """Where brackets and commas stand outside of strings. A backslash escapes the next byte, also across chunks."""
+        """Yield positions of brackets and commas outside strings. A backslash escapes the next byte across chunks."""
         place = 0
         if self._escaped and chunk:
             self._escaped, place = False, 1
@@ -363,7 +363,7 @@ class JsonArray(BoundedFraming):
 
 
 class SniffedJson(ServerSentEvents):
-    """Server-sent events or a JSON array, decided by the first byte: one Gemini method answers in both."""
+    """Server-sent events or a JSON array, decided by the first byte: one Gemini method answers in either."""
 
     _array: JsonArray | None = None
 
@@ -373,7 +373,7 @@ class SniffedJson(ServerSentEvents):
             start = self._take(chunk)
             seen = start.removeprefix(BOM).lstrip(_WHITESPACE)
             if not seen or BOM.startswith(start):
-                # White space before the first byte says nothing; a mark of the byte order may still be coming.
+                # Leading white space is skipped; a byte order mark may still be incomplete.
                 self._hold(start if BOM.startswith(start) else b"")
                 return
             chunk = seen
@@ -392,29 +392,29 @@ _CRC_BYTES = 4
 _MOST_HEADS = 64
 _LONGEST_HEAD = 255
 _heads: dict[bytes, bytes] = {}
-"""Headers of a frame -> what they put before its payload. Each type of event has always the same."""
+"""Headers of a frame -> the bytes to put before its payload. Each type of event always has the same headers."""
 
 
 _HEADERS_LENGTH = 7
-"""Where the last byte of the headers' length stands. Headers of events are shorter than 256 bytes."""
+"""The position of the last byte of the headers' length. Headers of events are shorter than 256 bytes."""
 _MOST_BEGINNINGS = 1024
 _UNKNOWN = (0, b"", 0)
 _beginnings: dict[bytes, tuple[int, bytes, int]] = {}
-"""Prelude and headers of a sound frame -> its length, what they put before its payload, and their CRC.
+"""Prelude and headers of a valid frame -> its length, the bytes to put before its payload, and their CRC.
 
-The same for all frames of a type and a length."""
+They are the same for all frames of one type and length."""
 
 
 class AwsEventStream(BoundedFraming):
     """AWS event-stream frames: prelude with lengths and CRC, headers, payload, CRC.
 
-    A payload comes as {type of the event: its JSON}, an exception likewise, under its own type.
+    A payload is returned as {type of the event: its JSON}, an exception likewise, under its type.
     """
 
-    _needed: int = _PRELUDE_BYTES  # before there is anything to look at
+    _needed: int = _PRELUDE_BYTES  # bytes to buffer before anything can be read
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """One frame with headers that are known already."""
+        """Fast path: one frame with known headers."""
         size = len(chunk)
         total = self._total + size
         if size <= _PRELUDE_BYTES + _CRC_BYTES or not self.clean or total > self._room:
@@ -472,7 +472,7 @@ class AwsEventStream(BoundedFraming):
                 raise self._broken("headers of an event-stream frame", repr(error)) from error
             name = headers.get(":event-type") or headers.get(":exception-type") or ""
             if not name and ":error-code" in headers:
-                # A frame of type "error" has no payload; its headers say it all.
+                # A frame of type "error" has no payload; its headers hold everything.
                 return encode_json({headers[":error-code"]: {"message": headers.get(":error-message", "")}})
             head = b"{" + encode_json(name) + b":"
             if len(told) <= _LONGEST_HEAD:
@@ -482,7 +482,7 @@ class AwsEventStream(BoundedFraming):
         return head + (payload or b"{}") + b"}"
 
     def _rest(self) -> Iterator[bytes]:
-        # Part of a frame reads as nothing, which is how its decoder learns that the stream was cut.
+        # Part of a frame cannot be read, which is how its decoder learns that the stream was cut.
         if self._pieces:
             yield self._take(b"")
 
@@ -493,7 +493,7 @@ _AWS_FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 
 def begins_with_frame(data: bytes | bytearray) -> bool:
-    """Whether these are event-stream frames: no other bytes have the CRC of two lengths behind them."""
+    """Whether these are event-stream frames: only they begin with two lengths and their CRC."""
     if len(data) < _PRELUDE_BYTES:
         return False
     crc: int
@@ -504,7 +504,7 @@ def begins_with_frame(data: bytes | bytearray) -> bool:
 
 
 def read_aws_headers(data: bytes) -> dict[str, str]:
-    """The headers that are strings; the others carry nothing we read."""
+    """Return the headers that are strings; we read no others."""
     headers = {}
     place = 0
     while place < len(data):
@@ -524,7 +524,7 @@ def read_aws_headers(data: bytes) -> dict[str, str]:
 
 
 def aws_headers(entries: Mapping[str, str]) -> bytes:
-    """The headers of a frame, all of them strings."""
+    """Return the headers of a frame, all of them strings."""
     data = []
     for name, value in entries.items():
         told, said = name.encode(), value.encode()
@@ -533,7 +533,7 @@ def aws_headers(entries: Mapping[str, str]) -> bytes:
 
 
 def aws_frame(headers: bytes, payload: bytes) -> bytes:
-    """One event-stream frame, with the CRC of its prelude and that of the whole."""
+    """Return one event-stream frame, with the CRC of its prelude and that of the whole."""
     lengths = struct.pack(">II", _PRELUDE_BYTES + len(headers) + len(payload) + _CRC_BYTES, len(headers))
     message = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload
     return message + struct.pack(">I", zlib.crc32(message))

@@ -1,4 +1,4 @@
-"""google.rpc.Status errors, both ways, for all APIs of Google: the HTTP status is the code."""
+"""google.rpc.Status errors, both ways, for all Google APIs: the HTTP status is the code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KIND_OF_WORD: dict[str, FailureKind] = {
     "DATA_LOSS": "server",
     "UNAVAILABLE": "overloaded",
     "DEADLINE_EXCEEDED": "timeout",
-    # Reasons of an ErrorInfo: a bad key is a 400 INVALID_ARGUMENT otherwise.
+    # Reasons of an ErrorInfo: without them, a bad key is only a 400 INVALID_ARGUMENT.
     "API_KEY_INVALID": "authentication",
     "BILLING_DISABLED": "billing",
 }
@@ -77,7 +77,7 @@ class _Violation(Struct, frozen=True):
 
 
 class _Detail(Struct, frozen=True, rename="camel"):
-    """Whichever google.rpc detail it is: their fields do not collide."""
+    """Any google.rpc detail: their fields do not collide."""
 
     reason: str | None = None
     retry_delay: str | None = None
@@ -92,7 +92,7 @@ def _details(raw: Any) -> tuple[_Detail, ...]:
     try:
         return () if raw is UNSET else _decode_details(raw)
     except msgspec.DecodeError:
-        return ()  # a detail of another shape says nothing that we read
+        return ()  # a detail of another shape holds nothing that we read
 
 
 def _seconds(delay: str | None) -> float | None:
@@ -110,7 +110,7 @@ class StatusErrors:
         self._reader = WireReader(_ErrorResponse, source)
 
     def decode(self, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
-        # Where the request asked for a stream, the body may be one event of it.
+        # If the request asked for a stream, the body may be one event of it.
         event = None if body.lstrip()[:1] in {b"{", b"["} else _EVENT.fullmatch(body)
         if event is not None:
             failure = self.decode(event["body"], status, headers)
@@ -180,7 +180,7 @@ class StatusErrors:
 
 
 def _own_details(failure: Failure) -> list[dict[str, Any]]:
-    """What other formats say in headers and fields, in Google's standard details."""
+    """Return what other formats state in headers and fields as Google's standard details."""
     details: list[dict[str, Any]] = []
     if failure.code is not None:
         details.append({"@type": f"{_RPC}ErrorInfo", "reason": failure.code})
@@ -198,7 +198,7 @@ def _own_details(failure: Failure) -> list[dict[str, Any]]:
 
 
 class _EventError(Struct, frozen=True, gc=False):
-    # A word here; a number, as in HTTP errors, is read too.
+    # A word in events; a number, as in HTTP errors, is read too.
     code: str | int | None = None
     message: str | None = None
     status: str | None = None
@@ -209,7 +209,7 @@ _INVALID = "invalid_request"
 
 
 def decode_event_error(error: Raw, family: str) -> Failure:
-    """`{code, message}` of an event, or of an entry of `errors`."""
+    """Decode the `{code, message}` of an event, or of an entry of `errors`."""
     metadata = {family: {"~error": error}}
     try:
         wire = _event_errors.decode(error)
@@ -233,7 +233,7 @@ def encode_event_error(failure: Failure, family: str) -> Any:
 
 
 def explanation_of(errors: Raw) -> str | None:
-    """What the one error of an answer says; None where there are several."""
+    """Return the message of an answer's only error; None if there are several."""
     said = parse_json(errors)
     first = said[0] if isinstance(said, list) and len(said) == 1 else None
     message = first.get("message") if isinstance(first, dict) else None

@@ -1,4 +1,4 @@
-"""What Google's models take, whichever of its APIs they are called by: names of tools, thinking, last turns."""
+"""What Google's models accept, in all of its APIs: names of tools, thinking, last turns."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ HOSTED: dict[str, HostedRule] = {
 
 
 class ThinkingRule(Struct, frozen=True, kw_only=True):
-    """How some models are told to think."""
+    """How the thinking of some models is set."""
 
     models: re.Pattern[str]
     by: Literal["level", "budget", "nothing"]
     lowest: str = "minimal"
-    """The least level that these models take. Where the level rules, they cannot be switched off."""
+    """The lowest level that these models accept. Thinking that is set by level cannot be switched off."""
     minimum: int = 0
-    """Where the budget rules: the least one; 0 switches thinking off, so a minimum above 0 means they cannot."""
+    """The lowest budget that thinks, if thinking is set by budget; 0 switches it off where `can_switch_off`."""
     maximum: int = 24576
     can_switch_off: bool = True
 
@@ -56,7 +56,7 @@ THINKING: tuple[ThinkingRule, ...] = (
     ThinkingRule(models=re.compile(r"gemini-(?:3(?:\.1)?-pro|3\.[78]-flash|4-argon)"), by="level", lowest="low"),
     ThinkingRule(models=re.compile(r""), by="level"),
 )
-"""By the name of the model: the first row that matches counts."""
+"""By model name: the first matching row counts."""
 
 _LEVEL_OF_EFFORT = {
     "none": "minimal",
@@ -67,7 +67,7 @@ _LEVEL_OF_EFFORT = {
     "xhigh": "high",
     "max": "high",
 }
-# The budgets that Google's own compatible endpoint gives these words.
+# The budgets that Google's own compatible endpoint uses for these words.
 BUDGET_OF_EFFORT = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
 
 
@@ -76,7 +76,7 @@ def thinking_rule(model: str | None, rules: tuple[ThinkingRule, ...] = THINKING)
 
 
 def fit_level(effort: str, rule: ThinkingRule, request: Request, log: LossLog) -> str | None:
-    """The level that says this effort, in lower case; None (logged) where no level does."""
+    """Return the level for this effort, in lower case; None (logged) if there is none."""
     level = _LEVEL_OF_EFFORT.get(effort.lower())
     if level is None:
         log.drop(request, "reasoning.effort", f"effort {effort!r}", "no level of this API says that")

@@ -1,4 +1,4 @@
-"""Signatures that Google mints, wherever they stand: on a part of generateContent, on a thought of Interactions."""
+"""Signatures that Google mints, on parts of generateContent and on thoughts of Interactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GOOGLE = "google"
 """The family that mints and reads them."""
 
 PLACEHOLDER = "skip_thought_signature_validator"
-"""Documented stand-in for a signature that does not exist. It happens to be valid base64, so it may stand as it is."""
+"""Documented placeholder for a missing signature. It happens to be valid base64, so it is sent as it is."""
 
 
 def _spellings(word: str) -> set[str]:
@@ -25,13 +25,13 @@ _LONGEST_DUMMY = max(len(word) for word in _DUMMIES)
 
 
 def is_dummy(signature: str) -> bool:
-    """Whether this stands for a signature that never existed."""
+    """Whether this is a placeholder for a signature that never existed."""
     return len(signature) <= _LONGEST_DUMMY and (not signature or signature in _DUMMIES)
 
 
 THOUGHT = "~thought"
 NATIVE_THOUGHT: Metadata = {GOOGLE: {THOUGHT: Raw(b"true")}}
-"""On a thought without signature: its text alone does not say whose it is."""
+"""On a thought without signature: its text alone does not show that it is Google's."""
 
 
 def is_native_thought(part: Reasoning) -> bool:

@@ -1,4 +1,4 @@
-"""Token counts of Google's APIs: thoughts stand outside the output, and the total is a sum."""
+"""Token counts of Google's APIs: thoughts are counted outside the output, and the total is a sum."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dragoman.losses import LossLog
 
 
 def fit_counts(usage: Usage, log: LossLog, completion: Completion) -> tuple[int, int | None, int]:
-    """(thoughts, cached, total) as these APIs can say them; what other APIs count otherwise is in the log."""
+    """Return (thoughts, cached, total) as these APIs count them; logs counts that do not fit."""
     if usage.cache_written:
         log.note(completion, "usage.cache_written", "tokens written to a cache", "this API does not count them")
     thoughts = min(usage.reasoning or 0, usage.output)

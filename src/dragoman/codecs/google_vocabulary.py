@@ -1,7 +1,7 @@
-"""What generateContent and Interactions both say, each in its own words: built-in tools, steps that Google ran, safety.
+"""Translates between generateContent and Interactions: built-in tools, steps that Google ran, safety.
 
-The intermediate format has the words of generateContent. Each function translates one object, and returns None for one
-that the other API cannot say.
+The intermediate format uses the words of generateContent. Each function translates one object, and returns None for
+one that the other API cannot express.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ENVIRONMENT = "ENVIRONMENT_"
 
 
 def tool_as_member(tool: Mapping[str, Any]) -> Object | None:
-    """An entry of Interactions' `tools` as a member of a generateContent Tool object."""
+    """Return an entry of Interactions' `tools` as a member of a generateContent Tool object."""
     known = _TOOLS.get(str(tool.get("type", "")))
     if known is None:
         return None
@@ -71,7 +71,7 @@ def tool_as_member(tool: Mapping[str, Any]) -> Object | None:
 
 
 def member_as_tool(member: Mapping[str, Any]) -> Object | None:
-    """The other way round."""
+    """Return a member of a generateContent Tool object as an entry of Interactions' `tools`."""
     if len(member) != 1:
         return None
     key, options = next(iter(member.items()))
@@ -115,11 +115,11 @@ _STEP_OF_TOOL_TYPE = {tool_type: kind for kind, tool_type in _TOOL_TYPES.items()
 _IMAGE_SEARCH = "GOOGLE_SEARCH_IMAGE"
 _WITHOUT_ARGUMENTS = frozenset({"file_search", "processing"})
 _ARGUMENTS = {"google_search": "queries", "url_context": "urls", "google_maps": "queries"}
-"""The one argument that Interactions takes in the call of each tool; it refuses others."""
+"""The only argument that Interactions accepts in a call of each tool."""
 
 
 def step_as_part(step: Mapping[str, Any]) -> Object | None:
-    """A call or result step of Interactions, without its signature, as a member of a generateContent part."""
+    """Return a call or result step of Interactions, without its signature, as a member of a generateContent part."""
     kind = str(step.get("type", ""))
     if kind.endswith("_call"):
         return _call_as_part(kind.removesuffix("_call"), step)
@@ -165,7 +165,7 @@ def _result_as_part(tool: str, step: Mapping[str, Any]) -> Object | None:
 
 
 def part_as_step(part: Mapping[str, Any], call_id: str) -> Object | None:
-    """The other way round; the id is that of the call, which older models do not give."""
+    """Return a member of a generateContent part as a step; `call_id` is needed because older models give none."""
     if len(part) != 1:
         return None
     key, said = next(iter(part.items()))
@@ -210,7 +210,7 @@ def _tool_response_step(said: Mapping[str, Any], call_id: str) -> Object | None:
     response = said.get("response")
     if response is None:
         return step
-    # Both APIs have had the list itself; generateContent wants an object around it.
+    # Both APIs have sent the list itself; generateContent requires an object around it.
     wrapped = isinstance(response, Mapping) and response.keys() == {"result"}
     return {**step, "result": response["result"] if wrapped else [response]}
 
@@ -228,11 +228,11 @@ _IN_STEPS: dict[str, frozenset[str]] = {
     "toolCall": frozenset({"id", "toolType", "args"}),
     "toolResponse": frozenset({"id", "toolType", "response"}),
 }
-"""What a step says of the member that it was made of."""
+"""The keys of a generateContent member that a step keeps."""
 
 
 def report_beyond_step(part: ServerToolCall | ServerToolResult, step: Mapping[str, Any], log: LossLog) -> None:
-    """What `part_as_step` leaves out: arguments, and keys of the part; null says nothing."""
+    """Report what `part_as_step` leaves out: arguments, and keys of the part unless null."""
     member, said = next(iter((part.block or {}).items()))
     given = said.get("args") if _camel_case(member) == "toolCall" else None
     left = given.keys() - step.get("arguments", {}).keys() if isinstance(given, Mapping) else ()
@@ -290,7 +290,7 @@ SETTINGS: dict[str, tuple[str, Translation, Translation]] = {
 
 
 def settings_in_google_words(notes: Extra) -> Extra:
-    """Keys of an Interactions request that generateContent has too. They stay noted as they were written."""
+    """Return the keys of an Interactions request that generateContent has too; notes them as they were written."""
     google: Extra = {}
     for key, (name, there, back) in SETTINGS.items():
         held = notes.get(key)
@@ -303,7 +303,7 @@ def settings_in_google_words(notes: Extra) -> Extra:
 
 
 def settings_of_google(request: Request, notes: Extra, log: LossLog) -> Extra:
-    """What a request of generateContent says under other names, for Interactions."""
+    """Return, for Interactions, the keys that a generateContent request has under other names."""
     google = (request.metadata or {}).get(GOOGLE, {})
     extra: Extra = {}
     for key, (name, _, back) in SETTINGS.items():

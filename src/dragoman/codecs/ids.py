@@ -1,4 +1,4 @@
-"""Call ids where a wire gives none: functions of position, recognisable, legal for every target (law 4)."""
+"""Invented call ids for wires that give none: made from the position, recognisable, legal for all targets (law 4)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ INVENTED_PREFIX = "dgm_"
 
 
 def invent_id(seed: object, index: int) -> str:
-    """The id of the `index`-th call of whatever `seed` names (an answer's own id, a message's place)."""
+    """Return the id of the `index`-th call of what `seed` names (an answer's own id, a message's position)."""
     return f"{INVENTED_PREFIX}{hashlib.blake2s(str(seed).encode(), digest_size=6).hexdigest()}_{index}"
 
 
 def seed_of_bytes(body: bytes) -> str:
-    """A seed for an answer without an id of its own. Short, because every id that is made of it reads it whole."""
+    """Return a seed for an answer without an id. It is short, because every id made from it hashes it."""
     return hashlib.blake2s(body, digest_size=12).hexdigest()
 
 

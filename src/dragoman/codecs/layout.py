@@ -1,4 +1,4 @@
-"""Where the pieces of a conversation stand in a request body of one format, as data.
+"""Where a request body of one format holds the pieces of a conversation, as data.
 
 Functions that convert one value (`dragoman.single_values`) build a small request around it, let the codec read or
 write that request, and take the piece out again. Each codec folder describes its format in one `LAYOUT`.
@@ -16,11 +16,11 @@ class Envelope(Struct, frozen=True):
 
     key: str
     seen: tuple[str, ...]
-    """Keys of the outer object: one that has any of them is already wrapped."""
+    """Keys of the outer object: a value that has any of them is already wrapped."""
     inner: str = "name"
-    """Key of the inner object: only one that has it is wrapped."""
+    """Key of the inner object: only a value that has it is wrapped."""
     beside: tuple[tuple[str, str], ...] = ()
-    """What else the outer object says, such as its type."""
+    """Other members of the outer object, such as its type."""
 
 
 class Layout(Struct, frozen=True, kw_only=True):
@@ -31,20 +31,20 @@ class Layout(Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] = ("tools",)
     tool_choice: tuple[str, ...] = ("tool_choice",)
     system: str | None = None
-    """Key of the system text, where it is no message of the list."""
+    """Key of the system text, if it is not a message of the list."""
 
     assistant: str = "assistant"
     """Role of a message that makes calls."""
     message_signs: tuple[str, ...] = ("role",)
-    """Keys that only messages have: they tell a message from a call or a result."""
+    """Keys that only messages have, which distinguish them from calls and results."""
     calls: str | None = "tool_calls"
-    """Key of the list in a message that holds calls; None where calls stand in the list of messages themselves."""
+    """Key of the list in a message that holds calls; None if calls are entries of the list of messages."""
     call_sign: tuple[str, str | None] | None = None
-    """(key, value) that tells calls from what else that list holds; any value where it is None."""
+    """(key, value) that distinguishes calls from other entries of that list; None matches any value."""
     call_envelope: Envelope | None = None
 
     results: tuple[str, str] | None = None
-    """(role, key) of the message that holds results as its parts; None where each result is a message."""
+    """(role, key) of the message that holds results as its parts; None if each result is a message."""
     result_envelope: Envelope | None = None
     result_names: Literal["needed", "kept", "unused"] = "unused"
     """Whether a result names its tool."""

@@ -1,6 +1,6 @@
 """Log probabilities of tokens. OpenAI's two APIs and Ollama write the same list; Gemini has two lists side by side.
 
-A list that is read also stays as it was written, as a note: its own family gets that back.
+A list that is read is also noted as it was written, for its own family.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _decode_tokens = msgspec.json.Decoder(tuple[TokenLogprob, ...]).decode
 
 
 def read_tokens(held: Raw | UnsetType | None) -> tuple[TokenLogprob, ...]:
-    """The tokens of a list in OpenAI's form; none for whatever is no such list."""
+    """Return the tokens of a list in OpenAI's form; none for anything else."""
     if held is None or held is UNSET:
         return ()
     try:
@@ -32,7 +32,7 @@ def read_tokens(held: Raw | UnsetType | None) -> tuple[TokenLogprob, ...]:
 
 
 def convert_tokens(parsed: Any) -> tuple[TokenLogprob, ...]:
-    """The same for a list that is parsed already."""
+    """Return the tokens of a list that is already parsed."""
     try:
         return msgspec.convert(parsed, tuple[TokenLogprob, ...]) if parsed else ()
     except msgspec.ValidationError:
@@ -40,7 +40,7 @@ def convert_tokens(parsed: Any) -> tuple[TokenLogprob, ...]:
 
 
 def with_logprobs_noted(metadata: Metadata | None, family: str) -> Metadata:
-    """The metadata of a node whose log probabilities stand in the completion: theirs are only how it was written."""
+    """Return metadata with the log probabilities marked as modelled: the completion holds them."""
     notes = dict((metadata or {}).get(family, {}))
     notes[MODELLED + "logprobs"] = notes.pop("logprobs")
     return {**(metadata or {}), family: notes}
@@ -54,12 +54,12 @@ def tokens_of(completion: Completion, candidate: int = 0) -> tuple[TokenLogprob,
 
 
 def tokens_by_candidate(completion: Completion) -> dict[int, tuple[TokenLogprob, ...]]:
-    """Those of all candidates. The first list of a candidate counts."""
+    """Return the tokens of all candidates. The first list of a candidate counts."""
     return {one.candidate: one.tokens for one in reversed(completion.logprobs)}
 
 
 def write_tokens(tokens: Iterable[TokenLogprob]) -> list[dict[str, Any]]:
-    """The list with every member that strict clients want."""
+    """Return the list with every member that strict clients expect."""
     return [_write_token(token) | {"top_logprobs": list(map(_write_token, token.top_logprobs))} for token in tokens]
 
 
@@ -69,7 +69,7 @@ def _write_token(token: TokenLogprob) -> dict[str, Any]:
 
 
 def split_tokens(tokens: Sequence[TokenLogprob], texts: Sequence[str]) -> list[Sequence[TokenLogprob]]:
-    """Each text's share: the tokens that it is made of; the last text gets all that are left."""
+    """Return the tokens that make up each text; the last text gets all that are left."""
     shares: list[Sequence[TokenLogprob]] = []
     start = 0
     for text in texts[:-1]:
@@ -90,7 +90,7 @@ def report_ids(completion: Completion, log: LossLog) -> None:
 
 
 def skip_logprobs(_encoder: object, _event: LogprobsDelta) -> list[bytes]:
-    """For APIs without them: `PrivateEvents` has reported it."""
+    """Write nothing, for APIs without log probabilities: `PrivateEvents` has reported the loss."""
     return []
 
 
@@ -108,7 +108,7 @@ _decode_choice = msgspec.json.Decoder(_Choice).decode
 
 
 def read_choice(held: Raw) -> tuple[TokenLogprob, ...]:
-    """The tokens of the text. Those of a refusal, and forms of other servers, stay what only this family reads."""
+    """Return the tokens of the text; those of a refusal, and other servers' forms, stay private to this family."""
     try:
         found = _decode_choice(held)
     except msgspec.ValidationError:
@@ -124,7 +124,7 @@ def write_choice(tokens: tuple[TokenLogprob, ...]) -> Raw:
 # ── a candidate of Google ─────────────────────────────────────────────────────────────────────────────────────
 
 GOOGLE_KEYS = frozenset({"logprobsResult", "logprobs_result"})
-"""How a candidate spells them."""
+"""The keys of log probabilities in a candidate."""
 
 
 class _GoogleToken(Struct, gc=False, rename="camel"):
@@ -146,7 +146,7 @@ _decode_result = msgspec.json.Decoder(_Result).decode
 
 
 def read_google(held: Raw) -> tuple[TokenLogprob, ...]:
-    """The chosen tokens, each with the likeliest ones; none where the object is not as documented."""
+    """Return the chosen tokens, each with the likeliest ones; none if the object is not as documented."""
     try:
         result = _decode_result(held)
     except msgspec.ValidationError:
@@ -176,7 +176,7 @@ def _write_google(token: TokenLogprob) -> dict[str, Any]:
 
 
 def report_bytes(completion: Completion, log: LossLog) -> None:
-    """A token whose bytes are not those of its text is a piece of a character."""
+    """Report tokens whose bytes differ from their text: each is a piece of a character."""
     for one in completion.logprobs:
         if any(_has_bytes(token) or any(map(_has_bytes, token.top_logprobs)) for token in one.tokens):
             log.note(completion, "logprobs", "bytes of tokens", "this API gives the text of tokens only")

@@ -1,4 +1,4 @@
-"""Cache marks: at most four, none on blank text, and an hour never after five minutes (400 otherwise)."""
+"""Cache marks: at most four, none on blank text, and none of an hour after one of five minutes (400 otherwise)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _LIFETIMES = {"5m", "1h"}
 
 
 def decode_mark(wire: CacheControl | None | UnsetType, notes: dict[str, Raw]) -> Cache | None:
-    """A mark as a value. An explicit null, and whatever a mark says beyond its ttl, is noted."""
+    """Return a mark as a value; notes an explicit null, and keys of the mark other than its ttl."""
     if wire is UNSET:
         return None
     if wire is None:
@@ -71,7 +71,7 @@ def _exact(wire: CacheControl) -> Raw:
 
 
 def encode_mark(node: Marked | Request) -> WireValue:
-    """The mark as its own family spelled it, or in the ordinary way."""
+    """Return the mark as this family spelled it, or in the ordinary spelling."""
     cache, metadata = node.cache, getattr(node, "metadata", None)
     spelled = UNSET if metadata is None else metadata.get(FAMILY, {}).get("~cache", UNSET)
     if cache is None:
@@ -82,7 +82,7 @@ def encode_mark(node: Marked | Request) -> WireValue:
 
 
 class CacheMarks:
-    """Which marks of a request of another family are sent."""
+    """Decides which marks of another family's request are sent."""
 
     def __init__(self, request: Request, log: LossLog) -> None:
         self._request = request
@@ -102,7 +102,7 @@ class CacheMarks:
             else:
                 marked.append(node)
         room = (PROFILE.cache_marks or 0) - (self._request.cache is not None)
-        # Each mark covers all that comes before it, so the last ones are worth most.
+        # Each mark covers everything before it, so the last ones are worth most.
         for node in marked[: max(len(marked) - room, 0)]:
             plan[id(node)] = UNSET
             self._log.drop(node, "cache", "cache mark", f"this API takes {PROFILE.cache_marks} in one request")
@@ -120,7 +120,7 @@ class CacheMarks:
             short_seen = short_seen or ttl != "1h"
 
     def _marked(self) -> Iterator[Marked]:
-        """In the order in which the server caches: tools, system, messages; inside a result before the result."""
+        """Yield marked nodes in the server's caching order: tools, system, messages; a result's parts before it."""
         for tool in self._request.tools:
             if _is_marked(tool):
                 yield tool

@@ -44,7 +44,7 @@ _STATUS_OF_KIND: dict[FailureKind, int] = {kind: status for kind, _, status in _
     "cancelled": 499,
     "truncated": 502,
 }
-# What Bedrock throws in the middle of a stream becomes an error of these types in the vendor's own SDK.
+# The vendor's own SDK turns exceptions that Bedrock sends in the middle of a stream into errors of these types.
 _KIND_OF_EXCEPTION: dict[str, FailureKind] = {
     "throttlingException": "rate_limit",
     "validationException": "invalid_request",
@@ -58,7 +58,7 @@ _KIND_OF_EXCEPTION: dict[str, FailureKind] = {
 def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
     wire = _reader.read(body)
     error = wire.error if isinstance(wire.error, ErrorBody) else ErrorBody(message=_bare_message(wire))
-    # An error in the middle of a stream arrives under HTTP 200: its type tells.
+    # An error in the middle of a stream arrives under HTTP 200: its type decides.
     known = status if status is not None and status >= _FIRST_ERROR_STATUS else None
     raw_type = None if error.type is UNSET else error.type
     kind = _KIND_OF_TYPE.get(raw_type or "") or _KIND_OF_EXCEPTION.get(raw_type or "") or kind_of_status(known)
@@ -114,7 +114,7 @@ def encode_error(failure: Failure) -> Encoded:
     if notes is not None:
         status = failure.status or _STATUS_OF_KIND[failure.kind]
         return Encoded(_encode_native(failure, notes), (), "", headers, status)
-    # The stable code has a place of its own here, inside the details.
+    # This API has a field for the stable code, inside the details.
     details: Any = UNSET if failure.code is None else {"error_code": failure.code}
     error = ErrorBody(_TYPE_OF_KIND[failure.kind], failure.message, details)
     wire = ErrorResponse(error, "error", failure.request_id)

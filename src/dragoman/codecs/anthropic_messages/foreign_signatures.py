@@ -1,8 +1,8 @@
-"""Things Messages has no field for, and the tagged thinking blocks that carry them.
+"""Tagged thinking blocks, which carry what Messages has no field for.
 
-The `signature` of a thinking block is where data of other families travels (codecs/signature_blocks.py); here there is
-one kind more: unsigned reasoning. Such a block is never sent to a provider unless it came in a request of
-this very format.
+Data of other families travels in the `signature` of a thinking block (codecs/signature_blocks.py); this format adds
+one more kind: unsigned reasoning. Such a block is never sent to a provider unless it came in a request of this same
+format.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ sign_last = _blocks.sign_last
 
 
 def tagged_reasoning(part: Reasoning) -> ThinkingBlock:
-    """Reasoning of another family, or of a server that signs nothing."""
+    """Return the block for reasoning of another family, or of a server that signs nothing."""
     if part.signature is None:
         return ThinkingBlock(part.text, _UNSIGNED)
     return _blocks.tagged_reasoning(part, part.signature)

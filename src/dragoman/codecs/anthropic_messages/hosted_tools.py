@@ -1,4 +1,4 @@
-"""Tools that Anthropic runs, or defines for clients to run, in terms that all vendors share."""
+"""Tools that Anthropic runs, or defines for clients to run, in terms shared by all vendors."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from dragoman.ir.parts import call_input_held
 from dragoman.ir.values import encode_json, parse_json
 
 NOT_ENCRYPTED = TAG
-"""In place of what this API encrypts for itself, in blocks for clients that another provider's answer is behind."""
+"""Placeholder for data this API encrypts for itself, in blocks that show a client another provider's answer."""
 
 MCP_SERVERS = MODELLED + "mcp_servers"
-"""Note of a request: where its MCP servers are. Each is said by the toolset that it belongs to."""
+"""Note of a request: the addresses of its MCP servers. Each toolset repeats that of its server."""
 MCP_BETA = "mcp-client-2025-11-20"
 
 _KINDS: tuple[tuple[str, HostedKind], ...] = (
@@ -47,7 +47,7 @@ _KINDS: tuple[tuple[str, HostedKind], ...] = (
     ("code_execution_", "code_execution"),
     ("tool_search_tool_", "tool_search"),
 )
-"""How the dated type of a tool begins. What its date changes is this family's own business."""
+"""Prefixes of the dated types of tools. The differences between dates concern this family only."""
 
 _KIND_OF_CALL: dict[str, HostedKind] = {
     "web_search": "web_search",
@@ -81,7 +81,7 @@ class HostedTools(SharedTools):
         if tool.kind not in _DATED:
             return None
         kind, name = _DATED[tool.kind]
-        # Both lists together are refused; the list of what is allowed is the narrower one.
+        # The API refuses both lists together; the list of allowed domains is the narrower one.
         blocked = () if tool.allowed_domains else tool.blocked_domains
         return {"type": kind, "name": name} | given(
             max_uses=tool.max_uses,
@@ -91,7 +91,7 @@ class HostedTools(SharedTools):
         )
 
     def join_servers(self, tools: DecodedTools, extra: Extra) -> DecodedTools:
-        """Each toolset with the address of its server. If all servers have one, the key is no loss elsewhere."""
+        """Give each toolset its server's address; if all servers have a toolset, no other format loses the key."""
         held = parse_json(extra["mcp_servers"])
         named = {str(one.get("name")): one for one in held if isinstance(one, dict)} if isinstance(held, list) else {}
         toolsets = {tool.name for tool in tools.tools if isinstance(tool, ProviderTool) and tool.kind == "mcp"}
@@ -101,7 +101,7 @@ class HostedTools(SharedTools):
         return DecodedTools(tuple(_with_server(tool, named) for tool in tools.tools))
 
     def write_servers(self, tools: Iterable[AnyTool]) -> Extra | None:
-        """The key beside the tools that says where the servers of toolsets are."""
+        """Return the request key that holds the addresses of the toolsets' servers."""
         servers = [
             {"type": "url", "url": tool.server_url, "name": tool.name} | given(authorization_token=tool.authorization)
             for tool in tools
@@ -167,7 +167,7 @@ class HostedTools(SharedTools):
         }
 
     def write_citation(self, citation: Citation) -> WireValue:
-        """A page that another provider cited, for a client: without the index that this API would want back."""
+        """Return, for a client, a page that another provider cited: without the index this API would expect back."""
         if citation.url is None:
             return None
         return {
@@ -184,7 +184,7 @@ HOSTED = HostedTools()
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 _DATED: dict[HostedKind, tuple[str, str]] = {
-    # The oldest ones are on every platform, and the only ones that do not bring other tools with them.
+    # The oldest versions are on every platform, and the only ones that do not bring other tools with them.
     "web_search": ("web_search_20250305", "web_search"),
     "web_fetch": ("web_fetch_20250910", "web_fetch"),
     "code_execution": ("code_execution_20250825", "code_execution"),
@@ -212,7 +212,7 @@ def _with_server(tool: AnyTool, named: Mapping[str, Mapping[str, Any]]) -> AnyTo
 
 
 def _read_toolset(definition: Mapping[str, Any]) -> Fields:
-    """Which tools of a server are switched on. Where the server is stands elsewhere in the request."""
+    """Read which tools of a server are switched on. The server's address is elsewhere in the request."""
     default, configs = definition.get("default_config"), definition.get("configs")
     is_on = not (isinstance(default, dict) and default.get("enabled") is False)
     names = [
@@ -223,7 +223,7 @@ def _read_toolset(definition: Mapping[str, Any]) -> Fields:
     switched_off = isinstance(configs, dict) and len(names) < len(configs)
     fields: Fields = {"kind": "mcp", "approval": "never", "allowed_tools": () if is_on else tuple(names)}
     known = ("type", "mcp_server_name", "cache_control", "default_config", "configs")
-    # Tools that are switched off one by one have no other form: the toolset does not cross without them.
+    # Other formats cannot switch off single tools: such a toolset is not converted.
     return fields | beyond(FAMILY, definition, *(known[:3] if is_on and switched_off else known))
 
 

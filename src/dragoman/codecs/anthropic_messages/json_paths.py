@@ -1,4 +1,4 @@
-"""Where in the wire body a node came from: JSON paths for losses."""
+"""JSON paths for loss reports: where in the wire body a node came from."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FIELDS = {
 
 
 class RequestPaths:
-    """Where in the wire body the nodes of a request came from."""
+    """Looks up the JSON paths of a request's nodes in the wire body."""
 
     _request: Request
     _places: _Places | None = None
@@ -73,7 +73,7 @@ def _wire_field(request: Request, field: str) -> str:
 
 
 class _Places:
-    """Which wire message, and from which block on, holds each message: one walk when the first one is looked up."""
+    """The wire message and first block that hold each message, computed at the first lookup."""
 
     def __init__(self, messages: tuple[Message, ...]) -> None:
         self._messages = messages
@@ -99,7 +99,7 @@ class _Places:
         return f"{path}.content[{blocks[part_index]}]"
 
     def _walk(self) -> list[tuple[int, int]]:
-        """For each message the index of its wire message, and of its first block there."""
+        """Return, for each message, the index of its wire message and of its first block there."""
         starts = [(-1, 0)] * self._leading
         wire_index, start, length, in_turn = -1, 0, 0, False
         for message in self._messages[self._leading :]:
@@ -113,7 +113,7 @@ class _Places:
         return starts
 
     def _block_indices(self, message_index: int) -> list[int]:
-        """For each part of a message, the index of its block."""
+        """Return, for each part of a message, the index of its block."""
         message, start = self._messages[message_index], self._starts[message_index][1]
         holder = message if message.role == "tool" or message_index == 0 else self._messages[message_index - 1]
         order = note(holder.metadata, FAMILY, "~order")
@@ -126,7 +126,7 @@ class _Places:
 
 
 def _travels_behind_signature(part: AnyPart) -> bool:
-    """Whether a block of its own, before it, carried the part's signature."""
+    """Whether a separate block before the part carried its signature."""
     if type(part) is ToolCall or (type(part) is Text and part.text):
         return part.metadata is not None and "~tagged" in part.metadata.get(FAMILY, {})
     return False
@@ -144,7 +144,7 @@ _OF_AN_ANSWER = {
 
 
 def response_paths(completion: Completion) -> PathLookup:
-    """Where in the wire body the nodes of a completion came from."""
+    """Return a lookup of the JSON paths of a completion's nodes in the wire body."""
     carried: list[int] = []
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
@@ -160,7 +160,7 @@ def response_paths(completion: Completion) -> PathLookup:
 
 
 def leading_system(messages: tuple[Message, ...]) -> int:
-    """How many messages the `system` field holds. One that stood inline at the very start stays there."""
+    """Return how many messages the `system` field holds; an inline system message at the start is not one of them."""
     count = 0
     for message in messages:
         if message.role != "system":

@@ -1,4 +1,4 @@
-"""Where calls, results, tools and their choice stand in a Messages request."""
+"""Where a Messages request holds calls, results, tools and the tool choice."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Messages, calls and results, both ways.
 
-Results stand in user messages on this wire, before whatever else the user says. In the intermediate format they are
-messages of their own, so one wire message may be two of ours; encoding joins them again, unless a note says that they
-were apart.
+On this wire, results are in user messages, before the user's other content. In the intermediate format they are
+separate messages, so one wire message may become two; encoding joins them again, unless a note says that they were
+apart.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
 DIRECT_CALLER = b'{"type":"direct"}'
 DIRECT: Metadata = {FAMILY: {MODELLED + "caller": Raw(DIRECT_CALLER)}}
-"""On a call of a newer model: the model itself made it, which is all that other formats can say."""
+"""On a call of a newer model: the model made it directly, as every call in other formats."""
 
 NOT_AN_ERROR: Metadata = {FAMILY: {"~is_error": Raw(b"false")}}
 APART: Extra = {"~turn": Raw(b'"own"')}
@@ -82,7 +82,7 @@ class MessageDecoder(TraitNotes):
         self.messages = []
 
     def decode_system(self, system: str | list[TextBlock | Unmodelled]) -> None:
-        """The `system` field, which comes before all messages."""
+        """Decode the `system` field, which comes before all messages."""
         if isinstance(system, str):
             self.text(system)
             self.messages.append(Message("system", system))
@@ -149,7 +149,7 @@ class MessageDecoder(TraitNotes):
         return metadata
 
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
-        """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
+        """Add one or two messages; return True if results end the turn: a user message after it is noted as apart."""
         content: Any = wire.content
         notes = APART if apart else {}
         results: list[ToolResultBlock] = []
@@ -209,7 +209,7 @@ _result_keys = collect_keys(ToolResultBlock, ())
 def decode_blocks(
     blocks: Sequence[Any], notes: TraitNotes, server_names: dict[str, str], *, may_call: bool = True
 ) -> list[AnyPart]:
-    """The parts of one message. `server_names` is read and added to: results of server calls take theirs from it."""
+    """Decode the parts of one message; `server_names` collects call names, which results of server calls need."""
     parts: list[AnyPart] = []
     held: ThinkingBlock | None = None  # carries the signature of the next part
     for block in _beside_calls(blocks):
@@ -247,7 +247,7 @@ def decode_blocks(
 
 
 def _beside_calls(blocks: Sequence[Any]) -> Sequence[Any]:
-    """The blocks, with the signature of each call beside its call, wherever the client has put it."""
+    """Return the blocks with the signature of each call beside its call, wherever the client has put it."""
     for block in blocks:
         if _tag_of(block) is not None:
             return beside_calls(blocks, _tag_of, _call_id_of, lambda carrier, tag: replace(carrier, signature=tag))
@@ -264,7 +264,7 @@ def _call_id_of(block: Any) -> str | None:
 
 
 def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool) -> AnyPart | Signature | None:
-    """What a tagged block stands for: a part, the signature of the next part, or None, that of the last part."""
+    """Decode a tagged block: a part, the signature of the next part, or None if it signed the last part."""
     tagged = foreign_signatures.read_tagged(block)
     if tagged is not None:
         return tagged
@@ -275,12 +275,12 @@ def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool
 
 
 def _decode_misplaced(block: ToolUseBlock) -> Opaque:
-    """A call where the API takes none is kept whole, for the API itself to refuse."""
+    """Keep a misplaced call unchanged, for the API itself to refuse."""
     return Opaque(FAMILY, "tool_use", spliced(block, block.extra or {}))
 
 
 def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
-    """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
+    """Return the part with the signature that came before it; if it cannot have one, add that block as a part."""
     signature = foreign_signatures.read_tagged(held)
     tag = str(held.signature)
     signed = foreign_signatures.signed(part, signature, tag) if isinstance(signature, Signature) else None
@@ -291,7 +291,7 @@ def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart
 
 
 def named(part: AnyPart, names: dict[str, str]) -> AnyPart:
-    """Results of server calls take their names from the calls before them."""
+    """Name a server result after its call; a server call records its name in `names`."""
     if type(part) is ServerToolCall:
         names[part.id] = part.name
     elif type(part) is ServerToolResult and part.tool_call_id in names:
@@ -331,7 +331,7 @@ def _decode_further(wire: ToolUseBlock, notes: Extra) -> tuple[Metadata | None, 
 
 
 def _decode_odd_call(wire: ToolUseBlock) -> ToolCall:
-    """`input` is an object by the specification; anything else is kept as text, and is not run."""
+    """Decode a call whose `input` is missing, or not an object as specified: that is kept as text, and is not run."""
     arguments: Raw | UnsetType = EMPTY_OBJECT
     text, spelled = None, Raw(b'"absent"')
     if wire.input is not UNSET:
@@ -351,11 +351,11 @@ class MessageEncoder(PartEncoder):
 
     _noted: tuple[tuple[int, Extra], ...] = ()
     hoisted: tuple[Message, ...] = ()
-    """System messages that may not stand where they are."""
+    """System messages that the API does not allow at their position."""
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
-        turn: list[WireValue] | None = None  # results, while more of the same turn may follow
+        turn: list[WireValue] | None = None  # results, while the same turn may continue
         for message in messages:
             metadata = message.metadata
             if metadata is not None or message.name is not None:
@@ -388,7 +388,7 @@ class MessageEncoder(PartEncoder):
     def _encode_noted(
         self, message: Message, wires: list[WireValue], turn: list[WireValue] | None
     ) -> list[WireValue] | None:
-        """A message that says more than its role and content. Gives the turn that results may still join."""
+        """Encode a message with more than role and content; return the turn that later messages may still join."""
         if message.name is not None:
             self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
         notes = None if message.metadata is None else message.metadata.get(FAMILY)
@@ -429,7 +429,7 @@ class MessageEncoder(PartEncoder):
             self._encode_nothing(message, wires, notes)
 
     def _encode_nothing(self, message: Message, wires: list[WireValue], notes: Extra | None) -> None:
-        """A message without content, or one of which nothing can be said here."""
+        """Encode a message without content, or of which nothing can be sent."""
         role = message.role
         if notes is not None and "~content" in notes:
             wires.append(MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET))
@@ -470,7 +470,7 @@ class MessageEncoder(PartEncoder):
         return blocks
 
     def _calls_last(self, parts: Iterable[AnyPart], blocks: list[WireValue]) -> list[WireValue]:
-        """Text between a call and its result is a 400: «`tool_use` ids were found without `tool_result` blocks»."""
+        """Move calls to the end: text after one is a 400, «`tool_use` ids were found without `tool_result` blocks»."""
         for part in parts:
             if isinstance(part, ToolCall):
                 self._log.degrade(part, "", "place among the other parts", "calls must end a turn of this API")
@@ -530,7 +530,7 @@ class MessageEncoder(PartEncoder):
 
 
 def _is_text(block: WireValue) -> bool:
-    """Also what stands for something else, such as a call that another provider ran."""
+    """Whether a block is text, including text in place of something else, such as a call another provider ran."""
     return isinstance(block, TextBlock)
 
 
@@ -539,7 +539,7 @@ def _is_call(block: WireValue) -> bool:
 
 
 def _finished(wire: MessageWire, notes: Extra) -> WireValue:
-    """With what the message said beyond its type, and with results where they stood."""
+    """Return the message with its further keys, and with results at their original positions."""
     if "~order" in notes:
         order: list[bool] = parse_json(notes["~order"])
         blocks: list[WireValue] = wire.content  # type: ignore[assignment]

@@ -72,7 +72,7 @@ _cache_head = msgspec.json.Decoder(Cache | None).decode
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 NO_CITATIONS: Metadata = {FAMILY: {"~citations": Raw(b"null")}}
-"""On a text of a model that could have cited, and did not."""
+"""On a text of a model that could have cited but did not."""
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -149,13 +149,13 @@ def _document_of(source: Base64Source | TextSource | ContentSource | UrlSource |
     if isinstance(source, FileSource):
         return Document(file_id=source.file_id)
     text, whole = _content_text(source.content)
-    # Where the text is not all there is, the key is not marked as modelled: elsewhere it is a loss.
+    # If there is more than the text, the key is not marked as modelled: other formats lose it.
     notes[(MODELLED if whole else "") + "source"] = spliced(source, {} if source.extra is UNSET else source.extra)
     return Document(text=text)
 
 
 def _content_text(content: Raw) -> tuple[str, bool]:
-    """The text of a document given in blocks, and whether that is all there is."""
+    """Return the text of a document given in blocks, and whether there is nothing else."""
     value = parse_json(content)
     if isinstance(value, str):
         return value, True
@@ -165,7 +165,7 @@ def _content_text(content: Raw) -> tuple[str, bool]:
 
 
 def _whole_block(kind: str, wire: ImageBlock | DocumentBlock, source: Unmodelled) -> Opaque:
-    """A source of a kind we do not know: the block is carried whole."""
+    """Return a block whose source is of an unknown kind as it is."""
     fields = {
         name: held
         for name in wire.__struct_fields__
@@ -237,7 +237,7 @@ def _notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
 
 
 def _decode_misplaced(wire: ToolResultBlock | ToolUseBlock) -> Opaque:
-    """A call or result where the API takes none; kept whole, for the API itself to refuse."""
+    """Keep a misplaced call or result unchanged, for the API itself to refuse."""
     return Opaque(FAMILY, "misplaced", spliced(wire, wire.extra or {}))
 
 
@@ -256,7 +256,7 @@ _DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {
 
 
 def decode_part(wire: Wire) -> AnyPart:
-    """Any block but calls and results."""
+    """Decode any block except calls and results."""
     return _DECODE[type(wire)](wire)
 
 
@@ -281,10 +281,10 @@ class PartEncoder(BlockEncoder):
     hosted: ClassVar[SharedTools] = HOSTED
 
     needs_old_version: bool = False
-    """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
+    """2026-10-21 refuses documents in assistant messages and citations in user messages; 2023-06-01 accepts them."""
     _marks: CacheMarks | None = None
     _citing: bool | None = None
-    """Whether any document of the request is to be cited; None until the first one is met."""
+    """Whether any document of the request is to be cited; None until the first document is encoded."""
 
     def write_search_result(self, part: SearchResult) -> WireValue:
         mark = self.mark(part)
@@ -292,13 +292,13 @@ class PartEncoder(BlockEncoder):
         return to_raw({"type": "search_result", **search_fields(part, FAMILY, typed=True), **marked})
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
-        """The blocks of one part: none when it is lost, two when a signature travels before it."""
+        """Return the blocks of one part: none if it is lost, two if a signature travels before it."""
         if role == "system" and type(part) is not Text and not self._native:
             return self.refuse(part, role)
         return _ENCODERS[type(part)](self, part, role)
 
     def mark(self, node: Marked) -> WireValue:
-        """The cache mark to send on a node. Most requests have none, so nothing is worked out before the first one."""
+        """Return the cache mark to send on a node. Most requests have none, so the plan is made at the first one."""
         if node.cache is None or self._native or self._request is None:
             return encode_mark(node)
         if self._marks is None:
@@ -324,7 +324,7 @@ class PartEncoder(BlockEncoder):
         return parse_json(notes["~citations"]) if "~citations" in notes and not part.citations else UNSET
 
     def encode_citation(self, part: Text, citation: Citation) -> WireValue:
-        """None for a citation that cannot be sent. To the API no other provider's can: it wants its own index back."""
+        """Return the citation, or None if it cannot be sent: the API accepts only its own, with its own index."""
         held = own(citation.metadata).get("~citation")
         if held is not None:
             return held
@@ -388,7 +388,7 @@ class PartEncoder(BlockEncoder):
         return [_respliced(block, notes)]
 
     def _cites(self, part: Document, request: Request) -> bool | None:
-        """«Citations must be enabled on all or none of the documents», and on none where the answer has a format."""
+        """Return the citations switch of a document: all or none may have it, and none if the answer has a format."""
         if self._citing is None:
             self._citing = any(document.cite for document in _documents(request))
         if not self._citing:
@@ -403,7 +403,7 @@ class PartEncoder(BlockEncoder):
         return True
 
     def _document_source(self, part: Document) -> WireValue:
-        """The source, or None; a document that is a picture becomes an image block."""
+        """Return the source, or None; a document that is a picture becomes an image block."""
         if part.text is not None:
             return TextSource(part.media_type if self._native and part.media_type else "text/plain", part.text)
         media_type = part.media_type or _PDF
@@ -455,7 +455,7 @@ class PartEncoder(BlockEncoder):
             block = RedactedThinkingBlock(data) if part.redacted else ThinkingBlock(part.text, data)
             return [spliced(block, notes) if notes else block]
         if "~signature" in notes and (self._to_client or parse_json(notes["~signature"])):
-            # What a compatible server gave unsigned goes back unsigned.
+            # Reasoning that a compatible server sent unsigned goes back unsigned.
             spelled = parse_json(notes["~signature"])
             return [spliced(ThinkingBlock(part.text, UNSET if spelled else ""), notes)]
         if self._to_client:
@@ -492,12 +492,12 @@ _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = Par
 
 
 def own(metadata: Metadata | None) -> Extra:
-    """What this family said about a node, and how."""
+    """Return this family's notes on a node."""
     return {} if metadata is None else metadata.get(FAMILY, {})
 
 
 def remarked(block: Any, mark: WireValue) -> WireValue:
-    """A block that is carried whole, with the mark that may be sent."""
+    """Return a block that is carried as it is, with the mark that may be sent."""
     entries: dict[str, Any] = _entries(encode_json(block))
     if mark is UNSET:
         entries.pop("cache_control", None)
@@ -516,5 +516,5 @@ def _respliced(block: ImageBlock | DocumentBlock, notes: Extra) -> WireValue:
 def _plain_text(data: str) -> str | None:
     try:
         return b64decode(data, validate=True).decode()
-    except ValueError:  # not base64, letters beyond ASCII in it, or bytes that are no text
+    except ValueError:  # not base64, with non-ASCII letters in it, or not the bytes of a text
         return None

@@ -1,4 +1,4 @@
-"""What Messages accepts, as data. What each Claude model does stands in codecs/claude_models.py."""
+"""What Messages accepts, as data. For what each Claude model does, see codecs/claude_models.py."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["ALL_EFFORTS", "PROFILE", "ModelLimits", "limits_of"]
 PATH = "/v1/messages"
 NEWEST_VERSION = "2026-10-21"
 SAMPLING_VERSION = "2023-06-01"
-"""2026-10-21 refuses temperature, top_p and top_k, whatever they say."""
+"""2026-10-21 refuses temperature, top_p and top_k, whatever their values."""
 
 PROFILE = Profile(
     name="anthropic-messages",
     answer_tiers=ANSWERED_BY_ANTHROPIC,
     family="anthropic",
     usage_details=frozenset({"cache_written_1h", "web_fetches"}),
-    # Without `thinking`, its models answer without thinking blocks or, the newest, with blocks whose text is empty.
+    # Without `thinking`, its models answer without thinking blocks, and the newest with blocks whose text is empty.
     shows_reasoning_unasked=False,
     system="field",
     inline_system_models=re.compile(r"(?:fable|mythos|opus)-[5-9](?!\d)|opus-4[-.]8(?!\d)|sonnet-5[-.]5(?!\d)"),
@@ -36,7 +36,7 @@ PROFILE = Profile(
     no_output_schema_models=NO_OUTPUT_SCHEMA,
     blank_text=False,
     call_id=re.compile(r"[a-zA-Z0-9_-]+"),
-    # The documents say 64; the server's own message has said 128 since mid-2025.
+    # The documentation says 64; the server's own message has said 128 since mid-2025.
     tool_name=re.compile(r"[a-zA-Z0-9_-]{1,128}"),
     blank_stop=False,
     cache_marks=4,

@@ -77,7 +77,7 @@ SETTINGS = Settings(
         Setting("output", "output_config", BY_HAND, BY_HAND, "output_config.format"),
         Setting("stream"),
         Setting("safety_identifier", "metadata", BY_HAND, BY_HAND, "metadata.user_id"),
-        Setting("user", None),  # the same field holds it, unless both are given
+        Setting("user", None),  # the same field as the safety identifier, unless both are given
         Setting("cache", "cache_control", BY_HAND, BY_HAND),
         Setting("service_tier", "service_tier", read_tier(MESSAGES_TIERS), tier_writer(MESSAGES_TIERS)),
         Setting("store", None, lost="this API stores nothing", anyway=False),
@@ -136,7 +136,7 @@ def decode_request(body: bytes) -> Request:
 
 
 def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutput | None, str | UnsetType]:
-    """`output_config` holds the format and the effort; `output_format` is the format's old place."""
+    """Return format and effort: both in `output_config`; `output_format` is the format's old key."""
     output = None
     config, old = wire.output_config, wire.output_format
     if config is not UNSET:
@@ -238,7 +238,7 @@ def _encode_user(request: Request, extra: Extra, log: LossLog) -> WireValue:
 
 
 def _end_with_user(messages: list[WireValue], request: Request, log: LossLog) -> None:
-    """An answer cannot be continued in another shape than it began: no prefill with a format, none with thinking."""
+    """Add a user turn after a final assistant turn: with thinking or a format, this API does not accept a prefill."""
     if not messages:
         path, reason = "$.messages", "this API wants at least one message that says something"
         raise EncodeError(path=path, reason=reason, target=PROFILE.name)
@@ -250,7 +250,7 @@ def _end_with_user(messages: list[WireValue], request: Request, log: LossLog) ->
 
 def _headers(extra: Extra, version: str) -> dict[str, str]:
     headers = {"anthropic-version": version}
-    # Bedrock's place for what is a header elsewhere.
+    # Bedrock's key for what is a header elsewhere.
     betas = parse_json(extra["anthropic_beta"]) if "anthropic_beta" in extra else None
     if isinstance(betas, list) and betas:
         headers["anthropic-beta"] = ",".join(str(beta) for beta in betas)
@@ -260,7 +260,7 @@ def _headers(extra: Extra, version: str) -> dict[str, str]:
 
 
 def _encode_system(messages: tuple[Message, ...], encoder: MessageEncoder) -> str | list[WireValue] | UnsetType:
-    """A single string as a string; anything more as blocks."""
+    """Encode a single string as a string, anything else as blocks."""
     if len(messages) == 1 and type(content := content_held(messages[0])) is str:
         return content
     blocks: list[WireValue] = []

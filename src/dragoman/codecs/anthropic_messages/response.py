@@ -58,7 +58,7 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "content_filter": "refusal",
     "refusal": "refusal",
     "pause": "pause_turn",
-    "error": "max_tokens",  # the answer is cut, whatever cut it; "end_turn" would call it a success
+    "error": "max_tokens",  # the answer was cut, for whatever reason; "end_turn" would call it a success
     "unknown": "max_tokens",
 }
 
@@ -71,9 +71,9 @@ def decode_finish(
     stop_sequence: str | None | UnsetType = None,
     stop_details: Raw | UnsetType = UNSET,
 ) -> Finish | None:
-    """Calls present mean tool calls, also at `end_turn`; but not calls that code made, and that were answered.
+    """Return the finish; calls mean "tool_calls" even at `end_turn`, except calls that code made: those are answered.
 
-    With a word we do not know, calls are no proof that the answer is whole: the reason stays unknown (law 7).
+    With an unknown word, calls do not prove that the answer is complete: the reason stays unknown (law 7).
     """
     if raw is UNSET or raw is None:
         return None
@@ -105,7 +105,7 @@ def _has_whole_call(content: str | tuple[AnyPart, ...]) -> bool:
 def encode_finish(
     finish: Finish | None, source: str | None, log: LossLog, completion: Completion
 ) -> tuple[str | None, str | None]:
-    """The stop reason, and the stop sequence that matched."""
+    """Return the stop reason, and the stop sequence that matched."""
     if finish is None:
         if source != FAMILY:
             log.invent(completion, "finish", "stop reason end_turn", "an answer of this API says why it ended")
@@ -125,9 +125,9 @@ def encode_finish(
     if finish.reason == "length" and finish.raw == CONTEXT_EXCEEDED:
         word = CONTEXT_EXCEEDED
     if has_calls and withholds_calls(finish):
-        word = "refusal"  # the one word of this API that keeps clients from running the calls of an answer
+        word = "refusal"  # the only stop reason that keeps clients from running the calls of an answer
     elif has_calls and word == "end_turn":
-        word = "max_tokens"  # the one word of this API for an answer with a call that must not be run
+        word = "max_tokens"  # the only stop reason for an answer with a call that must not be run
     if finish.reason in {"content_filter", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
         log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
@@ -140,12 +140,12 @@ def encode_finish(
 
 
 def decode_usage(held: Raw) -> Usage:
-    """The counts, with the wire's own object beside them."""
+    """Return the counts with the original object noted."""
     return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
-    """`input_tokens` leaves out what was read from a cache or written to one: the whole is the sum of the three."""
+    """Return the counts; input is a sum, as `input_tokens` excludes tokens read from or written to a cache."""
     written, cached, details = (
         wire.cache_creation_input_tokens,
         wire.cache_read_input_tokens,
@@ -169,7 +169,7 @@ _COUNTS = (("cache_written_1h", "cache_creation", "ephemeral_1h_input_tokens"),)
 
 
 def _usage_details(wire: UsageWire) -> dict[str, int] | None:
-    """Counts above zero that most answers do not have; None without any."""
+    """Return the rarer counts that are above zero; None without any."""
     found = {}
     for name, member, key in _COUNTS:
         held = getattr(wire, member)
@@ -221,7 +221,7 @@ def decode_response(body: bytes) -> Completion:
     parts = decode_blocks(wire.content, TraitNotes(), {})
     finish = decode_finish(wire.stop_reason, parts, wire.stop_sequence, wire.stop_details)
     if finish is not None and finish.reason == "length" and parts and isinstance(parts[-1], ToolCall):
-        # The answer was cut inside the call: its input may be short of something.
+        # The answer was cut inside the call: its input may be incomplete.
         parts[-1] = replace(parts[-1], incomplete=True)
     _note_spelling(wire, finish, extra)
     if finish is not None and finish.reason == "refusal" and wire.stop_details is not UNSET:
@@ -240,12 +240,12 @@ def decode_response(body: bytes) -> Completion:
 
 
 def _read_refusal(finish: Finish, parts: list[AnyPart], held: Raw) -> tuple[Finish, list[AnyPart]]:
-    """The words of a refusal where the details of the end repeat them."""
+    """Read a refusal's text if the stop details repeat it."""
     details = parse_json(held)
     declined = refusal_told(parts, details.get("explanation")) if isinstance(details, dict) else None
     if declined is None:
         return finish, parts
-    if details.get("category") is None:  # nothing else is said there
+    if details.get("category") is None:  # the details hold nothing else
         finish = replace(finish, metadata={FAMILY: {"~stop_details": held}})
     return finish, list(declined)
 

@@ -1,8 +1,8 @@
 """Messages streams, both ways; encoding is in stream_encoding.py.
 
-`content_block_start`, `_delta` and `_stop` name their block by index. A text, a thought and a call flow while they come
-in; every other block is gathered and told whole. The end of a text or a call is held back for a moment: the next event
-may still carry its signature, and only the stop reason tells whether a last call was cut. `message_stop` is the one
+`content_block_start`, `_delta` and `_stop` name their block by index. Text, thinking and calls are passed on as they
+arrive; every other block is collected and emitted as one part. The end of a text or a call is delayed: the next event
+may still carry its signature, and only the stop reason says whether a last call was cut. `message_stop` is the only
 clean end of this wire.
 """
 
@@ -84,7 +84,7 @@ _OPENING_KEYS = frozenset(Opening.__struct_encode_fields__)
 _ENDING_KEYS = frozenset(Ending.__struct_encode_fields__)
 _DELTA_KEYS = frozenset({"type", *MessageDelta.__struct_encode_fields__})
 _OVERWRITING = {"compaction_delta", "signature_delta"}
-"""What these say replaces what the block said; the text of any other delta joins what came before."""
+"""Deltas whose value replaces the block's; the text of any other delta is appended."""
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,7 +117,7 @@ class _Incoming(Incoming):
     wire: Any
     kind: type[Any]
     payload: bytes
-    """The event that started it, or the block alone."""
+    """The event that started the block, or the block alone."""
     signature: Any = None
     changes: dict[str, list[str] | Raw]
 
@@ -130,7 +130,7 @@ class _Incoming(Incoming):
 
     @property
     def raw(self) -> Raw:
-        """The block as it stood at its start."""
+        """The block as its start event gave it."""
         entries = _entries(self.payload)
         return entries.get("content_block") or Raw(self.payload)
 
@@ -141,14 +141,14 @@ class _Incoming(Incoming):
 
     @property
     def is_whole(self) -> bool:
-        """Nothing more can come, stopped or not: it came at once, or its signature is there and it says no more."""
+        """Whether the block is complete even if not stopped: it came at once, or is thinking with only a signature."""
         return self.kind not in _FLOWING or (
             self.kind is ThinkingBlock and self.part_index < 0 and bool(self.signature)
         )
 
 
 class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
-    """Payloads of one stream in, events out."""
+    """Decodes the payloads of one stream to events."""
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
@@ -175,7 +175,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             if type(delta) is self._flow_kind:
                 return [PartDelta(self._flow_part, delta.text)] if delta.text else []
         if self._state is ENDED:
-            return []  # what comes after message_stop says nothing
+            return []  # events after message_stop are ignored
         try:
             _ON_EVENT[type(event)](self, event, payload)
         except MALFORMED as error:
@@ -184,7 +184,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         return events
 
     def _decode_odd(self, payload: bytes, error: Exception) -> None:
-        """Events and deltas of tomorrow are no faults. Everything else that does not fit is one."""
+        """Decode an event that does not fit its type: unknown events and deltas are accepted, others are errors."""
         if self._state is ENDED or payload[:6] == b"[DONE]":
             return  # gateways that speak several formats send it here too
         fault = not_an_event(error, SOURCE)
@@ -202,7 +202,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             raise fault from error
 
     def _on_loose(self, event: LooseEvent, payload: bytes, fault: DecodeError) -> bool:
-        """An event with keys that its type does not have; False if it is no such event."""
+        """Decode an event with keys that its type does not have; return False if it is not such an event."""
         kind, index, delta = event.type, event.index, event.delta
         if kind == "content_block_delta" and index is not None and delta is not None:
             self._on_other_delta(index, delta, fault)
@@ -226,7 +226,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         return True
 
     def close(self) -> list[AnyEvent]:
-        """End of bytes: only message_stop ends this wire."""
+        """Handle the end of bytes: only message_stop ends this wire cleanly."""
         if self._state is not ENDED:
             self._state = ENDED
             self._break_off(Failure("truncated", "the stream ended without message_stop"))
@@ -251,7 +251,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             self._end_block(-2 - number)
 
     def _count(self, usage: Raw | UnsetType) -> None:
-        """Totals, not increments: a later count replaces an earlier one, and what is not said again stays."""
+        """Update the counts: they are totals, so later ones replace earlier ones, and those not repeated stay."""
         if usage is UNSET or bytes(usage) == b"null":
             return
         if self._usage is not None:
@@ -293,7 +293,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         return finish or Finish("unknown")
 
     def _on_ping(self, event: Ping, payload: bytes) -> None:
-        """Says nothing."""
+        """Ignore the ping."""
 
     def _on_error(self, event: ErrorEvent | None, payload: bytes) -> None:  # noqa: ARG002
         self._move("error")
@@ -310,7 +310,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         running = self._blocks.get(index)
         if running is not None:
             if not running.begun and running.payload == payload:
-                return  # the same start once more
+                return  # the same start event again
             self._end_block(index)
         if self._blocks:
             for other in [key for key, block in self._blocks.items() if block.is_whole]:
@@ -350,7 +350,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             raise IllegalEvent(event=said, state=f"in a {block.kind.__struct_config__.tag} block", source=SOURCE)
 
     def _on_other_delta(self, index: int, delta: dict[str, Raw], fault: DecodeError) -> None:
-        """A delta of a kind we do not know, or one whose text is null."""
+        """Handle a delta of an unknown kind, or one whose text is null."""
         block = self._block_of_delta(index)
         kind = parse_json(delta.get("type", NULL))
         if kind is not None and not isinstance(kind, str):
@@ -379,7 +379,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         return decode_part(carrier)
 
     def _flow(self, index: int, block: _Incoming, delta: Any) -> None:
-        """A fragment. The first one starts the part of a text or a thought: a tagged block turns out to be neither."""
+        """Emit a fragment. The first one starts a text or thinking part, as a tagged block is neither."""
         text = delta.text
         if not text:
             return
@@ -392,7 +392,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         self._flowing, self._flow_kind, self._flow_part = index, type(delta), block.part_index
 
     def _cite(self, block: _Incoming, held: Raw) -> None:
-        """Citations come before the text they belong to."""
+        """Emit a citation; citations come before the text they belong to."""
         if block.part_index < 0:
             self._start_part(block)
         block.cited = True
@@ -413,7 +413,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             call: Any = replace(decode_call(replace(block.wire, input=EMPTY_OBJECT)), arguments=UNSET)
             if carrier is not None and isinstance(signature, Signature):
                 signed = foreign_signatures.signed(call, signature, str(carrier.signature))
-                if signed is None:  # it names another call
+                if signed is None:  # the tag names another call
                     self._whole(self._part_of(carrier))
                 call = signed or call
             block.signature = call.signature
@@ -435,7 +435,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
     def _end_call(self, block: _Incoming) -> None:
         if not block.pieces:
-            # No fragment: then what stood at the start is the input, and nothing at all means no arguments.
+            # No fragment: the input is the one given at the start, and an empty one means no arguments.
             held = block.wire.input
             text = "" if held is UNSET else bytes(held).decode()
             text = "{}" if text in _PLACEHOLDERS else unwrap_fragment(text)
@@ -489,13 +489,13 @@ _PLACEHOLDERS = {"", "{}", '""', "null"}
 
 
 def _parted(entries: dict[str, Raw], known: frozenset[str]) -> tuple[bytes, Extra]:
-    """The object with the keys that its type has, and its other keys."""
+    """Split an object into JSON of the keys that its type has, and its other keys."""
     extra = {key: held for key, held in entries.items() if key not in known}
     return encode_json({key: held for key, held in entries.items() if key in known}), extra
 
 
 def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
-    """What a delta does to a block that is told whole: its text joins the text there, anything else replaces."""
+    """Apply a delta to a block that is emitted as one part: text is appended, any other value replaces."""
     kind = parse_json(delta.pop("type", NULL))
     for key, held in delta.items():
         value = parse_json(held)
@@ -510,7 +510,7 @@ def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
 
 
 def _rebuilt(block: _Incoming) -> bytes:
-    """The block as it would have come without a stream."""
+    """Return the block as it would look without streaming."""
     entries: dict[str, Any] = _entries(block.raw)
     for key, held in block.changes.items():
         entries[key] = "".join(held) if isinstance(held, list) else held

@@ -1,8 +1,8 @@
-"""Events to a Messages stream.
+"""Encodes events as a Messages stream.
 
-One block at a time, counted from zero, each of them stopped: what starts while an earlier part is open waits for it.
-Usage and stop reason come in `message_delta`, then `message_stop`; a stream that failed ends with an `error` event, and
-leaves open what was open.
+One block at a time, counted from zero, each of them stopped: a part that starts while an earlier one is open waits for
+it. Usage and stop reason come in `message_delta`, then `message_stop`; a failed stream ends with an `error` event, and
+open blocks stay open.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _DELTA_HEADS: dict[type[AnyPart], bytes] = {
 
 
 class EventEncoder(SequentialEncoder):
-    """Events in, bytes out that a strict client of this format accepts."""
+    """Encodes events as bytes that a strict client of this format accepts."""
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
@@ -71,7 +71,7 @@ class EventEncoder(SequentialEncoder):
     refusals_as_text: ClassVar[str] = "it is sent as text: this API tells a refusal by its stop reason"
 
     def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
+        """Encode more text of a part."""
         if index == self._flowing:
             return self._head + encode_json(text) + _FRAGMENT_TAIL
         return b"".join(self._on_delta(PartDelta(index, text)))
@@ -125,7 +125,7 @@ class EventEncoder(SequentialEncoder):
         content = part.part
         if type(content) is not Text or not content.citations:
             return super()._open(part)
-        # Citations come before the text that they belong to.
+        # Citations come before the text they belong to.
         out = [piece for citation in content.citations for piece in self._cite(part, citation)]
         return out + self._flow(part, content.text) if content.text else out
 
@@ -196,7 +196,7 @@ _SPELLED_IN: dict[str, tuple[tuple[str, Raw, str, str], ...]] = {
     "server_tool_use": _INPUT,
     "mcp_tool_use": _INPUT,
 }
-"""Block type -> which of its keys come in deltas: the key, what stands in its place, the delta and its key."""
+"""Block type -> the keys that come in deltas, each as: key, its placeholder at the start, delta type, delta key."""
 
 
 def _event(kind: str, **fields: Any) -> bytes:

@@ -1,7 +1,7 @@
 """Events of a Messages stream.
 
-Where an unknown key has to be kept, none is accepted: such an event is read by `LooseEvent`. Elsewhere
-unknown keys are skipped.
+Types whose unknown keys must be kept forbid them: an event with such keys is read as `LooseEvent`. Elsewhere unknown
+keys are skipped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BlockStop(Struct, gc=False, tag="content_block_stop"):
 
 
 class Opening(Struct, gc=False, forbid_unknown_fields=True):
-    """The message as it stands at the start: empty as a rule, whole when there was nothing to wait for."""
+    """The message as given at the start: usually empty, complete if there was nothing to wait for."""
 
     id: str | None = None
     type: Raw | UnsetType = UNSET
@@ -79,15 +79,15 @@ class MessageDelta(Struct, gc=False, tag="message_delta", forbid_unknown_fields=
 
 
 class MessageStop(Struct, gc=False, tag="message_stop"):
-    """Bedrock adds its metrics here."""
+    """The end of the message. Bedrock adds its metrics here."""
 
 
 class Ping(Struct, gc=False, tag="ping"):
-    """Keeps the line open."""
+    """Keeps the connection open."""
 
 
 class ErrorEvent(Struct, gc=False, tag="error"):
-    """Under HTTP 200: its type tells what it is."""
+    """An error in a stream with HTTP status 200: its type says what failed."""
 
 
 class LooseEvent(Struct, gc=False):

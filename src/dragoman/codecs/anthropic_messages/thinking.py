@@ -32,7 +32,7 @@ def decode_reasoning(thinking: Raw | UnsetType, effort: str | UnsetType) -> Reas
         config = _config(thinking)
     except msgspec.ValidationError:
         return ReasoningSettings(None, said, metadata=notes)
-    # Sent back within "~thinking"; noted by themselves so that other targets can tell what they did not get.
+    # Sent back within "~thinking"; also noted separately, so that other targets report them as losses.
     unknown = {key: held for key, held in _entries(thinking).items() if key not in _KNOWN and key[:1] != "~"}
     notes[FAMILY].update(unknown)
     mode: Any = _DECODE_MODE.get(config.type or "")
@@ -51,5 +51,5 @@ def encode_settings(request: Request, log: LossLog) -> Settings:
 
 
 def _is_as_said(reasoning: ReasoningSettings) -> bool:
-    """Whether these are the settings the wire gave, or only an effort: nothing that would need a translation."""
+    """Whether these are the settings the wire gave, or only an effort: nothing needs a conversion."""
     return "~thinking" in own(reasoning.metadata) or (reasoning.mode, reasoning.visible) == (None, None)

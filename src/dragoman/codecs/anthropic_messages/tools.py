@@ -29,7 +29,7 @@ from dragoman.losses import LossLog
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
-"""The schema of a custom tool, which takes free text: its calls have the argument `input`."""
+"""The schema of a custom tool, which takes free text: its calls have one argument, `input`."""
 
 MOST_STRICT_TOOLS = 20
 
@@ -82,7 +82,7 @@ decode_tools = ToolReader(ProviderToolWire, "anthropic-messages request", _decod
 
 
 def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: LossLog) -> tuple[WireValue, Extra | None]:
-    """The list on the wire, or None when no tool is left; and the key that says where their MCP servers are."""
+    """Return the list on the wire, or None if no tool is left, and the key with the addresses of their MCP servers."""
     native = request.origin == FAMILY
     choice = request.tool_choice
     tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
@@ -103,7 +103,7 @@ def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: Los
 
 
 def _depends(tools: tuple[Tool, ...]) -> bool:
-    """Marks are counted over the whole request, strict tools over all tools; MCP servers stand beside the tools."""
+    """Whether a tool depends on the others: cache marks and strict tools are counted, MCP servers share a key."""
     return any(_stands_out(tool) for tool in tools) or (
         sum([type(tool) is ToolDefinition and tool.strict is True for tool in tools]) > MOST_STRICT_TOOLS
     )
@@ -169,7 +169,7 @@ def _encode_function(
 
 
 def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None:
-    """True, or None when this API cannot enforce the schema: leaving `strict` out keeps the schema whole."""
+    """Return True, or None if this API cannot enforce the schema: without `strict`, the schema is sent unchanged."""
     held = parameters_held(tool)
     schema = NOTHING if held is None else to_raw(held)
     found = adapted(bytes(schema), "ANTHROPIC_STRICT")
@@ -204,13 +204,13 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice:
         raise DecodeError(path="$.tool_choice", expected=expected, got=got, source=PROFILE.name)
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     if disabled is not UNSET and (mode == "none" or not disabled):
-        # Said although it changes nothing.
+        # Given although it changes nothing.
         notes["~parallel"] = Raw(encode_json(disabled))
     return ToolChoice(mode, () if name is UNSET else (name,), {FAMILY: notes} if notes else None)
 
 
 def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
-    """A choice among several tools: this API knows no sets, so only those tools are offered."""
+    """Return the tools to offer: this API has no choice among several tools, so only the chosen ones are offered."""
     tools = request.tools
     if choice.mode == "required" and len(choice.names) == 1:
         return tools
@@ -225,7 +225,7 @@ def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[T
 
 
 def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
-    """The choice and the parallel switch share one object here, and neither may be sent without tools."""
+    """Encode choice and parallel switch, which share one object here; neither may be sent without tools."""
     choice, parallel = request.tool_choice, request.parallel_tool_calls
     if choice is None and parallel is None:
         return UNSET
@@ -257,7 +257,7 @@ def _cannot_force(request: Request, log: LossLog) -> bool:
 
 
 def decode_output(wire: FormatWire) -> StructuredOutput | None:
-    """None for a format of a kind we do not know."""
+    """Return the output format; None if its kind is unknown."""
     if wire.type != "json_schema":
         return None
     return StructuredOutput("schema", None if wire.schema is UNSET else wire.schema, metadata=keep(FAMILY, wire.extra))

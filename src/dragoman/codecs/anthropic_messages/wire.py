@@ -1,6 +1,6 @@
-"""Messages on the wire: every documented field, those of its betas included.
+"""Messages wire types: every documented field, including those of its betas.
 
-What we interpret has its type, other keys are exact JSON. Only fields of tomorrow come as extras (codecs/reading.py).
+Fields we interpret are typed, other keys are exact JSON. Only fields added later become extras (codecs/reading.py).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DocumentBlock(Wire, frozen=True, tag="document"):
 
 class ThinkingBlock(Wire, frozen=True, tag="thinking"):
     thinking: str
-    # Compatible servers leave it out or empty.
+    # Compatible servers omit it or leave it empty.
     signature: str | UnsetType = UNSET
 
 
@@ -94,11 +94,11 @@ class ToolUseBlock(Wire, frozen=True, tag="tool_use"):
     toolset_name: Raw | UnsetType = UNSET
 
 
-# ── blocks of this API alone, which are carried whole ──
+# ── blocks that only this API has, carried as they are ──
 
 
 class WholeBlock(Wire, frozen=True):
-    """Base of blocks that cross to no other API. What they say is read when they are met (`BlockHead`)."""
+    """Base of blocks that no other API has. Their fields are read when needed (`BlockHead`)."""
 
 
 class ServerCallBlock(WholeBlock, frozen=True):
@@ -194,7 +194,7 @@ class ToolResultBlock(Wire, frozen=True, tag="tool_result"):
     toolset_name: Raw | UnsetType = UNSET
 
 
-# What comes tomorrow is carried whole too: it arrives as `Unmodelled`.
+# Future kinds of blocks are carried as they are too: they arrive as `Unmodelled`.
 Block: TypeAlias = (
     TextBlock
     | ImageBlock
@@ -222,7 +222,7 @@ Block: TypeAlias = (
 
 
 class BlockHead(Struct):
-    """What we need to know of a block that is carried whole."""
+    """The fields we need of a block that is carried as it is."""
 
     type: str | None = None
     id: str | None = None
@@ -232,7 +232,7 @@ class BlockHead(Struct):
 
 
 class CitationHead(Struct):
-    """What all five kinds of citations have in common."""
+    """The fields that all five kinds of citations share."""
 
     cited_text: str | None = None
     url: str | None = None
@@ -268,7 +268,7 @@ class ToolWire(Wire, frozen=True):
 
 
 class ProviderToolWire(ToolWire, frozen=True):
-    """With the options of the tools that Anthropic defines or runs."""
+    """A tool that Anthropic defines or runs, with its options."""
 
     allowed_domains: Raw | UnsetType = UNSET
     blocked_domains: Raw | UnsetType = UNSET
@@ -330,7 +330,7 @@ class MessagesRequest(Wire, frozen=True, omit_defaults=True):
 
 
 class UsualMessagesBody(MessagesRequest, frozen=True, omit_defaults=True):
-    """A request as it is usually read: with the more frequent keys that no field of the intermediate format models."""
+    """A request as it is usually read: with the frequent keys that the intermediate format does not model."""
 
     # In the body on Bedrock and Vertex, in a header elsewhere.
     anthropic_version: MaybeRaw = None
@@ -341,7 +341,7 @@ class UsualMessagesBody(MessagesRequest, frozen=True, omit_defaults=True):
 
 
 class MessagesBody(UsualMessagesBody, frozen=True, omit_defaults=True):
-    """With all of them."""
+    """A request with all keys that the intermediate format does not model."""
 
     anthropic_beta: MaybeRaw = None
     betas: MaybeRaw = None
@@ -374,7 +374,7 @@ class HostedCounts(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The counts we read. The whole object is kept beside them, byte for byte."""
+    """The counts we read. The whole object is also kept, byte for byte."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -412,7 +412,7 @@ class ErrorBody(Wire, frozen=True):
 
 
 class ErrorResponse(Wire, frozen=True):
-    """`message` alone is what Bedrock's InvokeModel answers with."""
+    """An error; Bedrock's InvokeModel sends `message` alone."""
 
     error: ErrorBody | str | UnsetType = UNSET
     type: str | UnsetType = UNSET

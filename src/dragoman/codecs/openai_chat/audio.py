@@ -1,6 +1,6 @@
-"""The spoken answer of a model: `message.audio`, whole or (in a stream) piece by piece.
+"""A model's spoken answer: `message.audio`, whole or (in a stream) in fragments.
 
-In an answer it has data and transcript; in a history only the id by which the API finds it again.
+An answer holds data and transcript; a history holds only the id, by which the API finds the audio again.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from dragoman.losses import LossLog
 FAMILY = "openai"
 KEY = "audio"
 HEADERLESS = "audio/L16"
-"""pcm16 is the one format of this API that does not begin with a mark of its own, and the one it streams."""
+"""pcm16 is the only format of this API without a file header, and the only one it streams."""
 
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def read_sound(parts: list[AnyPart], extra: Extra) -> None:
-    """Sound with its transcript becomes a part; an id alone is a handle that only this API understands, and stays."""
+    """Move audio with data and transcript into `parts`; an id alone stays: only this API understands it."""
     held = extra.get(KEY)
     if held is None or bytes(held)[:1] != b"{":
         return
     fields = _object(held)
     data, transcript = _text(fields.pop("data", None)), _text(fields.pop("transcript", None))
     if not data or transcript is None or "id" not in fields:
-        return  # Snowflake fills every optional member, and says nothing in it
+        return  # Snowflake sends every optional member, even when empty
     del extra[KEY]
     kind = sniffed_type(data) or HEADERLESS
     place = next((index for index, part in enumerate(parts) if type(part) is ToolCall), len(parts))
@@ -41,7 +41,7 @@ def read_sound(parts: list[AnyPart], extra: Extra) -> None:
 
 
 def is_spoken(part: AnyPart) -> bool:
-    """Whether this is a sound that the model made, and not one that stands among the content."""
+    """Whether the model produced this audio, as opposed to audio among the input content."""
     return type(part) is Audio and "id" in _own(part)
 
 
@@ -50,7 +50,7 @@ def _text(held: Raw | None) -> str | None:
 
 
 def write_sound(part: Audio, log: LossLog) -> Raw:
-    """For a client, or back to where it came from."""
+    """Encode audio in full: for a client, or for the API it came from."""
     own = _own(part)
     if not own:
         _report_foreign(part, log)
@@ -59,17 +59,17 @@ def write_sound(part: Audio, log: LossLog) -> Raw:
 
 
 def handle_of(part: Audio) -> Raw:
-    """How a history names a sound that this API made."""
+    """Return the reference by which a history names audio that this API produced."""
     return Raw(encode_json({"id": _own(part)["id"]}))
 
 
 def opening_of(part: Audio) -> dict[str, Any]:
-    """What is said of a sound that another API made."""
+    """Return the fields beside data and transcript: the API's own, or invented ones for audio of another API."""
     return _own(part) or {"id": f"audio_{invent_id(KEY, 0)}", "expires_at": 0}
 
 
 def report_streamed(part: Audio, log: LossLog) -> None:
-    """What a stream cannot say of a sound: it has pieces of pcm16, and nothing else."""
+    """Report what a stream cannot express about audio: it carries fragments of pcm16 and nothing else."""
     if part.media_type not in {None, HEADERLESS}:
         why = "sound is streamed without its type: clients expect pcm16"
         log.drop(part, "media_type", f"media type {part.media_type}", why)

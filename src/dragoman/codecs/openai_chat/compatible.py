@@ -1,6 +1,6 @@
-"""What a server that speaks this format takes of it: the request, before it is encoded, without what it would refuse.
+"""Fits a request to a server that speaks this format: before encoding, removes what the server would refuse.
 
-Each flag of a `ChatProfile` that takes something away has one step here. OpenAI itself takes everything.
+Each restricting flag of a `ChatProfile` has one step here. OpenAI itself accepts everything.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _Parts: TypeAlias = tuple[AnyPart, ...]
 
 
 def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str, str]) -> Request:
-    """The request as far as this server takes it; the same one where it takes everything.
+    """Return the request as this server accepts it; the same object if nothing changes.
 
-    `keys` are the settings that not every server has: field -> wire key.
+    `keys` maps the fields of settings that not every server has to their wire keys.
     """
     if not profile.legalises_own_family:
         return request
@@ -67,7 +67,7 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
 
 
 _ANYWAY = {"store": False, "obfuscation": False}
-"""Values that describe what a server does that has no such setting."""
+"""Values that match what a server without the setting does anyway."""
 
 
 def _has_no_schemas(request: Request, profile: ChatProfile) -> bool:
@@ -75,7 +75,7 @@ def _has_no_schemas(request: Request, profile: ChatProfile) -> bool:
 
 
 def _said_as(name: str, changes: Mapping[str, Any]) -> str:
-    """The field in which the source said a setting."""
+    """Return the field in which the source gave a setting."""
     return "safety_identifier" if name == "user" and "safety_identifier" in changes else name
 
 
@@ -91,7 +91,7 @@ def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mappin
         if getattr(request, name) not in (None, ()):
             log.drop(request, name, name.replace("_", " "), "this server refuses keys it does not know")
             changes[name] = _absent(request, name)
-    # Servers of others know the end user under the older name.
+    # Other vendors' servers know the end user under the older name.
     if request.safety_identifier is not None and request.user is None and request.origin != FAMILY:
         moved = structs.replace(request, user=request.safety_identifier, safety_identifier=None)
         changes = {"user": moved.user, "safety_identifier": None}
@@ -159,7 +159,7 @@ def _keys(message: Message, notes: Mapping[str, Any], profile: ChatProfile, log:
 
 
 def _joined(parts: _Parts, log: LossLog) -> str | _Parts:
-    """One string where there is nothing but text: content is a string on this server."""
+    """Join parts to one string if all are text: content is a string on this server."""
     if not _all_text(parts):
         return parts
     texts = [part for part in parts if isinstance(part, Text)]
@@ -187,7 +187,7 @@ def _call(call: ToolCall, profile: ChatProfile, log: LossLog) -> _Parts:
     if call.custom and not profile.custom_tools:
         fitted = structs.replace(call, custom=False, arguments_text=None)
     elif profile.parsed_arguments and (arguments_held(call) is UNSET or not call.arguments_text):
-        # 400 for a history whose arguments are no JSON; the wrapper is undone when the call comes back.
+        # 400 for a history whose arguments are not JSON; the wrapper is undone when the call comes back.
         fitted = structs.replace(call, arguments=arguments_as_object(call), arguments_text=None)
         if arguments_held(call) is UNSET:
             log.degrade(call, "arguments", "arguments that are no JSON", "wrapped: this server parses them")
@@ -197,7 +197,7 @@ def _call(call: ToolCall, profile: ChatProfile, log: LossLog) -> _Parts:
 
 
 def _reasoning(part: Reasoning, profile: ChatProfile, log: LossLog) -> _Parts:
-    """Reasoning goes back under the key this server knows, if it insists on it; what others spelled stays behind."""
+    """Send reasoning back under this server's key if it requires it; drop reasoning in other servers' spelling."""
     notes = (part.metadata or {}).get(FAMILY, {})
     spelled = note(part.metadata, FAMILY, "~key")
     if "~thinking" in notes or (

@@ -1,9 +1,9 @@
-"""Things Chat Completions has no field for, and the conventions that carry them.
+"""Conventions that carry what Chat Completions has no field for.
 
 Reasoning: `reasoning_content` or `reasoning` (text), `reasoning_details` (OpenRouter's list, echoed by clients).
 Gemini's signature of a call: `extra_content.google.thought_signature` (Google's own convention on this format).
 Signatures on text: a `reasoning_details` entry whose id says at which character of the content the signed text starts.
-Errors of tools: the JSON text {"error": …}. Images of tools: a user turn after the results, tagged with the call's id.
+Tool errors: the JSON text {"error": …}. Images of tools: a user turn after the results, tagged with the call's id.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _details = WireReader(list[ReasoningDetail], "openai-chat reasoning_details")
 
 
 def read_reasoning(extra: Extra) -> list[Reasoning]:
-    """Reasoning parts from whichever vendor fields are there; the fields leave `extra`, their spelling stays noted."""
+    """Return reasoning parts from any vendor fields; removes the fields from `extra` and notes their spelling."""
     parts: list[Reasoning] = []
     held = extra.get("reasoning_details")
     details = _details.read(bytes(held)) if held is not None and bytes(held).startswith(b"[{") else []
@@ -63,16 +63,16 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
         del extra[key]
         said = parse_json(text)
         if parts and (not said or _squeezed(said) in told):
-            extra[MODELLED + key] = text  # the same reasoning once more, as plain text
+            extra[MODELLED + key] = text  # the same reasoning again, as plain text
             continue
-        # Before the details, as in a stream: of encrypted reasoning, this is all that can be read.
+        # Before the details, as in a stream: this is the only readable text of encrypted reasoning.
         parts.insert(plain, Reasoning(said, metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
         plain, told = plain + 1, told or _squeezed(said)
     return parts
 
 
 def _squeezed(text: str) -> str:
-    """Servers join the pieces in their own way: what differs only in white space is the same."""
+    """Remove white space for comparison: servers join the pieces with different separators."""
     return "".join(text.split())
 
 
@@ -81,7 +81,7 @@ def _raw_items(held: Raw | None) -> list[Raw]:
 
 
 def reasoning_of(detail: ReasoningDetail) -> Reasoning:
-    """One entry of `reasoning_details`, or one fragment of it."""
+    """Return the reasoning part for one entry of `reasoning_details`, or for a fragment of one."""
     family = _FORMAT_FAMILY.get(detail.format, detail.format) if isinstance(detail.format, str) else ""
     item_id = detail.id if isinstance(detail.id, str) and detail.id else None
     if detail.type == "reasoning.encrypted" and isinstance(detail.data, str):
@@ -92,9 +92,9 @@ def reasoning_of(detail: ReasoningDetail) -> Reasoning:
 
 
 def goes_back(part: AnyPart, family: str | None, *, plain: bool) -> bool:
-    """Whether a provider gets this back although it was not spelled in this format.
+    """Whether a provider gets this part back although it did not come in this format.
 
-    Signed: the family that minted it does. Unsigned reasoning (`plain`): servers that insist on it do.
+    Signed parts go to the family that minted the signature; unsigned reasoning (`plain`) to servers that require it.
     """
     signature = getattr(part, "signature", None)
     if signature is None or not signature.data:
@@ -110,7 +110,7 @@ def write_reasoning(
     plain: bool = False,
     key: str = "reasoning_content",
 ) -> Extra:
-    """The vendor fields for these parts. To a provider goes what was spelled in this format, and what `goes_back`."""
+    """Return the vendor fields for these parts; a provider gets those that came in this format or that `goes_back`."""
     text: list[str] = []
     details: list[Any] = []
     keys: dict[str, str] = {}
@@ -164,7 +164,7 @@ def read_call_signature(extra: Extra) -> Signature | None:
 
 
 def signature_in(held: Raw) -> Signature | None:
-    """The signature in an `extra_content`."""
+    """Return the signature in an `extra_content`, if it has one."""
     data = _google_signature(parse_json(held))
     return None if data is None else Signature("google", data)
 
@@ -182,7 +182,7 @@ def write_call_signature(call: ToolCall) -> Extra:
 
 
 def restore_text_signatures(parts: list[AnyPart], extra: Extra) -> None:
-    """Signatures of text parts: split the content where they began, so that each returns to its own part."""
+    """Give text parts their signatures back: splits the content where each signed part began."""
     held = extra.get(MODELLED + "reasoning_details") or extra.get("reasoning_details")
     marks: list[tuple[int, int, Signature]] = []
     if held is not None and TEXT_AT.encode() in bytes(held):
@@ -199,7 +199,7 @@ def restore_text_signatures(parts: list[AnyPart], extra: Extra) -> None:
 
 
 def _split_text(parts: list[AnyPart], marks: list[tuple[int, int, Signature]]) -> list[AnyPart]:
-    """The first text, cut into the signed pieces and what stands between them."""
+    """Split the first text into the signed pieces and the text between them."""
     split: list[AnyPart] = []
     for part in parts:
         if type(part) is not Text or not marks:
@@ -218,7 +218,7 @@ def _split_text(parts: list[AnyPart], marks: list[tuple[int, int, Signature]]) -
 
 
 def _sign_last_text(parts: list[AnyPart], extra: Extra) -> None:
-    """Gemini's endpoint puts the signature of an answer without calls on the message itself."""
+    """Sign the last text: Gemini's endpoint puts the signature of an answer without calls on the message itself."""
     data = _google_signature(parse_json(extra["extra_content"]))
     for index in range(len(parts) - 1, -1, -1):
         part = parts[index]
@@ -229,7 +229,7 @@ def _sign_last_text(parts: list[AnyPart], extra: Extra) -> None:
 
 
 def text_signature_details(parts: Sequence[AnyPart]) -> list[ReasoningDetail]:
-    """One entry per signed text part, with the place where its text starts in the joined content."""
+    """Return one entry per signed text part, with the position of its text in the joined content."""
     details = []
     start = 0
     for part in parts:
@@ -247,7 +247,7 @@ def _place_of(place: str) -> tuple[int, int]:
 
 
 def text_signature_detail(signature: Signature, start: int, length: int) -> ReasoningDetail:
-    """`text@5+3`: the signed text is three characters from the fifth on; `+0` is an empty part that carries only it."""
+    """Encode a position as `text@5+3`, three signed characters at offset 5; `+0` is an empty part with a signature."""
     spelled = _FAMILY_FORMAT.get(signature.family, signature.family)
     return ReasoningDetail("reasoning.encrypted", data=signature.data, format=spelled, id=f"{TEXT_AT}{start}+{length}")
 
@@ -259,7 +259,7 @@ _NO_ANNOTATIONS = Raw(b"[]")
 
 
 def read_annotations(held: Raw | UnsetType, parts: list[AnyPart], extra: Extra) -> None:
-    """url_citation annotations become citations of the last text; anything else stays an extra."""
+    """Turn url_citation annotations into citations of the last text; others stay in `extra`."""
     if held is UNSET:
         return
     if held == _NO_ANNOTATIONS:
@@ -275,7 +275,7 @@ def read_annotations(held: Raw | UnsetType, parts: list[AnyPart], extra: Extra) 
 
 
 def citations_in(held: Raw) -> list[Citation]:
-    """The web citations among these annotations."""
+    """Return the web citations among these annotations."""
     found = [_citation(raw) for raw in _raw_items(held)] if bytes(held)[:1] == b"[" else []
     return [citation for citation in found if citation is not None]
 
@@ -308,7 +308,7 @@ def _unknown(found: Mapping[str, Any], known: frozenset[str]) -> Extra:
 
 
 def write_annotations(parts: Sequence[AnyPart]) -> list[Any]:
-    """Annotations for all cited texts, their offsets counted in the joined content."""
+    """Return annotations for all cited texts, with offsets into the joined content."""
     annotations: list[Any] = []
     offset = 0
     for part in parts:
@@ -336,7 +336,7 @@ def write_annotations(parts: Sequence[AnyPart]) -> list[Any]:
 
 
 TAGGED = "~tagged"
-"""Note: the media of this result came in a tagged user turn, and may go back that way without a word."""
+"""Note: the media of this result came in a tagged user turn, and may go back that way without a loss report."""
 
 
 def is_media_turn(content: Sequence[ContentPart]) -> bool:

@@ -1,8 +1,8 @@
-"""Tools that a server runs itself, in terms that all vendors share.
+"""Tools that the server runs itself, in terms shared by all vendors.
 
-OpenAI has one, which is no entry of `tools`: `web_search_options`, on its search models. Servers that speak this format
+OpenAI has one, the setting `web_search_options` of its search models, outside `tools`. Servers that speak this format
 have their own entries (`openrouter:web_search`, Groq's `browser_search`) and their own settings (OpenRouter's plugin
-`web`, xAI's `search_parameters`). A setting is the last of the tools in the intermediate format.
+`web`, xAI's `search_parameters`). In the intermediate format, a setting is the last of the tools.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class HostedTools(SharedTools):
         return {"kind": kind} | _read_options(held)
 
     def write_tool(self, tool: ProviderTool) -> WireValue:
-        """For OpenAI itself; `entry_for` asks which server it is."""
+        """Encode a tool for OpenAI itself; `entry_for` covers other servers."""
         if tool.kind != "web_search":
             return None
         location = write_location(tool.location)
@@ -72,7 +72,7 @@ class HostedTools(SharedTools):
         return {"web_search_options": given(search_context_size=tool.context_size, user_location=nested)}
 
     def entry_for(self, tool: ProviderTool, profile: ChatProfile) -> WireValue:
-        """The entry or the setting that this tool is for a server, or None."""
+        """Return the entry or setting that expresses this tool on a server, or None."""
         if tool.origin == FAMILY:
             return definition_held(tool)
         if profile.hosted_entries is None:
@@ -90,7 +90,7 @@ class HostedTools(SharedTools):
         return {"type": prefix + names[tool.kind]} | ({"parameters": options} if options else {})
 
     def read_settings(self, extra: Extra) -> ProviderTool | None:
-        """The search that the settings of a request switch on; it takes them out."""
+        """Return the search that a request's settings switch on; removes those settings from `extra`."""
         for key in SEARCH_SETTINGS:
             held = extra.get(key)
             if held is None or not _is_search(key, parse_json(held)):
@@ -101,11 +101,11 @@ class HostedTools(SharedTools):
         return None
 
     def is_setting(self, tool: AnyTool) -> bool:
-        """Whether a tool of this family is a setting, and no entry of `tools`."""
+        """Whether a tool of this family is a setting instead of an entry of `tools`."""
         return isinstance(tool, ProviderTool) and tool.origin == FAMILY and _setting_of(tool.definition) is not None
 
     def write_settings(self, tools: tuple[AnyTool, ...], profile: ChatProfile, log: LossLog) -> Extra:
-        """The settings among these tools, for this server."""
+        """Return the settings that express these tools on this server."""
         settings: Extra = {}
         for tool in tools:
             wire: Any = self.entry_for(tool, profile) if isinstance(tool, ProviderTool) else None
@@ -124,7 +124,7 @@ HOSTED = HostedTools()
 
 
 def _setting_of(definition: object) -> str | None:
-    """The name of the setting that a definition is; None for an entry of `tools`."""
+    """Return the name of the setting that a definition is; None for an entry of `tools`."""
     if not isinstance(definition, dict) or "type" in definition:
         return None
     return next((key for key in SEARCH_SETTINGS if key in definition), None)
@@ -178,7 +178,7 @@ def _read_options(held: Mapping[str, Any]) -> Fields:
 
 
 def _read_search_parameters(held: Any) -> Fields:
-    """XAI's live search: the sites stand at its sources."""
+    """Read xAI's live search, which lists sites in its sources."""
     sources = mappings(held.get("sources"))
     web = next((one for one in sources if one.get("type") == "web"), {})
     country = text_of(web.get("country"))

@@ -1,4 +1,4 @@
-"""Where in the wire body a node came from: JSON paths for losses."""
+"""JSON paths for loss reports: where in the wire body a node came from."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 
 
 class RequestPaths:
-    """Where in the wire body the nodes of a request came from."""
+    """Looks up the JSON paths of a request's nodes in the wire body."""
 
     _request: Request
     _turns: list[int] | None = None
@@ -82,12 +82,12 @@ request_paths = RequestPaths
 
 
 def calls_before(message: Message) -> list[int]:
-    """For each part, how many calls come before it."""
+    """Return, for each part, how many calls come before it."""
     return list(accumulate((int(type(part) is ToolCall) for part in message.parts), initial=0))
 
 
 def _media_turns(messages: tuple[Message, ...]) -> list[int]:
-    """For each message, how many tagged user turns stood before it, until their media went back into the results."""
+    """Return, for each message, how many tagged user turns preceded it on the wire; their media moved into results."""
     counts = []
     turns = 0
     waiting = False
@@ -137,7 +137,7 @@ def _tool_path(request: Request, index: int, field: str) -> str:
 
 
 def part_path(message: Message, part_index: int, field: str, calls: list[int]) -> str:
-    """A part within its message: calls, reasoning and citations have fields of their own there."""
+    """Return the path of a part within its message, where calls, reasoning and citations have separate fields."""
     parts = message.parts
     part = parts[part_index]
     inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
@@ -155,7 +155,7 @@ def part_path(message: Message, part_index: int, field: str, calls: list[int]) -
 
 
 def _said_path(message: Message, part: AnyPart, field: str) -> str:
-    """Reasoning, text and refusal of an assistant message stand in fields of the message itself."""
+    """Return the path of reasoning, text or refusal: fields of the assistant message itself."""
     notes = (message.metadata or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):
         spelled = note(part.metadata, FAMILY, "~key")
@@ -182,7 +182,7 @@ _USAGE = {
 
 
 class ResponsePaths:
-    """Where in the wire body the nodes of a completion came from."""
+    """Looks up the JSON paths of a completion's nodes in the wire body."""
 
     _completion: Completion
     _calls: dict[int, list[int]]

@@ -1,4 +1,4 @@
-"""Where calls, results, tools and their choice stand in a Chat Completions request."""
+"""Where a Chat Completions request holds calls, results, tools and the tool choice."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ _LEGACY = WireReader(Function, "openai-chat", path="$..function_call")
 class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
-    Notes the traits of the conversation as it reads. `tagged`: some media came in a turn of their own.
+    Notes the traits of the conversation as it reads. `tagged`: some media came in a separate turn.
     """
 
     tagged: bool = False
@@ -109,7 +109,7 @@ class MessageDecoder(TraitNotes):
     """Calls without an id, which results without an id answer in order."""
 
     def decode(self, wires: list[AnyMessage]) -> tuple[Message, ...]:
-        """The usual message is read in a few lines; its own method reads one that says more.
+        """Decode the messages: usual ones inline, those with further keys in a separate method.
 
         (An isinstance that fails on a struct costs seven times what `type(…) is` costs.)
         """
@@ -162,7 +162,7 @@ class MessageDecoder(TraitNotes):
     def _decode_noted(
         self, role: Role, wire: UserMessage | SystemMessage | DeveloperMessage, content: Any, spelled: Extra
     ) -> Message:
-        """A message with a name, or with keys of its own."""
+        """Convert a message that has a name or further keys."""
         extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
         if wire.cache_control is not UNSET:
             extra["cache_control"] = wire.cache_control
@@ -224,7 +224,7 @@ class MessageDecoder(TraitNotes):
             extra[_NO_PARTS] = Raw(b"true")
             return self._add_result(call_id, name, "text", "", extra)
         if not all(type(part) is TextPart for part in content):
-            # Some servers take images in tool messages; what came that way goes back that way.
+            # Some servers take images in tool messages; images that came that way go back that way.
             extra["~inline"] = Raw(b"true")
         return self._add_result(call_id, name, "multimodal", None, extra, content)
 
@@ -299,7 +299,7 @@ _assistant_keys = collect_keys(
 
 
 def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
-    """An assistant message, from history or from a response. `seed` names its place, for ids the wire does not give."""
+    """Decode an assistant message of a history or response; `seed`, its position, makes ids the wire does not give."""
     content, calls = wire.content, wire.tool_calls
     name = None if wire.name is UNSET else wire.name
     keys = _assistant_keys(wire)
@@ -350,7 +350,7 @@ def _decode_legacy_call(seed: object, parts: list[AnyPart], extra: Extra) -> Non
     legacy = _LEGACY.read(held)
     name = legacy.name
     if name is UNSET or not name:
-        return  # Snowflake fills every optional member
+        return  # Snowflake sends every optional member, even when empty
     del extra["function_call"]
     given = legacy.arguments
     text = given if isinstance(given, str) else encode_json(given).decode() if isinstance(given, dict) else ""
@@ -386,7 +386,7 @@ def decode_call(call: Call, seed: object, index: int) -> ToolCall:
 
 
 def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
-    """A call that says more or less than the specification's: see wire notes on compatible servers."""
+    """Decode a call with more or fewer keys than specified: see wire notes on compatible servers."""
     extra: Extra = _call_keys(call) or {}
     call_id, invented = call.id, False
     if call_id is UNSET or not call_id:
@@ -396,7 +396,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
         extra["~type"] = Raw(b'"absent"')
     signature = foreign_signatures.read_call_signature(extra)
     function, custom = call.function, call.custom
-    # Snowflake fills every optional member; the one that the type names is meant.
+    # Snowflake sends every optional member, so `type` decides which one counts.
     if custom is not UNSET and (function is UNSET or call.type == "custom"):
         metadata = _merged(extra, keep(FAMILY, UNSET, custom=custom.extra))
         wrapped = Raw(encode_json({"input": custom.input}))
@@ -459,7 +459,7 @@ def is_own(metadata: Metadata | None) -> bool:
 
 
 def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> AssistantMessage | None:
-    """The usual turn of an agent, text then calls and nothing beside them; None for every other."""
+    """Encode the usual agent turn, text then calls and nothing else; return None for any other."""
     text: str | None = None
     calls: list[WireValue] = []
     for part in content:
@@ -491,7 +491,7 @@ _NO_FILES = ("audio/", "video/")
 
 
 class MessageEncoder:
-    """Encodes messages one after the other; images of results wait until the last result of the turn is out."""
+    """Encodes messages in order; images of results wait until the turn's last result has been written."""
 
     _log: LossLog
     _profile: ChatProfile
@@ -517,7 +517,7 @@ class MessageEncoder:
 
     @property
     def _family(self) -> str | None:
-        """Whose signatures the provider takes back."""
+        """Return the family whose signatures the provider accepts."""
         return None if self._to_client else self._profile.minted or minted_behind(self._model)
 
     @property
@@ -562,11 +562,11 @@ class MessageEncoder:
                 wire = self._encode_part(part)
                 if wire is not None:
                     wires.append(wire)
-        # What could not cross is logged, and the API refuses an empty list.
+        # Parts without an equivalent are logged, and the API refuses an empty list.
         return wires if wires or self._native else "" if _is_blank(parts) else NOT_SENT
 
     def _encode_noted(self, message: Message) -> WireValue:
-        """A message with a name, or with keys of its own."""
+        """Convert a message that has a name or further keys."""
         role, content = message.role, content_held(message)
         wires: Any = content if type(content) is str else self._encode_content(content, role)  # type: ignore[arg-type]
         name = UNSET if message.name is None else self._speaker(message, message.name)
@@ -577,7 +577,7 @@ class MessageEncoder:
         return spliced(kind(wires, name), extra)
 
     def _speaker(self, message: Message, name: str) -> str:
-        """«string does not match pattern», «maximum length 64»: a name as other APIs take it is refused here."""
+        """Return a name this API accepts: others fail with «string does not match pattern» or «maximum length 64»."""
         if self._native or SPEAKER.fullmatch(name) is not None:
             return name
         sent = _UNSPEAKABLE.sub("_", name)[:64] or "_"
@@ -630,7 +630,7 @@ class MessageEncoder:
         return spliced(body, further) if further else body
 
     def encode_answer(self, message: Message) -> WireValue:
-        """An answer for a strict client of this API, which expects `refusal` and `annotations` on every message."""
+        """Encode an answer for strict clients, which expect `refusal` and `annotations` on every message."""
         content = content_held(message)
         if isinstance(content, str):
             return AssistantMessage(content, UNSET, None, UNSET, NO_ANNOTATIONS)
@@ -642,7 +642,7 @@ class MessageEncoder:
         return AssistantMessage(body.content, body.tool_calls, refusal, body.name, NO_ANNOTATIONS)
 
     def _fits(self, part: AnyPart, role: str) -> bool:
-        """Users send anything but the model's own words; a system message is text."""
+        """Whether a role may hold this part: users may send any media, a system message is text."""
         if type(part) in _WORDS or (type(part) is Document and part.text is not None):
             return True
         if role == "user" and isinstance(part, Media):
@@ -661,7 +661,7 @@ class MessageEncoder:
         return encode_part(part, self._log)
 
     def _is_taken(self, part: AnyPart) -> bool:
-        """Whether OpenAI takes a medium of this kind; what it would refuse is reported."""
+        """Whether OpenAI accepts media of this kind; reports those it would refuse."""
         why = ""
         if type(part) is Image and is_refused_image(part.media_type, part.url):
             why = "this API takes PNG, JPEG, GIF and WebP"
@@ -695,7 +695,7 @@ class MessageEncoder:
             return texts[0].text if len(texts) == 1 else "".join(part.text for part in texts)
         if spelled == "absent":
             return UNSET
-        # null is for messages with calls or a refusal; without them the API wants a string.
+        # null is for messages with calls or a refusal; without them the API requires a string.
         says_more = self._native or any(isinstance(part, ToolCall | Refusal) for part in parts)
         return None if says_more or self._to_client else ""
 
@@ -748,11 +748,11 @@ class MessageEncoder:
         return fields
 
     def _speaks(self, part: AnyPart) -> bool:
-        """Clients get any sound; the API has its own, and finds it by its id."""
+        """Whether to write this part as `audio`: clients get any audio, the API only its own, by id."""
         return audio.is_spoken(part) or (self._to_client and type(part) is Audio and part.data is not None)
 
     def _sayable(self, part: AnyPart) -> AnyPart:
-        """To a provider, a sound that it did not make crosses as its transcript, and what others ran as text."""
+        """For a provider, replace foreign audio by its transcript, and server tools that others ran by text."""
         if type(part) is ServerToolCall or type(part) is ServerToolResult:
             shown = None if self._to_client else cross_hosted(part, self._log, None)
             if type(shown) is not Text:
@@ -777,7 +777,7 @@ class MessageEncoder:
         return audio.write_sound(first, self._log) if self._to_client or self._native else audio.handle_of(first)
 
     def _report_withheld(self, parts: tuple[AnyPart, ...], *, plain: bool) -> None:
-        """To a provider: reasoning and signatures that were not spelled in this format stay behind (law 6)."""
+        """Report what a provider does not get: reasoning and signatures that did not come in this format (law 6)."""
         for part in parts:
             if type(part) is Reasoning and foreign_signatures.goes_back(part, self._family, plain=plain):
                 continue

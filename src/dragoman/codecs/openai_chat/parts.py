@@ -84,7 +84,7 @@ def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata
     inline = split_data_url(url)
     if inline is None:
         if not (is_fetched(url) or url.startswith("data:")):
-            metadata = _noted(metadata, "~url")  # vLLM reads files, others their own stores
+            metadata = _noted(metadata, "~url")  # vLLM reads file paths, other servers their own stores
         return Image(url=url, cache=cache, detail=detail, metadata=metadata)
     media_type, data = inline
     if not media_type:
@@ -264,5 +264,5 @@ _ENCODE_PART = PartHandlers[Callable[[Any, LossLog], WireValue]](
 
 
 def encode_part(part: AnyPart, log: LossLog) -> WireValue:
-    """The part on the wire, or None when this API cannot hold it (logged)."""
+    """Return the part on the wire, or None if this API cannot hold it (logged)."""
     return _ENCODE_PART[type(part)](part, log)

@@ -19,7 +19,7 @@ class ChatProfile(Profile, frozen=True, kw_only=True):
     """One server that speaks this format. The defaults are OpenAI itself."""
 
     maximum: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
-    """Where the limit of the answer is said."""
+    """The key that limits the answer's length."""
     seed: str = "seed"
     required: str = "required"
     """The word for a forced call."""
@@ -27,26 +27,26 @@ class ChatProfile(Profile, frozen=True, kw_only=True):
     """Whether it knows the role `developer`; the others know `system`."""
     custom_tools: bool = True
     strict_schemas: bool = True
-    """Whether `strict` wants every object closed and every property required."""
+    """Whether `strict` requires every object closed and every property required."""
     text_only: bool = False
     """Whether content must be one string: no media, no parts."""
     fetches_images: bool = True
     parsed_arguments: bool = False
     """Whether the arguments of calls in a history must be JSON."""
     returns_reasoning: bool = False
-    """Whether it insists on getting reasoning back with the calls that came of it."""
+    """Whether it requires reasoning to be sent back together with the calls it led to."""
     reasoning_key: str = "reasoning_content"
     """The field in which answers carry reasoning."""
     minted: str | None = None
-    """Whose signatures it takes back; None: the name of the model tells."""
+    """The family whose signatures it accepts; None: the model name decides."""
     modalities: tuple[str, ...] = ("text", "audio")
-    """What an answer may consist of."""
+    """The output modalities it accepts."""
     refuses: tuple[str, ...] = ()
-    """Settings it refuses, or takes and ignores."""
+    """Settings it refuses, or accepts and ignores."""
     hosted_entries: tuple[str, Mapping[str, str]] | None = None
-    """What the types of its own hosted tools begin with, and how they go on for each kind; None: as OpenAI."""
+    """Prefix of the types of its hosted tools, and the rest of the type for each kind; None: as OpenAI."""
     known_keys: frozenset[str] | None = None
-    """Where further keys of a request, and of its messages, are refused: those of a request that are known."""
+    """If unknown keys of requests and messages are refused: the request keys that are known."""
 
 
 PROFILE = ChatProfile(
@@ -55,17 +55,17 @@ PROFILE = ChatProfile(
     family="openai",
     says_logprobs=True,
     counts_searches=True,
-    # Longer ids were refused in some fields ("maximum length 40"), so ours never are.
+    # Longer ids were refused in some fields ("maximum length 40"), so ours never exceed it.
     call_id=re.compile(r"[^\s]{1,40}"),
     stop_limit=4,
     usage_details=frozenset({"audio_input", "audio_output", "accepted_prediction", "rejected_prediction"}),
-    # A choice names functions only. «Web search options not supported with this model.», says any other model.
+    # A choice names functions only. Other models answer «Web search options not supported with this model.»
     hosted={"web_search": HostedRule(options=frozenset({"location", "context_size"}))},
     hosted_models=re.compile(r"-search-(?:preview|api)"),
 )
 
 REASONING_MODELS = re.compile(r"^(o[1-9]|gpt-5(?!.*chat)|gpt-[6-9])")
-"""While these reason, they refuse sampling settings and stop sequences; with effort "none" they take the former."""
+"""These refuse stop sequences, and sampling settings unless the effort is "none"."""
 
 SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs")
 
@@ -85,18 +85,18 @@ _MINTED_BEHIND = (
 
 @lru_cache(maxsize=256)
 def minted_behind(model: str) -> str | None:
-    """Relays and compatible endpoints: the family whose signatures the model of this name takes back, if any."""
+    """Return the family whose signatures this model accepts behind a relay or compatible endpoint, if any."""
     return next((family for pattern, family in _MINTED_BEHIND if pattern.search(model) is not None), None)
 
 
 @lru_cache(maxsize=256)
 def takes_plain_reasoning(model: str) -> bool:
-    """Whether the model of this name insists on unsigned reasoning."""
+    """Whether this model requires unsigned reasoning to be sent back."""
     return REASONING_OWED_MODELS.search(model) is not None
 
 
 PLAIN_MODELS = re.compile(r"^(gpt-3|gpt-4|chatgpt-4)")
-"""Models that do not reason, and refuse to be told how much."""
+"""Models that do not reason, and refuse a reasoning effort."""
 
 # ── servers that speak this format ────────────────────────────────────────────────────────────────────────────
 
@@ -112,11 +112,11 @@ _OF_THE_PLATFORM = (
     "moderation",
     "obfuscation",
 )
-"""Settings that concern OpenAI's own platform; servers of their own model or machine have no use for them."""
+"""Settings of OpenAI's own platform; servers with their own models or hardware have no use for them."""
 
 _COMPATIBLE = structs.replace(
     PROFILE,
-    # No server but OpenAI and Mistral is known to limit ids: those that it minted go back as they are.
+    # Only OpenAI and Mistral are known to limit ids: ids that another server minted go back unchanged.
     call_id=None,
     legalises_own_family=True,
     developer=False,
@@ -128,7 +128,7 @@ _COMPATIBLE = structs.replace(
 )
 
 COMPATIBLE = structs.replace(_COMPATIBLE, name="openai-compatible")
-"""One of whom nothing more is known."""
+"""A server of which nothing more is known."""
 GROQ = structs.replace(
     _COMPATIBLE,
     name="groq",
@@ -146,7 +146,7 @@ MISTRAL = structs.replace(
     call_id=re.compile(r"[a-zA-Z0-9]{9}"),
     call_id_length=9,
     refuses=("user",),
-    # «extra_forbidden»: whatever else is said is a 422.
+    # «extra_forbidden»: any other key is a 422.
     known_keys=frozenset(
         {
             "frequency_penalty",

@@ -37,7 +37,7 @@ _keys = collect_keys(ChatBody, PASSED_ON)
 
 
 def _read_stop(stop: str | list[str]) -> tuple[str, ...]:
-    """An empty text stops nothing."""
+    """Return the stop sequences; none if all are empty, as an empty text stops nothing."""
     if not any(stop):
         return ()
     return (stop,) if isinstance(stop, str) else tuple(stop)
@@ -59,7 +59,7 @@ _OF_CACHE_OPTIONS = {"mode": None, "ttl": "30m"}
 
 
 def _write_cache_options(options: dict[str, Any], request: Request, log: LossLog) -> WireValue:
-    """Responses knows more of them, and longer lifetimes."""
+    """Keep the options that this API has: Responses has more of them, and longer lifetimes."""
     if request.origin == FAMILY:
         return options
     kept = {}
@@ -151,12 +151,12 @@ def decode_request(body: bytes) -> Request:
         metadata = {FAMILY: extra}
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed, output)
     if decoder.tagged:
-        return request  # media returned to their results: what was noted of the wire's messages does not hold
+        return request  # media moved into their results: the notes on the wire's messages no longer apply
     return decoder.noted_on(request, tools.names, tools.is_private)
 
 
 SEED = "random_seed"
-"""Mistral's word for it."""
+"""Mistral's key for the seed."""
 
 _ONLY_USAGE = frozenset({b'{"include_usage":true}', b'{"include_usage": true}', b"null"})
 
@@ -170,9 +170,9 @@ def _decode_seed(held: Raw, extra: Extra) -> int | None:
 
 
 def _decode_spelling(wire: ChatRequest, extra: Extra, *, has_output: bool) -> Extra:
-    """Which of several ways of saying the same thing the client chose."""
+    """Note which of several equivalent spellings the client chose."""
     stop, options, output = wire.stop, wire.stream_options, wire.response_format
-    if stop is not UNSET and not any(stop):  # nothing, in any spelling
+    if stop is not UNSET and not any(stop):  # empty, in any spelling
         extra[MODELLED + "stop"] = Raw(encode_json(stop))
     elif isinstance(stop, str):
         extra["~stop"] = Raw(b'"string"')
@@ -187,7 +187,7 @@ def _decode_spelling(wire: ChatRequest, extra: Extra, *, has_output: bool) -> Ex
 
 
 _USAGE = "~include_usage"
-"""Note: whether the stream shall end with the token counts, which other APIs always send."""
+"""Note: whether the stream should end with the token counts, which other APIs always send."""
 
 
 def _decode_stream_options(options: Raw, extra: Extra) -> None:
@@ -268,7 +268,7 @@ def _as_the_model_takes_it(request: Request, effort: WireValue, log: LossLog) ->
 
 
 def _with_audio(request: Request, extra: Extra | None, log: LossLog, profile: ChatProfile) -> Extra:
-    """The keys with what this API wants to know of an answer that is spoken, and without an answer in pictures."""
+    """Return the keys with the audio settings a spoken answer requires; drops modalities this API cannot produce."""
     keys = dict(extra or {})
     kept = [word for word in request.modalities if word in profile.modalities]
     for word in request.modalities:
@@ -279,13 +279,13 @@ def _with_audio(request: Request, extra: Extra | None, log: LossLog, profile: Ch
         keys["modalities"] = Raw(encode_json(kept))
     if "audio" in kept and "audio" not in keys:
         log.invent(request, "modalities", "voice and format of the sound", "this API demands both")
-        # In streams it takes raw samples only.
+        # Streams carry raw samples only.
         keys["audio"] = Raw(encode_json({"voice": "alloy", "format": "pcm16" if request.stream else "wav"}))
     return keys
 
 
 def _announcing_json(request: Request, log: LossLog) -> Request:
-    """JSON mode is refused unless the conversation says the word; no schema is needed for it elsewhere."""
+    """Add an instruction to answer in JSON: JSON mode is refused unless the conversation contains the word."""
     if any("json" in message.text.lower() for message in request.messages):
         return request
     log.invent(request, "output", "the instruction to answer in JSON", "this API wants the word JSON in a message")

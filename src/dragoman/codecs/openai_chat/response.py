@@ -62,7 +62,7 @@ _DECODE_FINISH: dict[str, FinishReason] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "content_filter",
-    # Azure DeepSeek, Together, Mistral and HuggingFace have words of their own.
+    # Words of Azure DeepSeek, Together, Mistral and HuggingFace.
     "tool_call": "tool_calls",
     "eos": "stop",
     "end_turn": "stop",
@@ -70,10 +70,10 @@ _DECODE_FINISH: dict[str, FinishReason] = {
     "error": "error",
     "eos_token": "stop",
     "stop_sequence": "stop",
-    # Proxies that pass the word of Anthropic on.
+    # Proxies that pass on Anthropic's words.
     "tool_use": "tool_calls",
     "max_tokens": "length",
-    # Snowflake and others: the key is always there, and says nothing.
+    # Snowflake and others: the key is always present, even when empty.
     "": "stop",
 }
 _ENCODE_FINISH: dict[FinishReason, str] = {
@@ -92,9 +92,9 @@ _CERTAIN = {word: Finish(reason, word) for word, reason in _DECODE_FINISH.items(
 
 
 def decode_finish(raw: str | None | UnsetType, message: Message | None) -> Finish | None:
-    """Calls present mean tool calls, also at "stop": forced choices end with it on several servers.
+    """Return the finish; calls mean "tool_calls" even at "stop", with which forced choices end on several servers.
 
-    With a word we do not know, calls are no proof that the answer is whole: the reason stays unknown (law 7).
+    With an unknown word, calls do not prove that the answer is complete: the reason stays unknown (law 7).
     """
     if raw is UNSET or raw is None:
         return None
@@ -122,14 +122,14 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
         log.degrade(completion, "finish", what, "the word of this API for an answer whose calls must not be run")
         return _ENCODE_FINISH["content_filter"]
     if finish.reason == "refusal" and not any(message.refusal is not None for message in completion.messages):
-        # Anthropic's classifiers stop an answer that said something else so far; here only a refusal's words tell one.
+        # Anthropic's classifiers cut an answer off midway; this API shows a refusal only by its `refusal` text.
         log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
         return _ENCODE_FINISH["content_filter"]
     word = _ENCODE_FINISH[finish.reason]
     if finish.reason == "pause" and _has_calls(completion):
-        word = "tool_calls"  # results are what the client can go on with
+        word = "tool_calls"  # the client can continue by sending results
     if finish.reason in {"pause", "error", "unknown"}:
-        # "length": the answer is cut, whatever cut it, or may be. "stop" would call it a success.
+        # "length": the answer was or may have been cut, for whatever reason. "stop" would call it a success.
         what = f"finish reason {finish.raw or finish.reason!r}"
         log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
     if finish.explanation is not None:
@@ -147,7 +147,7 @@ def _has_calls(completion: Completion) -> bool:
 
 
 def decode_usage(held: Raw, tier: str | None = None) -> Usage:
-    """The counts, with the wire's own object beside them. The tier stands beside the usage on this wire."""
+    """Return the counts with the original object noted; on this wire, the tier is given outside the usage."""
     usage = usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
     return usage if tier is None else structs.replace(usage, service_tier=tier)
 
@@ -156,7 +156,7 @@ _TIERS = tiers_read(ANSWERED_BY_OPENAI)
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
-    """Prompt tokens include cached ones. Some vendors keep reasoning outside completion tokens: the total tells."""
+    """Return the counts. Prompt tokens include cached ones; the total shows if a vendor counts reasoning separately."""
     prompt_details = wire.prompt_tokens_details
     completion_details = wire.completion_tokens_details
     prompt = wire.prompt_tokens or 0
@@ -195,7 +195,7 @@ def _searches_of(wire: UsageWire) -> int | None:
 def _usage_details(
     prompt: PromptDetails | None | UnsetType, said: CompletionDetails | None | UnsetType
 ) -> dict[str, int] | None:
-    """Counts above zero that most answers do not have; None without any."""
+    """Return the rarer counts that are above zero; None without any."""
     audio = prompt.audio_tokens if prompt else None
     if not said:
         return {"audio_input": audio} if type(audio) is int and audio > 0 else None
@@ -235,7 +235,7 @@ def encode_usage(usage: Usage) -> WireValue:
         usage.input + usage.output if usage.total is None else usage.total,
         prompt,
         details,
-        HostedCounts(usage.searches) if usage.searches else UNSET,  # as OpenRouter says it; OpenAI has no word for it
+        HostedCounts(usage.searches) if usage.searches else UNSET,  # OpenRouter's field; OpenAI has none
     )
 
 
@@ -292,7 +292,7 @@ def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> Message:
 
 
 def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> Message:
-    """The message with what its choice says beside it."""
+    """Return the message with notes on the other fields of its choice."""
     notes: Extra = {}
     if choice.index != position:
         notes["~index"] = ABSENT if choice.index is UNSET else Raw(encode_json(choice.index))
@@ -318,7 +318,7 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
         return encode_error(failure)
     extra = (completion.metadata or {}).get(FAMILY)
     encoder = MessageEncoder(log, profile, to_client=True)
-    # A prompt that was blocked has no answer; this API says so in a choice that says nothing.
+    # A blocked prompt has no answer; this API expresses that as an empty choice.
     messages = completion.messages if completion.messages or native else (Message("assistant", ()),)
     words = _encode_finishes(completion, len(messages), log, native=native)
     likely = tokens_by_candidate(completion) if completion.logprobs else {}
@@ -345,7 +345,7 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
 
 
 def _identified(completion: Completion, log: LossLog) -> Completion:
-    """Gemini may leave both out; clients of this API expect them."""
+    """Fill in id and model: Gemini may omit both, and clients of this API expect them."""
     named = structs.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
     log.replaced(named, completion)
     if completion.id is None:

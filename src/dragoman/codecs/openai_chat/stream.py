@@ -1,9 +1,9 @@
 """Chat Completions streams, both ways; encoding is in stream_encoding.py.
 
-`data:` payloads are chunks; every chunk's delta is cut by kind and goes to the running text, to reasoning, to the
+`data:` payloads are chunks; every chunk's delta is split by kind and goes to the running text, to reasoning, to the
 refusal or to a call. Nothing on this wire says that a call is complete except the end of the answer, so all parts end
 there. The answer ends with a finish reason *and* the end of the stream: `[DONE]`, or the end of bytes. Without a finish
-reason it is whole if token counts came, every call can be read, and `[DONE]` ends it.
+reason it is complete if token counts came, every call can be read, and `[DONE]` ends it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ MOVES: dict[tuple[str, str], str] = {
 
 
 class _Call:
-    """One call while its fragments come in. Its part starts when id and name are both known."""
+    """One call while its fragments arrive. Its part starts when id and name are both known."""
 
     id: str = ""
     name: str = ""
@@ -100,10 +100,10 @@ class _Call:
 
 
 class PayloadDecoder(EventDecoder):
-    """Payloads of one stream in, events out."""
+    """Decodes the payloads of one stream to events."""
 
     texts: Mapping[int, list[str]] | None = None
-    """What each part said, if an accumulator keeps it; otherwise reasoning that may come once more is kept here."""
+    """An accumulator's text of each part, if there is one; otherwise this decoder keeps reasoning that may repeat."""
     _read: Callable[[bytes], Chunk[Any]]
     _state: str = BEFORE
     _seed: str = ""
@@ -112,7 +112,7 @@ class PayloadDecoder(EventDecoder):
     _finishes: dict[int, str]
     _refused: set[int]
     _sounds: dict[int, tuple[int, dict[str, Raw]]]
-    """Of each candidate: the part that is its sound, and what is said of it beside data and transcript."""
+    """For each candidate: the index of its audio part, and its fields other than data and transcript."""
     _thought: list[str]
     _counted: bool = False
     _lane: Lane
@@ -138,7 +138,7 @@ class PayloadDecoder(EventDecoder):
     def decode(self, payload: bytes) -> list[AnyEvent]:
         if payload[0] == _BRACKET and payload.startswith(b"[DONE]"):
             if self._state is OPEN and self._is_whole():
-                # Some servers never say why an answer ended. Counts come when it has, and `[DONE]` says so too.
+                # Some servers never send a finish reason; token counts and `[DONE]` show that the answer has ended.
                 self._finishes[0] = ""
                 self._move("finish")
             return self.close()
@@ -151,7 +151,7 @@ class PayloadDecoder(EventDecoder):
         return self._decode_whole(chunk, payload) if delta is None else [delta]
 
     def _delta_in(self, chunk: Chunk[Any]) -> PartDelta | None:
-        """The usual chunk: more of the running text, or more arguments of one call; None for every other."""
+        """Decode the usual chunk: more of the running text or of one call's arguments; return None for any other."""
         choices = chunk.choices
         if self._state is not OPEN or not choices or len(choices) != 1:
             return None
@@ -196,9 +196,9 @@ class PayloadDecoder(EventDecoder):
             return self._fail(payload)
         if self._state is not OPEN:
             if self._state is ENDED:
-                return []  # whatever comes after [DONE] is ignored
+                return []  # chunks after [DONE] are ignored
             if self._state is BEFORE and not chunk.choices and not _openings.decode(payload).id:
-                return []  # Azure says what it thinks of the prompt before the answer begins
+                return []  # Azure sends its content filter results for the prompt before the answer begins
             self._move("chunk")
             if self._state is OPEN:
                 self._start(payload)
@@ -217,7 +217,7 @@ class PayloadDecoder(EventDecoder):
         return self._book.take()
 
     def _is_whole(self) -> bool:
-        """Whether an answer without a finish reason is complete all the same: counted, and every call can be read."""
+        """Whether an answer without a finish reason is complete: token counts came, and every call can be read."""
         return self._counted and all(call.name and _whole(call) for calls in self._calls.values() for call in calls)
 
     def _delta(self, lane: Lane, candidate: int, delta: PlainDelta | VendorDelta) -> None:
@@ -234,7 +234,7 @@ class PayloadDecoder(EventDecoder):
             self._refused.add(candidate)
 
     def _read_wider(self, payload: bytes, error: Exception) -> Chunk[Any]:
-        """Read this and all further chunks of a server that says more than the specification with the wider type."""
+        """Read this and all later chunks with the wider type: the server sends more than the specification has."""
         if not isinstance(error, msgspec.ValidationError) or self._read is _read_vendor:
             raise _not_a_chunk(error) from error
         self._read = _read_vendor
@@ -244,7 +244,7 @@ class PayloadDecoder(EventDecoder):
             raise _not_a_chunk(wider) from wider
 
     def _vendor_delta(self, lane: Lane, candidate: int, delta: VendorDelta) -> None:
-        """A chunk may hold several kinds at once: reasoning, then text, then calls."""
+        """Decode a delta that may hold several kinds at once: reasoning, then text, then calls."""
         content = delta.content
         if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
             self._reasoning(lane, delta)
@@ -264,7 +264,7 @@ class PayloadDecoder(EventDecoder):
             self._sign_text(lane, foreign_signatures.signature_in(delta.extra_content))
 
     def close(self) -> list[AnyEvent]:
-        """End of bytes: several servers never send [DONE], so a finish reason is what counts."""
+        """Handle the end of bytes: several servers never send [DONE], so the finish reason decides."""
         return [] if self._state is ENDED else self._end()
 
     def _move(self, event: str) -> None:
@@ -336,7 +336,7 @@ class PayloadDecoder(EventDecoder):
             if part.redacted:
                 lane.whole(part)
                 continue
-            # The text may come fragment by fragment, beside plain `reasoning`, or once more as a whole at the end.
+            # The text may come in fragments, beside plain `reasoning`, or again in full at the end.
             if part.text and not text and not (lane.flow_kind is Reasoning and part.text == self._thought_so_far(lane)):
                 self._think(lane, part.text)
             if part.signature is not None:
@@ -364,7 +364,7 @@ class PayloadDecoder(EventDecoder):
             else:
                 lane.whole(Text("", signature=signature))
 
-    # ── sound ──
+    # ── audio ──
 
     def _sound(self, lane: Lane, candidate: int, fragment: SoundFragment) -> None:
         if candidate not in self._sounds:
@@ -380,7 +380,7 @@ class PayloadDecoder(EventDecoder):
             self._book.events.append(MediaDelta(index, fragment.data))
 
     def _end_sounds(self) -> None:
-        """Its id comes first and its time of expiry last; both are told at the end."""
+        """End the audio parts with their notes: the id comes first and the expiry last, so both are attached here."""
         for candidate, (index, notes) in self._sounds.items():
             self._book.lane(candidate).end_call(index, metadata={audio.FAMILY: notes} if notes else None)
 
@@ -411,7 +411,7 @@ class PayloadDecoder(EventDecoder):
             self._start_call(lane, call)
 
     def _call_for(self, candidate: int, fragment: CallFragment, held: _Call | None) -> _Call:
-        """Which call a fragment belongs to. The index is a key only: it may be missing, repeated or 1-based."""
+        """Return the call a fragment belongs to. The index is a key only: it may be missing, repeated or 1-based."""
         name = _fragment_name(fragment)
         calls = self._calls.setdefault(candidate, [])
         if held is None and fragment.index is None:
@@ -432,7 +432,7 @@ class PayloadDecoder(EventDecoder):
     def _unindexed(self, calls: list[_Call], fragment: CallFragment, name: str) -> _Call | None:
         if fragment.id:
             return next((call for call in calls if call.id == fragment.id), None)
-        # Without index, id and name it goes on with the last call.
+        # A fragment without index, id and name continues the last call.
         return None if name or not calls else calls[-1]
 
     def _start_call(self, lane: Lane, call: _Call) -> None:
@@ -444,7 +444,7 @@ class PayloadDecoder(EventDecoder):
             lane.delta(call.part_index, "".join(call.pieces))
 
     def _start_waiting_calls(self) -> None:
-        """At the end: calls whose id never came get one from their place; a call without a name cannot be run."""
+        """At the end, start calls whose id never came, with an invented one; calls without a name cannot be run."""
         for candidate, calls in self._calls.items():
             for number, call in enumerate(calls):
                 if call.part_index < 0:
@@ -458,7 +458,7 @@ def _not_a_chunk(error: Exception) -> DecodeError:
 
 
 def _is_cut(call: _Call, *, last: bool, cut: bool) -> bool:
-    """`length` in the middle of a call: the last one is kept, and marked, when its text is not whole."""
+    """Whether a call is incomplete: it has no name, or `length` cut the last call in the middle of its arguments."""
     return not call.name or (cut and last and not _whole(call))
 
 
@@ -471,7 +471,7 @@ def _starts_another(held: _Call, fragment: CallFragment, name: str) -> bool:
         return fragment.id != held.id
     if not name or not held.name:
         return False
-    # The same index, no id to tell: another name, or a whole new object behind a whole one.
+    # The same index and no id: another name, or a new object after a complete one, starts another call.
     return name != held.name or (_fragment_text(fragment).startswith("{") and bool(held.pieces) and _whole(held))
 
 
@@ -497,7 +497,7 @@ def _tokens_in(said: Any) -> tuple[TokenLogprob, ...]:
 
 
 def _content_list(lane: Lane, parts: list[dict[str, Any]]) -> None:
-    """Mistral streams content as parts while it thinks."""
+    """Decode content given as parts, as Mistral streams it while it thinks."""
     for part in parts:
         if part.get("type") == "thinking":
             thinking = part.get("thinking")

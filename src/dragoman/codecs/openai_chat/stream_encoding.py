@@ -1,4 +1,4 @@
-"""Events to a Chat Completions stream.
+"""Encodes events as a Chat Completions stream.
 
 The first chunk has the role; a call's first fragment has index, id and name, later ones only arguments; the index
 counts calls; then the finish chunk, the usage chunk if asked for, `[DONE]`.
@@ -50,10 +50,10 @@ from dragoman.losses import LossLog
 
 
 class EventEncoder:
-    """Events in, bytes out that a strict client of this format accepts."""
+    """Encodes events as bytes that a strict client of this format accepts."""
 
     texts: Mapping[int, list[str]] | None = None
-    """What each part said, if an accumulator keeps it; otherwise reasoning that may still be signed is kept here."""
+    """An accumulator's text of each part, if there is one; otherwise this encoder keeps reasoning not yet signed."""
 
     _head = b""
     _started = False
@@ -87,7 +87,7 @@ class EventEncoder:
         return b"".join(out)
 
     def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
+        """Encode more text of a part."""
         part = self._parts[index]
         part.length += len(text)
         if part.pieces is not None:
@@ -184,7 +184,7 @@ class EventEncoder:
         return chunks
 
     def _open_sound(self, index: int, part: Audio) -> list[bytes]:
-        """An answer has one sound; further ones go on with it."""
+        """Open an audio part; an answer has one `audio`, so further parts continue it."""
         self._parts[index] = _Outgoing(self._head + b'"audio":{"transcript":', b"}" + self._tail)
         audio.report_streamed(part, self._log)
         fields: dict[str, Any] = {} if self._sounds else audio.opening_of(part)
@@ -202,7 +202,7 @@ class EventEncoder:
         part = self._parts.pop(event.index)
         self._characters += part.length if part.start >= 0 else 0
         if part.number >= 0 and not part.length and not event.incomplete:
-            # A call without arguments: clients parse the text, and nothing is not JSON.
+            # A call without arguments: clients parse the text, and an empty text is not JSON.
             nothing = b'""' if part.head.endswith(b'"input":') else b'"{}"'
             return [part.head + nothing + part.tail, *signed]
         return [] if event.incomplete else signed
@@ -244,9 +244,9 @@ class EventEncoder:
         return [self._chunk(b'"annotations":' + encode_json(annotations))]
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:
-        """To the chunk of their text, unless that has left."""
+        """Add logprobs to the chunk of their text, or to an empty one if that chunk has been sent."""
         if event.candidate:
-            return  # as its text
+            return  # the text of further candidates is not sent either
         has_text = bool(out) and out[-1].endswith(self._tail)
         chunk = out.pop() if has_text else self._chunk(b"")
         said = b'"logprobs":' + encode_json(write_choice(event.tokens))
@@ -279,15 +279,15 @@ class EventEncoder:
 
 
 class _Outgoing:
-    """One part on its way out: the bytes around each of its fragments, none if it does not leave."""
+    """One part being written: the bytes around each of its fragments, empty if the part is not sent."""
 
     head: bytes
     tail: bytes
     number: int
-    """Of a call."""
+    """The call's index."""
     reasoning: Reasoning | None
     start: int
-    """Of a text, among all texts."""
+    """The offset of a text in the joined content."""
     length: int
     pieces: list[str] | None
     signature: Signature | None

@@ -1,4 +1,4 @@
-"""Chunks of a Chat Completions stream. Unknown keys are skipped: nothing here is ever written again."""
+"""Chunks of a Chat Completions stream. Unknown keys are skipped: these objects are read but never written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SoundFragment(Struct, gc=False):
 
 
 class PlainDelta(Struct, gc=False, forbid_unknown_fields=True):
-    """What the specification knows. Most streams say no more, and are read with this alone."""
+    """The specification's fields. Most streams have no others, and are read with this type alone."""
 
     role: str | None = None
     content: str | None = None
@@ -45,7 +45,7 @@ class PlainDelta(Struct, gc=False, forbid_unknown_fields=True):
 
 
 class VendorDelta(Struct, gc=False):
-    """Everything a server may say in a delta."""
+    """Every field that some server sends in a delta."""
 
     content: str | list[dict[str, Any]] | None = None
     tool_calls: list[CallFragment] | None = None
@@ -76,7 +76,7 @@ class Chunk(Struct, Generic[D], gc=False):
 
 
 class Opening(Struct, gc=False):
-    """What the first chunk says of the whole answer."""
+    """The first chunk's fields that describe the whole answer."""
 
     id: str | None = None
     model: str | None = None

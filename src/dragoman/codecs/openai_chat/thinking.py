@@ -42,7 +42,7 @@ def _reasons(model: str) -> bool:
 
 
 def without_sampling(request: Request, effort: WireValue, log: LossLog) -> Request:
-    """While it reasons, a model refuses sampling settings, and stop sequences altogether."""
+    """Drop what reasoning models refuse: sampling settings while they reason, and stop sequences always."""
     if not (request.stop or _samples(request)) or request.model is None or not _reasons(request.model):
         return request
     changes: dict[str, Any] = {}

@@ -86,7 +86,7 @@ decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool).read
 def encode_tools(
     tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, profile: ChatProfile = PROFILE
 ) -> tuple[WireValue, Extra | None]:
-    """The list on the wire, or None when no tool is left in it; and settings that stand for a tool."""
+    """Return the list on the wire, or None if no tool is left in it, and the settings that express a tool."""
     writer = _WRITERS[native, native or not profile.strict_schemas]
     if writer.can_write(tools):
         return writer.write(tools, log), None
@@ -144,7 +144,7 @@ _WRITERS = {
 
 
 def _strict(tool: ToolDefinition, log: LossLog) -> bool:
-    """A schema this API would refuse as strict keeps its meaning and loses the switch, never the other way round."""
+    """Return `strict`, off if this API would refuse the schema as strict: the schema is never changed to fit."""
     schema = parameters_of(tool)
     broken = violations(schema, OPENAI_STRICT) if tool.strict and schema is not None else ()
     if broken:
@@ -159,7 +159,7 @@ _CHOICES = {
     "auto": ToolChoice("auto"),
     "none": ToolChoice("none"),
     "required": ToolChoice("required"),
-    # Mistral says "any" where everybody else says "required".
+    # Mistral says "any" where all others say "required".
     "any": ToolChoice("required", metadata={FAMILY: {"~mode": Raw(b'"any"')}}),
 }
 
@@ -238,7 +238,7 @@ def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], required: st
 
 
 def _allowed(entry: AllowedTool, index: int, notes: Mapping[str, Any]) -> Any:
-    """The entry with what it said beyond its type."""
+    """Return the entry with the keys it had beyond its type."""
     place = f"allowed_tools.tools[{index}]"
     outer, inner = inner_extra(notes, place), inner_extra(notes, f"{place}.{entry.type}")
     if inner is not None and entry.function is not UNSET:
@@ -255,7 +255,7 @@ UNNAMED = {FAMILY: {"~name": Raw(b'"absent"')}}
 
 
 def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
-    """None for {"type": "text"}: the default, said aloud."""
+    """Return the output format; None for {"type": "text"}, which is the default."""
     if wire.type == "json_object":
         return StructuredOutput("json", metadata=keep(FAMILY, wire.extra))
     inner = wire.json_schema
@@ -296,7 +296,7 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
 
 
 def _strict_output(output: StructuredOutput, request: Request, log: LossLog) -> bool:
-    """As with tools: a schema this API would refuse as strict keeps its meaning and loses the switch."""
+    """Return `strict`, off if this API would refuse the schema as strict, as with tools."""
     broken = violations(output.schema, OPENAI_STRICT) if output.strict and request.origin != FAMILY else ()
     if broken:
         log.degrade(request, "output.strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")

@@ -1,6 +1,6 @@
-"""Chat Completions on the wire: every documented field, and the keys of servers that speak the format.
+"""Chat Completions wire types: every documented field, and the keys of servers that speak the format.
 
-What we interpret has its type, other keys are exact JSON. Only fields of tomorrow come as extras (codecs/reading.py).
+Fields we interpret are typed, other keys are exact JSON. Only fields added later become extras (codecs/reading.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Breakpoint(Wire, frozen=True):
 class TextPart(Wire, frozen=True, tag="text"):
     text: str
     prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
-    # OpenRouter: Anthropic's mark.
+    # OpenRouter: Anthropic's cache breakpoint.
     cache_control: Raw | UnsetType = UNSET
 
 
@@ -72,9 +72,9 @@ ContentPart: TypeAlias = TextPart | ImagePart | AudioPart | FilePart | RefusalPa
 
 class Function(Wire, frozen=True):
     name: str | UnsetType = UNSET
-    # Text by the specification; llama.cpp and Ollama also give an object, OpenRouter nothing for no-argument calls.
+    # The specification says text; llama.cpp and Ollama also give an object, OpenRouter nothing for no-argument calls.
     arguments: str | dict[str, Raw] | None | UnsetType = UNSET
-    # What the vendor's SDK adds to its own answers, and clients send back.
+    # The vendor's SDK adds this to answers, and clients send it back.
     parsed_arguments: Raw | UnsetType = UNSET
 
 
@@ -88,7 +88,7 @@ class Call(Wire, frozen=True):
     function: Function | UnsetType = UNSET
     type: str | UnsetType = UNSET
     custom: Custom | UnsetType = UNSET
-    # The place in a stream, which some clients keep; OpenRouter's mark; Google's signature.
+    # The index from a stream, which some clients keep; OpenRouter's cache breakpoint; Google's signature.
     index: Raw | UnsetType = UNSET
     cache_control: Raw | UnsetType = UNSET
     extra_content: Raw | UnsetType = UNSET
@@ -137,7 +137,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
     annotations: Raw | UnsetType = UNSET
     audio: Raw | UnsetType = UNSET
     function_call: Raw | UnsetType = UNSET
-    # How vendors show reasoning, and what they want back of it.
+    # Vendors' fields for reasoning, and what they expect back.
     reasoning_content: Raw | UnsetType = UNSET
     reasoning: Raw | UnsetType = UNSET
     reasoning_details: Raw | UnsetType = UNSET
@@ -146,7 +146,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
     prefix: Raw | UnsetType = UNSET
     cache_control: Raw | UnsetType = UNSET
     provider_metadata: Raw | UnsetType = UNSET
-    # What the vendor's SDK adds to its own answers, and clients send back.
+    # The vendor's SDK adds this to answers, and clients send it back.
     parsed: Raw | UnsetType = UNSET
 
 
@@ -182,7 +182,7 @@ class FunctionTool(Wire, frozen=True, tag="function"):
 
 
 class UntypedTool(Wire, frozen=True):
-    """Mistral lets the type of a function out."""
+    """A function without a type, as Mistral allows."""
 
     function: FunctionDefinition
 
@@ -257,7 +257,7 @@ class ChatRequest(Wire, frozen=True, omit_defaults=True):
 
 
 class UsualChatBody(ChatRequest, frozen=True, omit_defaults=True):
-    """A request as it is usually read: with the more frequent keys that no field of the intermediate format models."""
+    """A request as it is usually read: with the frequent keys that the intermediate format does not model."""
 
     logprobs: MaybeRaw = None
     service_tier: MaybeRaw = None
@@ -272,7 +272,7 @@ class UsualChatBody(ChatRequest, frozen=True, omit_defaults=True):
 
 
 class ChatBody(UsualChatBody, frozen=True, omit_defaults=True):
-    """With all of them."""
+    """A request with all keys that the intermediate format does not model."""
 
     audio: MaybeRaw = None
     function_call: MaybeRaw = None
@@ -324,14 +324,14 @@ class CompletionDetails(Struct, frozen=True, gc=False):
 
 
 class HostedCounts(Struct, frozen=True, gc=False, omit_defaults=True):
-    """OpenRouter's and xAI's words."""
+    """Counts of hosted tools, with OpenRouter's and xAI's names."""
 
     web_search_requests: int | None = None
     web_search_calls: int | None = None
 
 
 class UsageWire(Struct, frozen=True, gc=False):
-    """The counts we read. The whole object is kept beside them, byte for byte."""
+    """The counts we read. The whole object is also kept, byte for byte."""
 
     prompt_tokens: int | None | UnsetType = UNSET
     completion_tokens: int | None | UnsetType = UNSET
@@ -366,7 +366,7 @@ class ChatResponse(Wire, frozen=True, omit_defaults=True):
 
 
 class ChatAnswer(ChatResponse, frozen=True, omit_defaults=True):
-    """A response as it is read: with the keys that no field of the intermediate format models."""
+    """A response as it is read: with the keys that the intermediate format does not model."""
 
     metadata: MaybeRaw = None
     moderation: MaybeRaw = None

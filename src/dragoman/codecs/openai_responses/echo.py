@@ -1,7 +1,7 @@
-"""What a response repeats of its request, as OpenAI repeats it: defaults filled in, secrets left out.
+"""The request fields that a response repeats, as OpenAI does: defaults filled in, secrets left out.
 
-Strict clients and the public Open Responses schema want every one of these members, in whole responses and in each
-event that carries one. The request is taken as its raw fields: nothing of it is interpreted here but what is filled in.
+Strict clients and the public Open Responses schema require all of these members, in whole responses and in each event
+that carries one. The request is given as raw fields: only those that are filled in are interpreted here.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ DEFAULTS: Echo = {
     "truncation": "disabled",
     "user": None,
 }
-"""What a response says where its request says nothing."""
+"""What a response repeats for fields that its request does not have."""
 
 
 def echo_of(fields: Mapping[str, Raw]) -> dict[str, Any]:
-    """The members of a response that repeat a request, from the request's top-level members."""
+    """Return the members of a response that repeat a request, from the request's top-level members."""
     echo: dict[str, Any] = {**DEFAULTS, "store": True}
     for name, held in fields.items():
         if name in _REPEATED and bytes(held) != b"null":
@@ -66,14 +66,14 @@ def _tool(held: Raw) -> Any:
     tool: dict[str, Any] = _object(held)
     if bytes(tool.get("type", b"")) == b'"function"':
         return {**_FUNCTION, **tool}
-    # The credentials of an MCP server are not for every reader of a kept response.
+    # Readers of a stored response must not see the credentials of an MCP server.
     tool.pop("authorization", None)
     if "headers" in tool and bytes(tool["headers"])[:1] == b"{":
         tool["headers"] = dict.fromkeys(_object(tool["headers"]), _REDACTED)
     return tool
 
 
-# `strict` left out: an upstream of another format was not held to the schema.
+# Without `strict`: an upstream of another format did not have to follow the schema.
 _FUNCTION = {"description": None, "parameters": None, "strict": False}
 
 
@@ -100,12 +100,12 @@ def _reasoning(held: Raw) -> Any:
 
 
 def _conversation(held: Raw) -> Any:
-    """An id alone, or an object with it."""
+    """Return the conversation as an object, also if the request gave its id alone."""
     return {"id": held} if bytes(held)[:1] == b'"' else held
 
 
 _OWN = ("service_tier",)
-"""A response says which tier was used, not which one was asked for."""
+"""A response states the tier that was used, not the requested one."""
 _REPEATED = frozenset(DEFAULTS).difference(_OWN) | {
     *("conversation", "image", "prompt", "prompt_cache_options", "prompt_cache_retention")
 }
@@ -118,6 +118,6 @@ _FILLED: Mapping[str, Callable[[Raw], Any]] = {
 
 
 def with_echo(response: bytes, echo: Echo) -> bytes:
-    """A whole response whose members repeat the request that it answers."""
+    """Return a whole response with members that repeat its request."""
     fields = _object(response)
     return encode_json({**fields, **echo, **{name: fields[name] for name in _OWN if name in fields}})

@@ -1,7 +1,7 @@
 """Responses errors, both ways.
 
-A refused request is answered with the body of all OpenAI APIs. What is different here is the error within an answer or
-a stream: `response.error`, with words of its own.
+A refused request is answered with the error body of all OpenAI APIs. Only the error within an answer or a stream is
+different here: `response.error`, with its own codes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def encode_error(failure: Failure) -> Encoded:
 
 
 def decode_failure(held: Raw, status: int | None = None) -> Failure:
-    """The error of an answer that failed, or of an `error` event: one shape, flat or nested."""
+    """Decode the error of a failed answer or of an `error` event: one shape, flat or nested."""
     try:
         wire = _errors.decode(held)
     except msgspec.ValidationError:
@@ -98,7 +98,7 @@ def _by_word(code: str | None, status: int | None) -> FailureKind:
 
 
 def encode_failure(failure: Failure) -> dict[str, Any]:
-    """`response.error`: a code of this API's own, and the message."""
+    """Return `response.error`: one of this API's codes, and the message."""
     native = FAMILY in (failure.metadata or {})
     code = failure.code if native and failure.code else _CODE_OF_KIND.get(failure.kind, "server_error")
     return {"code": code, "message": failure.message}

@@ -1,11 +1,10 @@
-"""Things Responses has no field for, and the tagged reasoning items that carry them.
+"""Tagged reasoning items, which carry what Responses has no field for.
 
-A client of this format replays reasoning items untouched, so `encrypted_content` of one is where data of other families
-travels: dragoman:1:<kind>:<family>:<id>:<data>. The kinds: the item is reasoning of that family, readable or redacted;
-it is the signature of the item that follows it, or, where a stream told it last, of the item before it; it is a text
-without any characters, signed. `kind=<call id>` is about that call, wherever the client has put it. Such an item is
-never sent to a provider unless it came in a request of this very format. Errors of tools are, as in Chat, the JSON text
-{"error": …}.
+Clients of this format replay reasoning items untouched, so data of other families travels in `encrypted_content`:
+dragoman:1:<kind>:<family>:<id>:<data>. By its kind, the item is reasoning of that family, readable or redacted; or the
+signature of the next item, or of the previous one if a stream sent it last; or an empty text that is signed.
+`kind=<call id>` refers to that call, wherever the client has put it. Such an item is never sent to a provider unless
+it came in a request of this same format. As in Chat, tool errors are the JSON text {"error": …}.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ TAGGED = "~tagged"
 CARRIER = "~carrier"
 """Note on a signed part: the item that carried the signature, before it."""
 CARRIER_BEHIND = "~carrier:behind"
-"""The same, where that item stood behind it."""
+"""The same if that item came after the part."""
 
 _READABLE = "reasoning"
 _REDACTED = "redacted"
@@ -35,23 +34,23 @@ _EMPTY_TEXT = "text"
 
 
 def tag_of_reasoning(part: Reasoning, signature: Signature) -> str:
-    """The encrypted content for reasoning that another family signed."""
+    """Return the encrypted content for reasoning that another family signed."""
     return tagged(_REDACTED if part.redacted else _READABLE, signature)
 
 
 def carrier_of(part: AnyPart, signature: Signature, item_id: str | UnsetType) -> Item:
-    """The item that carries the signature of the next one. An empty text is represented by it alone."""
+    """Return the item that carries the signature of the next one; it alone represents an empty text."""
     empty = type(part) is Text and not part.text
     return _carrier(_EMPTY_TEXT if empty else _kind(_NEXT, part), signature, item_id)
 
 
 def trailing_carrier(part: AnyPart, signature: Signature, item_id: str | UnsetType) -> Item:
-    """The signature of the item before it, for streams: there it may be known only when that item has been told."""
+    """Return the item that carries the signature of the previous one, for streams, where it may come last."""
     return _carrier(_kind(_PREVIOUS, part), signature, item_id)
 
 
 def _kind(kind: str, part: AnyPart) -> str:
-    """The signature of a call names the call: clients may move the one away from the other."""
+    """Return the kind, with the id of a call: clients may move the signature away from its call."""
     return bound(kind, part.id) if isinstance(part, ToolCall) else kind
 
 
@@ -60,13 +59,13 @@ def _carrier(kind: str, signature: Signature, item_id: str | UnsetType) -> Item:
 
 
 def read_reasoning_tag(text: str) -> tuple[Signature, bool] | None:
-    """The signature of reasoning of another family, and whether it is redacted; None for every other tag."""
+    """Return the signature of another family's reasoning, and whether it is redacted; None for any other tag."""
     found = read_tag(text)
     return (found[1], found[0] == _REDACTED) if found is not None and found[0] in {_READABLE, _REDACTED} else None
 
 
 def read_carrier(item: Item) -> tuple[str, Signature] | None:
-    """(kind, signature) of an item that only carries a signature; None for every other item."""
+    """Return (kind, signature) of an item that only carries a signature; None for any other item."""
     if item.summary or not is_tagged(item.encrypted_content):
         return None
     found = read_tag(str(item.encrypted_content))
@@ -86,7 +85,7 @@ def is_empty_text(kind: str) -> bool:
 
 
 def signed(part: AnyPart, signature: Signature, carrier: Raw, note: str = CARRIER) -> AnyPart | None:
-    """The part with its signature back; None when it cannot have had one."""
+    """Return the part with its signature; None if it cannot have had one."""
     if not isinstance(part, Text | ToolCall) or part.signature is not None:
         return None
     notes: Extra = {**own(part.metadata), note: carrier}

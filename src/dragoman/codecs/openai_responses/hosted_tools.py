@@ -1,7 +1,7 @@
-"""Tools that OpenAI runs, or defines for clients to run, in terms that all vendors share.
+"""Tools that OpenAI runs, or defines for clients to run, in terms shared by all vendors.
 
-One item often holds a call and its result; they are taken apart in server_items.py. Servers that speak this format
-(xAI, OpenRouter, Groq) use the same words; xAI writes the sites of a search beside its type.
+One item often holds a call and its result; server_items.py splits them. Servers that speak this format (xAI,
+OpenRouter, Groq) use the same words; xAI lists the sites of a search beside its type.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class HostedTools(SharedTools):
         return {}
 
     def read_result(self, block: Mapping[str, Any]) -> Fields:
-        """`block` is the whole item, whichever of its fields hold the result."""
+        """Read the result from `block`, the whole item, whichever of its fields hold it."""
         match block.get("type"):
             case "web_search_call":
                 return _read_sources(block)
@@ -148,7 +148,7 @@ class HostedTools(SharedTools):
         return None
 
     def write_result(self, result: ServerToolResult) -> WireValue:
-        """The fields of the call's item that hold the result."""
+        """Return the fields of the call's item that hold the result."""
         match result.kind:
             case "web_search":
                 sources = [{"type": "url", "url": source.url} for source in result.sources if source.url]
@@ -167,7 +167,7 @@ class HostedTools(SharedTools):
         return None
 
     def count_searches(self, usage: Usage, tools: Raw | UnsetType) -> Usage:
-        """How often the web was searched stands beside the usage here."""
+        """Add the number of web searches, which this API gives outside the usage."""
         if tools is UNSET:
             return usage
         said = parse_json(tools)
@@ -176,7 +176,7 @@ class HostedTools(SharedTools):
         return structs.replace(usage, searches=count) if type(count) is int else usage
 
     def write_counts(self, usage: Usage | None) -> Fields:
-        """The member that counts searches, where there were some."""
+        """Return the member that counts searches, if there were any."""
         if usage is None or not usage.searches or FAMILY in (usage.metadata or {}):
             return {}
         return {"tool_usage": {"web_search": {"num_requests": usage.searches}}}
@@ -207,7 +207,7 @@ def _read_search(definition: Mapping[str, Any]) -> Fields:
 
 def _write_search(tool: ProviderTool) -> Fields:
     filters = given(allowed_domains=tool.allowed_domains, blocked_domains=tool.blocked_domains)
-    # Without a location this API searches from the United States; an empty one says: from nowhere.
+    # Without a location this API searches from the United States; an empty one means from nowhere.
     location = write_location(tool.location) or {"type": "approximate"}
     return {"type": "web_search"} | given(
         filters=filters or None, search_context_size=tool.context_size, user_location=location
@@ -230,7 +230,7 @@ def _read_files(definition: Mapping[str, Any]) -> Fields:
 
 
 def _read_server(definition: Mapping[str, Any]) -> Fields:
-    """Approval is asked for unless the definition says otherwise."""
+    """Read an MCP server; approval is required unless the definition says otherwise."""
     allowed, approval = definition.get("allowed_tools"), definition.get("require_approval")
     names = allowed.get("tool_names") if isinstance(allowed, dict) else allowed
     known = ("type", "server_label", "server_url", "authorization", "headers", "allowed_tools", "require_approval")

@@ -1,4 +1,4 @@
-"""Single items, both ways: calls, their outputs, reasoning, and the items that hold what the model said."""
+"""Single items, both ways: calls, their outputs, reasoning, and the model's messages."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def spelling_of(notes: Extra) -> str | None:
 
 
 def own_part_notes(notes: Extra) -> Extra:
-    """The notes of a part without those of the item it begins."""
+    """Return the notes of a part without those of the item it begins."""
     return {key: held for key, held in notes.items() if key not in _OF_THE_ITEM}
 
 
@@ -66,7 +66,7 @@ def own_part_notes(notes: Extra) -> Extra:
 
 
 def _keys_beyond(*interpreted: str) -> Callable[[Item], dict[str, Any] | None]:
-    """A function from an item to what it says beyond these members; None for the usual item."""
+    """Return a function from an item to its members other than these; it returns None for the usual item."""
     return collect_keys(Item, [name for name in Item.__struct_fields__ if name not in {*interpreted, "extra"}])
 
 
@@ -78,14 +78,14 @@ _reasoning_keys = _keys_beyond("type", "summary", "content", "encrypted_content"
 
 
 def kept(keys: dict[str, Any] | None) -> Extra:
-    """Such keys as notes: members of a type that has no use for them are kept as they were read."""
+    """Return such keys as notes: members that the item's type does not use are kept as they were read."""
     if keys is None:
         return {}
     return {key: held if type(held) is Raw else Raw(encode_json(exact(held))) for key, held in keys.items()}
 
 
 def decode_call(item: Item, seed: object) -> ToolCall:
-    """A function call or a custom tool call. The item's own id is a note; `call_id` is what links call and output."""
+    """Decode a function call or custom tool call; the item's own id is a note, `call_id` links call and output."""
     call_id, name, given = item.call_id, item.name, item.arguments
     custom = item.type == "custom_tool_call"
     keys = _custom_call_keys(item) if custom else call_keys(item)
@@ -129,7 +129,7 @@ def decode_call(item: Item, seed: object) -> ToolCall:
 
 
 def qualified_name(item: Item) -> Any:
-    """The name of a call's function among all functions. A lone function that was looked up is its own namespace."""
+    """Return the function name with its namespace; a single function found by tool search is its own namespace."""
     space = parse_json(item.namespace) if item.namespace is not UNSET else None
     if not isinstance(space, str) or item.name is UNSET or space == item.name:
         return item.name
@@ -137,7 +137,7 @@ def qualified_name(item: Item) -> Any:
 
 
 def named_in_space(call: ToolCall, notes: Extra) -> tuple[str, Extra]:
-    """The name of a call within its namespace, and the key that names that."""
+    """Return the name of a call within its namespace, and the key that names the namespace."""
     space = notes.get(NAMESPACE)
     if space is None:
         return call.name, {}
@@ -167,7 +167,7 @@ def decode_reasoning(item: Item) -> Reasoning:
 
 
 def _reasoning_text(item: Item, notes: Extra) -> str:
-    """The summaries, or the reasoning itself where an open model shows it; lists that say more are kept as they are."""
+    """Return the summaries, or the reasoning itself if an open model shows it; notes lists that hold more than text."""
     summary, content = item.summary, item.content
     if summary is UNSET:
         notes["~summary"] = TRUE
@@ -185,7 +185,7 @@ def _reasoning_text(item: Item, notes: Extra) -> str:
 
 
 SUMMARY_BREAK = "\n\n"
-"""What stands between the parts of a summary in one text."""
+"""The separator between the parts of a summary in one text."""
 
 
 def _is_plain(part: Any) -> bool:
@@ -211,18 +211,18 @@ def decode_result(call_id: str, name: str, output: Any, metadata: Metadata | Non
 
 
 class ItemEncoder(PartEncoder):
-    """Encodes one item after the other: for the input of a request, or for the output to a client."""
+    """Encodes items in order: for the input of a request, or for the output to a client."""
 
     _to_client: bool
     _seed: str
     _custom: set[str]
     _client: dict[str, str] | None = None
-    """Ids of calls that are items of tools which the client runs -> type of the item."""
+    """Ids of calls that are items of tools run by the client -> type of the item."""
     _approvals: dict[str, str] | None = None
-    """Ids of calls that ask for an approval -> ids of the requests that they stand for."""
+    """Ids of calls that ask for an approval -> ids of the approval requests they represent."""
     _invented: int = 0
     _ids: str = ""
-    """How the ids of items begin that have none of their own."""
+    """Prefix of the ids invented for items without one."""
 
     def __init__(
         self, log: LossLog, *, native: bool = False, marks: bool = False, to_client: bool = False, seed: str = ""
@@ -233,7 +233,7 @@ class ItemEncoder(PartEncoder):
         self._custom = set()
 
     def usual_text(self, text: str) -> WireValue:
-        """A text of the model that says nothing to this family alone."""
+        """Encode a text of the model that has no notes of this family."""
         if not self._to_client:
             return Item(UNSET, "assistant", text)
         if self._native:
@@ -243,7 +243,7 @@ class ItemEncoder(PartEncoder):
         return Item("message", "assistant", content, self._item_id("msg"), status=COMPLETED)
 
     def usual_call(self, call: ToolCall) -> WireValue:
-        """A complete call of a function that says nothing to this family alone."""
+        """Encode a complete function call that has no notes of this family."""
         if call.name == APPROVAL and not self._to_client and approval_id(call) is not None:
             return self._client_call(call, APPROVAL, {})
         text = arguments_as_text(call)
@@ -262,7 +262,7 @@ class ItemEncoder(PartEncoder):
             item = Item("message", "assistant", content, item_id, status=COMPLETED)
             return spliced(item, further) if further else item
         if not self._native:
-            # Ids name stored items: sent where nothing is stored, they make the API look for what is not there.
+            # Ids name stored items: if nothing is stored, the API would look for an item that does not exist.
             item = Item(role="assistant", content=content)
             return spliced(item, further) if further else item
         typed = spelled in {TYPED, TYPED_PARTS} or (spelled is None and ID in notes)
@@ -283,7 +283,7 @@ class ItemEncoder(PartEncoder):
         return f"{prefix}_{self._ids}{self._invented - 1}"
 
     def with_carrier(self, part: Text | ToolCall, item: WireValue) -> list[WireValue]:
-        """An item, and the one that carries its signature to a client and back; providers never see that (law 6)."""
+        """Return an item, and the one that carries its signature to a client and back, never to a provider (law 6)."""
         signature = part.signature
         items = [] if item is None else [item]
         if signature is None:
@@ -445,7 +445,7 @@ class ItemEncoder(PartEncoder):
 
 
 def _public(notes: Extra) -> Extra:
-    """What an item says beyond its type, without its spelling and state: `namespace`, `caller`."""
+    """Return the further keys of an item, without spelling and state: `namespace`, `caller`."""
     return {key: held for key, held in notes.items() if not key.startswith("~")}
 
 

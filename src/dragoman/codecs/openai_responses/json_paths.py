@@ -1,4 +1,4 @@
-"""Where in the wire body a node came from: JSON paths for losses."""
+"""JSON paths for loss reports: where in the wire body a node came from."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OF_REASONING = {"mode": "effort", "budget_tokens": "effort", "visible": "summar
 
 
 def request_paths(request: Request) -> PathLookup:
-    """Where in the wire body the nodes of a request came from."""
+    """Return a lookup of the JSON paths of a request's nodes in the wire body."""
     messages = request.messages
     places = _Places(messages)
     is_text = "~input" in own(request.metadata)
@@ -69,7 +69,7 @@ def request_paths(request: Request) -> PathLookup:
 
 
 class _Places:
-    """From which item on each message stands: one walk when the first one is looked up."""
+    """The index of each message's first item, computed at the first lookup."""
 
     _messages: tuple[Message, ...]
     _starts: list[int]
@@ -86,7 +86,7 @@ class _Places:
         return self._starts[index]
 
     def within(self, index: int) -> list[tuple[int, int]]:
-        """For each part of an assistant message, its item and its place there."""
+        """Return, for each part of an assistant message, its item and its position there."""
         if not self._starts:
             self._walk()
         return self._within[index]
@@ -107,7 +107,7 @@ def _content_path(path: str, message: Message, part_index: int, field: str) -> s
     if isinstance(part, ToolResult):
         return f"{path}.{field}" if field and field not in ToolResult.__struct_fields__ else path
     if isinstance(part, Opaque) and not part.kind.startswith(CONTENT):
-        return path  # a whole item
+        return path  # the part is a whole item
     if type(content_held(message)) is str:
         return f"{path}.content"
     inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
@@ -115,7 +115,7 @@ def _content_path(path: str, message: Message, part_index: int, field: str) -> s
 
 
 def part_path(path: str, part: AnyPart, place: int, field: str) -> str:
-    """A part of the model's turn, within its item."""
+    """Return the path of a part of the model's turn, within its item."""
     inner = _OF_A_PART.get(type(part), {}).get(field, field)
     if isinstance(part, Text | Refusal):
         if field == "phase":
@@ -163,7 +163,7 @@ _USAGE = {
 
 
 def response_paths(completion: Completion) -> PathLookup:
-    """Where in the wire body the nodes of a completion came from."""
+    """Return a lookup of the JSON paths of a completion's nodes in the wire body."""
     messages = completion.messages
     places: dict[int, list[tuple[int, int]]] = {}
 
@@ -184,7 +184,7 @@ def response_paths(completion: Completion) -> PathLookup:
 
 
 def _logprobs_path(completion: Completion) -> str:
-    """Of the first text that has any."""
+    """Return the path of the logprobs of the first text that has any."""
     for message in completion.messages:
         for part, (item, place) in zip(message.parts, item_places(message)[0], strict=True):
             if type(part) is Text and LOGPROBS in own(part.metadata):

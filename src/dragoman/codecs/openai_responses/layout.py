@@ -1,4 +1,4 @@
-"""Where calls, results, tools and their choice stand in a Responses request: everything is an item of `input`."""
+"""Where a Responses request holds calls, results, tools and the tool choice: calls and results are `input` items."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Messages as rows of items, both ways; single items are in items.py.
+"""Messages as sequences of items, both ways; single items are in items.py.
 
-What the model says in one turn is a row of items on this wire: reasoning, messages, calls. They are one assistant
-message in the intermediate format, in the same order. A message item that is not spelled the usual way is noted on its
-first part; a text without such a note goes on with the item before it.
+On this wire, one turn of the model is a sequence of items: reasoning, messages, calls. In the intermediate format they
+are one assistant message, in the same order. An unusual spelling of a message item is noted on its first part; a text
+without such a note continues the item before it.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ _SPELLED = {
     for untyped in (True, False)
     for developer in (True, False)
 }
-"""Metadata of a message, by whether its item has no type and whether its role is the developer's."""
+"""Metadata of a message, by whether its item has no type and whether its role is `developer`."""
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read_item(raw: Raw) -> Item | None:
-    """An item of a kind we model, or None."""
+    """Return an item of a kind we model, or None."""
     try:
         head = read_head(raw)
         return _reader.read(raw) if head.type in _HANDLERS else None
@@ -110,14 +110,14 @@ def read_item(raw: Raw) -> Item | None:
 
 
 def decode_answer(items: Sequence[Item | Raw], seed: str) -> tuple[AnyPart, ...]:
-    """The output of a response: all of it is the model's."""
+    """Decode the output of a response: all of it is the model's."""
     decoder = MessageDecoder(seed=seed, answering=True)
     decoder.add_items(items)
     return decoder.answer()
 
 
 class MessageDecoder(TraitNotes):
-    """Decodes items one after the other; results take their names from the calls before them.
+    """Decodes items in order; results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py).
     """
@@ -126,7 +126,7 @@ class MessageDecoder(TraitNotes):
     answering: bool
     _messages: list[Message]
     _said: list[AnyPart]
-    """The model's turn, so far."""
+    """The model's turn so far."""
     _owed: tuple[Signature, Raw, str] | None = None
     _custom: set[str] | frozenset[str] = frozenset()
     """Ids of the calls of custom tools."""
@@ -134,7 +134,7 @@ class MessageDecoder(TraitNotes):
     """Ids of the calls that came without one."""
     _server_calls: dict[str, str] | None = None
     added: list[tuple[int, Raw]] | tuple[()] = ()
-    """Items that give tools: where they stand, and their lists."""
+    """Items that provide tools: their positions and their lists."""
 
     def __init__(self, seed: str = "", *, answering: bool = False) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class MessageDecoder(TraitNotes):
         return tuple(self._said)
 
     def parts_of(self, item: Item | Raw, index: int) -> list[AnyPart]:
-        """The parts of one item of an answer that comes piece by piece."""
+        """Return the parts of one item of a streamed answer."""
         before = len(self._said)
         self._add(item, index)
         return self._said[before:]
@@ -165,7 +165,7 @@ class MessageDecoder(TraitNotes):
         self._messages.append(Message("system", text, None, INSTRUCTIONS))
 
     def add_text(self, text: str) -> None:
-        """The input where it is a string."""
+        """Add the input of a request that gives it as a string."""
         self.user_text(text)
         self._messages.append(Message("user", text))
 
@@ -201,12 +201,12 @@ class MessageDecoder(TraitNotes):
             handler(self, item, index)
 
     def _read(self, raw: Raw, index: int) -> Item | None:
-        """An item of a type we model; None when it is another one, and added."""
+        """Return an item of a type we model; an item of any other type is added, and None returned."""
         try:
             head = read_head(raw)
             other = head.type not in _HANDLERS and (head.type is not None or head.role is None)
         except ValueError:
-            other = False  # the reader says what is wrong, and where
+            other = False  # the reader reports what is wrong, and where
         if other:
             self._add_other(raw, index)
             return None
@@ -312,7 +312,7 @@ class MessageDecoder(TraitNotes):
             self._say(part)
 
     def _item_notes(self, item: Item) -> Extra | None:
-        """What a message item of the model says beside its content and its id."""
+        """Return notes on a message item of the model: its keys other than content and id."""
         keys = message_keys(item)
         if keys is None and item.status is UNSET:
             return None
@@ -327,7 +327,7 @@ class MessageDecoder(TraitNotes):
         return notes
 
     def _say(self, part: AnyPart) -> None:
-        """Add a part to the model's turn, with the signature that travelled before it."""
+        """Add a part to the model's turn, with the signature that came before it."""
         if self._owed is not None:
             signature, carrier, kind = self._owed
             is_its = is_about(tagged(kind, None), part)
@@ -339,7 +339,7 @@ class MessageDecoder(TraitNotes):
                 part = signed_part
         said = self._said
         if self.answering:
-            said.append(part)  # passes do not ask for the traits of an answer
+            said.append(part)  # passes do not use the traits of an answer
             return
         if not said:
             self.turn("assistant")
@@ -352,7 +352,7 @@ class MessageDecoder(TraitNotes):
         said.append(part)
 
     def _give_up_carrier(self) -> None:
-        """A signature whose part is not there stays where it is, as the item it came in."""
+        """Keep a signature without its part in place, as the item it came in."""
         if self._owed is not None:
             carrier, self._owed = self._owed[1], None
             self._say(Opaque(FAMILY, "reasoning", carrier))
@@ -420,7 +420,7 @@ class MessageDecoder(TraitNotes):
         ):
             notes = self._output_notes(item, kept(keys))
             if not call_id:
-                # The type lets it be left out; such outputs answer in order.
+                # The type allows it to be missing; such outputs answer in order.
                 notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
                 call_id = self._unanswered.pop(0) if self._unanswered else ""
             if (item.type == "custom_tool_call_output") != (call_id in self._custom):
@@ -469,7 +469,7 @@ class MessageDecoder(TraitNotes):
         self._messages.append(Message(role, tuple(parts)))
 
     def _add_client_item(self, raw: Raw, head: ItemHead) -> bool:
-        """A call or a result of a tool that the client runs."""
+        """Add a call or result of a tool that the client runs; return False for any other item."""
         call = decode_client_call(raw, head) if is_for_client(head.type or "", head) else None
         if call is not None:
             self._say(call)
@@ -484,7 +484,7 @@ class MessageDecoder(TraitNotes):
         return True
 
     def _add_tools(self, raw: Raw, index: int) -> bool:
-        """Tools that are given in the middle of the conversation join the others; here they stay where they are."""
+        """Add tools given in the middle of the conversation to the others; in this format they stay in place."""
         held = entries_of(raw).get("tools")
         if self.answering or held is None or bytes(held)[:1] != b"[":
             return False
@@ -504,7 +504,7 @@ class MessageDecoder(TraitNotes):
 
 
 def _beside_calls_read(items: Sequence[Item | Raw]) -> Sequence[Item | Raw]:
-    """The same for items that are not read yet. Most histories have no carrier, and are left as they are."""
+    """Apply `beside_calls` to items that are not read yet. Most histories have no carrier, and stay unread."""
     if not any(type(item) is Raw and _TAG in bytes(item) for item in items):
         return items
     read = [(read_item(item) or item) if type(item) is Raw else item for item in items]
@@ -539,20 +539,20 @@ _HANDLERS: dict[str, Callable[[MessageDecoder, Item, int], None]] = {
     "reasoning": MessageDecoder._add_reasoning,  # noqa: SLF001
 }
 ITEM_TYPES = frozenset(_HANDLERS)
-"""Items that are read as structs; all others are kept whole."""
+"""Types of items that are read as structs; all others are kept as they are."""
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
-    """Whether a part of an assistant message begins an item, or goes on with the one before it."""
+    """Whether a part of an assistant message begins an item, or continues the one before it."""
     if isinstance(part, Text | Refusal):
         notes = own(part.metadata)
         if ID in notes or ITEM in notes:
             return True
         if isinstance(part, Text) and part.signature is not None and foreign_signatures.CARRIER_BEHIND not in notes:
-            return True  # the item that carries the signature stands before it
+            return True  # the item that carries the signature comes before it
         return not _is_said(previous) or foreign_signatures.CARRIER_BEHIND in own(getattr(previous, "metadata", None))
     if isinstance(part, Opaque) and part.kind.startswith(CONTENT):
         return not _is_said(previous)
@@ -560,7 +560,7 @@ def begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
 
 
 def _is_foreign(part: AnyPart) -> bool:
-    """Whether this API did not run it."""
+    """Whether another provider ran this server tool."""
     return isinstance(part, ServerToolCall | ServerToolResult) and not goes_back(part, FAMILY, to_client=False)
 
 
@@ -569,7 +569,7 @@ def _is_said(part: AnyPart | None) -> bool:
 
 
 class MessageEncoder(ItemEncoder):
-    """Encodes messages one after the other: as the input of a request, or as the output for a client."""
+    """Encodes messages in order: as the input of a request, or as the output for a client."""
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         items: list[WireValue] = []
@@ -597,7 +597,7 @@ class MessageEncoder(ItemEncoder):
                 self._log.drop(message, key, key, "a turn is a row of items here, and has no fields of its own")
 
     def _usual_turn(self, content: Any) -> list[WireValue] | None:
-        """The turn of an agent, text then calls, none of which says more to this family; None for every other."""
+        """Encode the usual agent turn, text then calls without notes of this family; return None for any other."""
         for index, part in enumerate(content):
             kind = type(part)
             if kind is not ToolCall and (kind is not Text or index or part.citations):
@@ -630,7 +630,7 @@ class MessageEncoder(ItemEncoder):
                 return items
             content = wires if wires or "content" not in notes else UNSET
             if not wires and not self._native:
-                # What could not cross is logged; the turn stays.
+                # Parts without an equivalent are logged; the turn stays.
                 content = NOT_SENT if any(type(part) is not Text for part in message.parts) else ""
         role = parse_json(notes["~role"]) if "~role" in notes else message.role
         item = Item("message" if "~type" in notes else UNSET, role, content)
@@ -639,7 +639,7 @@ class MessageEncoder(ItemEncoder):
     # ── the model's turn ──
 
     def encode_turn(self, message: Message) -> list[WireValue]:
-        """The items of an assistant message, in order."""
+        """Return the items of an assistant message, in order."""
         parts = message.parts
         items: list[WireValue] = []
         run: list[AnyPart] = []
@@ -680,12 +680,12 @@ class MessageEncoder(ItemEncoder):
         if isinstance(part, ServerToolCall) and (self._to_client or is_own):
             wire = encode_pair(part, following, self._log)
             return [] if wire is None else [wire]
-        # A result without its call is nothing that a client could show.
+        # A client could not show a result without its call.
         text: Any = cross_hosted(part, self._log, SharedTools() if self._to_client else None)
         return [] if text is None else [self.usual_text(text.text)]
 
     def _encode_run(self, run: list[AnyPart]) -> list[WireValue]:
-        """A message item with these content parts."""
+        """Return a message item with these content parts."""
         if not run:
             return []
         first = run[0]
@@ -722,9 +722,9 @@ class MessageEncoder(ItemEncoder):
 
 
 def item_places(message: Message) -> tuple[list[tuple[int, int]], int]:
-    """For each part of an assistant message: the item it stands in, and its place in that item's content.
+    """Return, for each part of an assistant message, its item and its position in that item's content.
 
-    And how many items there are.
+    And the number of items.
     """
     places: list[tuple[int, int]] = []
     item, place = -1, 0
@@ -732,7 +732,7 @@ def item_places(message: Message) -> tuple[list[tuple[int, int]], int]:
     for part in message.parts:
         notes = own(getattr(part, "metadata", None))
         if begins_item(part, previous):
-            # The item that carries a signature stands before its part; an empty text is represented by it alone.
+            # The item that carries a signature comes before its part; it alone represents an empty text.
             item += 1 + (foreign_signatures.CARRIER in notes and not (type(part) is Text and not part.text))
             place = 0
         else:

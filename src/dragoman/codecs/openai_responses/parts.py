@@ -55,9 +55,9 @@ from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 SPELLED = "~part"
-"""Note: the type of a text part that is not the usual one of its place."""
+"""Note: the type of a text part if it is not the usual one at its position."""
 CONTENT = "part:"
-"""How the kind of an opaque content part begins; without it, an opaque part of a message is a whole item."""
+"""Prefix of the kind of an opaque content part; without it, an opaque part of a message is a whole item."""
 ANNOTATIONS = MODELLED + "annotations"
 LOGPROBS = MODELLED + "logprobs"
 NOTHING = Raw(b"[]")
@@ -68,12 +68,12 @@ _raws = msgspec.json.Decoder(list[Raw]).decode
 
 
 def own(metadata: Metadata | None) -> Extra:
-    """What this family said about a node, and how."""
+    """Return this family's notes on a node."""
     return {} if metadata is None else metadata.get(FAMILY, {})
 
 
 def exact(value: WireValue) -> WireValue:
-    """A wire value as it was read, with what it and its inner objects say beyond their types."""
+    """Return a wire value as it was read, with the further keys of it and of its inner objects."""
     if isinstance(value, list):
         return [exact(piece) for piece in value]
     if not isinstance(value, Wire):
@@ -125,7 +125,7 @@ def _decode_output_text(wire: OutputText, *, assistant: bool) -> Text:
 
 
 def _decode_plain_text(wire: ReasoningText | SummaryText, *, assistant: bool) -> Opaque:  # noqa: ARG001
-    """Reasoning where the API takes none; kept whole, for the API itself to refuse."""
+    """Keep misplaced reasoning unchanged, for the API itself to refuse."""
     return Opaque(FAMILY, CONTENT + "misplaced", exact(wire))
 
 
@@ -154,7 +154,7 @@ def _decode_file(wire: InputFile, *, assistant: bool) -> Document:  # noqa: ARG0
     if wire.file_data is not UNSET:
         inline = split_data_url(wire.file_data)
         if inline is None:
-            notes["file_data"] = wire_text(wire.file_data)  # neither a data URL nor anything others could read
+            notes["file_data"] = wire_text(wire.file_data)  # not a data URL: other formats cannot read it
         else:
             media_type, data = inline
     metadata = {FAMILY: notes} if notes else None
@@ -233,16 +233,16 @@ _MARKED = frozenset({Text, Image, Document})
 
 
 class PartEncoder:
-    """Encodes content parts. What cannot be said here is logged, and gives nothing."""
+    """Encodes content parts. A part that this API cannot hold is logged, and encoded as None."""
 
     _log: LossLog
     _native: bool
-    """The body came from this family: all that it says may be said again, exactly as it was."""
+    """The body came from this family: all of it may be sent again exactly as it was."""
     _marks: bool
-    """The model takes cache marks."""
+    """The model accepts cache marks."""
 
     def encode_part(self, part: AnyPart, role: str) -> WireValue:
-        """The part on the wire, or None when this API cannot hold it there (logged)."""
+        """Return the part on the wire, or None if this API cannot hold it there (logged)."""
         if self._marks and type(part) in _MARKED and role != "assistant" and part.cache is not None:  # type: ignore[union-attr]
             part = with_breakpoint(part, FAMILY, self._log)  # type: ignore[type-var]
         return _ENCODERS[type(part)](self, part, role)
@@ -278,7 +278,7 @@ class PartEncoder:
             return self._lose(part, "this API takes PNG, JPEG, GIF and WebP")
         if url is None and not self._knows_file(part):
             return self._lose(part, "its file id belongs to another provider")
-        # `detail` is required in messages; "auto" is what leaving it out means elsewhere.
+        # `detail` is required in messages; elsewhere, a missing one means "auto".
         detail: Any = part.detail if part.detail is not None else UNSET if self._native else "auto"
         file_id: Any = UNSET if part.file_id is None else part.file_id
         return self._marked(part, InputImage(UNSET if url is None else url, file_id, detail))
@@ -311,7 +311,7 @@ class PartEncoder:
             data,
             UNSET if part.url is None else part.url,
             UNSET if part.file_id is None else part.file_id,
-            # A file by address or by id has its own name.
+            # A file given by URL or id has its own name.
             name if self._native or part.data is not None else UNSET,
         )
         return self._marked(part, wire)
@@ -349,7 +349,7 @@ class PartEncoder:
         self._log.drop(part, "", kind, why)
 
     def _knows_file(self, part: Image | Document) -> bool:
-        # Ids of this vendor's store; others have the same word with other signs behind it.
+        # Ids of this vendor's store; other vendors' ids start with the same word, followed by another character.
         return self._native or (part.file_id is not None and part.file_id.startswith(("file-", "assistant-")))
 
     def _withhold_signature(self, part: Image | Document) -> None:
@@ -390,5 +390,5 @@ _EXTENSIONS = {"application/pdf": "pdf", "text/plain": "txt", "text/csv": "csv",
 
 
 def _file_name(media_type: str | None) -> str:
-    """File data without a name is refused."""
+    """Return a name for file data: the API refuses data without one."""
     return f"document.{_EXTENSIONS.get(media_type or 'application/pdf', 'bin')}"

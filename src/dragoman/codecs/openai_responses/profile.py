@@ -1,8 +1,8 @@
 """What Responses accepts, and what its models refuse.
 
-The family is not Chat's. The two APIs share a vendor, not a vocabulary: what one keeps on a node (names of fields,
-spellings, item ids) is refused as an unknown parameter by the other, and encrypted reasoning is minted and read by
-Responses alone; Chat has no field for it. One family for both would hand each the private data of the other.
+The family is not Chat's. The two APIs share a vendor, not a vocabulary: notes of one on a node (names of fields,
+spellings, item ids) are refused as unknown parameters by the other, and encrypted reasoning is minted and read by
+Responses alone; Chat has no field for it. One family for both would send each the private data of the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROFILE = Profile(
     answer_tiers=ANSWERED_BY_OPENAI,
     family=FAMILY,
     says_logprobs=True,
-    # The server's words: string too long, expected a string with maximum length 64.
+    # The server's message: string too long, expected a string with maximum length 64.
     call_id=re.compile(r"[^\s]{1,64}"),
     counts_searches=True,
     limits_all_calls=True,
@@ -42,15 +42,15 @@ PROFILE = Profile(
 )
 
 REASONING_MODELS = re.compile(r"^(?:openai/)?(o[1-9]|gpt-5(?!.*chat)|gpt-[6-9]|codex)")
-"""They refuse sampling settings while they reason, and only they can be asked for encrypted reasoning."""
+"""These refuse sampling settings while they reason, and only they can be asked for encrypted reasoning."""
 
 SAMPLING = ("temperature", "top_p", "logprobs", "top_logprobs")
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""In rising order. A model we do not know takes them all."""
+"""In rising order. An unknown model is assumed to accept all of them."""
 
 _CLASSIC = ("low", "medium", "high")
-# The first row that matches counts.
+# The first matching row counts.
 _EFFORTS_OF: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern), efforts)
     for pattern, efforts in (
@@ -65,13 +65,13 @@ _EFFORTS_OF: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 
 
 def efforts_of(model: str) -> tuple[str, ...]:
-    """What `reasoning.effort` may say to this model; nothing for a model that does not reason."""
+    """Return the values of `reasoning.effort` that this model accepts; none for a model that does not reason."""
     name = model.removeprefix("openai/")
     return next((efforts for pattern, efforts in _EFFORTS_OF if pattern.match(name) is not None), EFFORTS)
 
 
 def nearest_effort(effort: str, known: tuple[str, ...]) -> str:
-    """The effort itself, or the one of the model's own that is next to it."""
+    """Return the effort itself, or the nearest one that the model has."""
     if effort in known or effort not in EFFORTS or not known:
         return effort
     return min(known, key=lambda other: abs(EFFORTS.index(other) - EFFORTS.index(effort)))
@@ -87,4 +87,4 @@ ENDED_EARLY: dict[str, FinishReason] = {
     "max_messages": "pause",
     "steered": "pause",
 }
-"""Why an answer ended early, in the words of `incomplete_details`."""
+"""Reasons in `incomplete_details` why an answer ended early."""

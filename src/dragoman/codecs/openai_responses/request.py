@@ -114,7 +114,7 @@ SETTINGS = Settings(
         Setting("max_tool_calls"),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
         Setting("obfuscation", "stream_options.include_obfuscation"),
-        Setting("candidates", None),  # one answer is what this API gives; more are reported by hand
+        Setting("candidates", None),  # this API gives one answer; more are reported by hand
         Setting("stop", None, lost="this API takes none"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
     ),
@@ -163,7 +163,7 @@ def decode_request(body: bytes) -> Request:
 
 
 def _added_tools(items: Iterable[tuple[int, Raw]]) -> Iterator[AnyTool]:
-    """Tools of the input, each with a note of its place."""
+    """Yield the tools given in the input, each with a note of its JSON path."""
     for index, held in items:
         for place, tool in enumerate(decode_tools(held).tools):
             notes = {**own(tool.metadata), ADDED: Raw(encode_json(f"$.input[{index}].tools[{place}]"))}
@@ -171,7 +171,7 @@ def _added_tools(items: Iterable[tuple[int, Raw]]) -> Iterator[AnyTool]:
 
 
 def _decode_spelling(wire: RequestFields, extra: Extra) -> Extra:
-    """What is kept between requests, and which of several ways of saying the same thing the client chose."""
+    """Note the state kept between requests, and which of several equivalent spellings the client chose."""
     store, include, text = wire.store, wire.include, wire.text
     if wire.tools is not UNSET and not decode_tools(wire.tools).tools:
         extra["tools"] = wire.tools  # an empty list, or null
@@ -187,12 +187,12 @@ def _decode_spelling(wire: RequestFields, extra: Extra) -> Extra:
 _NO_REASONING = ReasoningWire()
 _SWITCHES = {b"true": True, b"false": False}
 LOGPROBS = b'"message.output_text.logprobs"'
-"""What `include` must name so that the answer has them."""
+"""The entry that `include` must have for an answer with logprobs."""
 _UNDERSTOOD = {"reasoning.encrypted_content", "message.output_text.logprobs"}
 
 
 def _is_understood(include: Raw) -> bool:
-    """Whether `include` asks for nothing that other APIs do not give unasked, or that no setting says."""
+    """Whether all entries of `include` are given unasked by other APIs, or are expressed by a setting."""
     said = [] if include == ENCRYPTED else parse_json(include)
     return said is None or (
         isinstance(said, list) and all(isinstance(entry, str) and entry in _UNDERSTOOD for entry in said)
@@ -262,7 +262,7 @@ def _reasons(model: str | None) -> bool:
 
 
 def _state(request: Request, extra: Extra, *, native: bool) -> tuple[Any, Any]:
-    """`store` and `include`: by default this API stores what it is sent and keeps its reasoning; no other does."""
+    """Return `store` and `include`: unlike others, this API by default stores requests and keeps its reasoning."""
     store, logprobs = request.store, request.logprobs
     if native:
         is_asked = logprobs and not ("include" in extra or MODELLED + "include" in extra)
@@ -286,7 +286,7 @@ def _as_the_api_takes_it(request: Request, log: LossLog) -> Request:
 
 
 def _announcing_json(request: Request, log: LossLog) -> Request:
-    """JSON mode is refused unless the conversation says the word; no schema is needed for it elsewhere."""
+    """Add an instruction to answer in JSON: JSON mode is refused unless the conversation contains the word."""
     if _says_json(request.messages):
         return request
     # "Response input messages must contain the word 'json' in some form"
@@ -297,7 +297,7 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
 
 
 def _without_sampling(request: Request, log: LossLog) -> Request:
-    """The request without what a model refuses while it reasons."""
+    """Return the request without settings that a model refuses while it reasons."""
     if not _reasons(request.model) or _is_switched_off(request):
         return request
     refused = [name for name in SAMPLING if getattr(request, name) is not None]
@@ -313,7 +313,7 @@ def _is_switched_off(request: Request) -> bool:
 
 
 def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, tuple[Message, ...]]:
-    """The system text that goes into its own field: what came from there, or the opening one of another family."""
+    """Return the text for `instructions` and the other messages: the text came from there or is another family's."""
     messages = request.messages
     first = messages[0] if messages else None
     if first is None or first.role != "system":

@@ -62,7 +62,7 @@ INVENTED_ID = f"resp_{invent_id('answer', 0)}"
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
-# An answer that is still to come is no success either.
+# An answer that is not ready yet is not a success either.
 _FAILED = frozenset({"failed", "cancelled", "in_progress", "queued"})
 _ENDED = frozenset({"completed", "complete"})
 _NOT_COMPLETE = frozenset({bytes(INCOMPLETE), b'"in_progress"'})
@@ -71,7 +71,7 @@ _NOT_COMPLETE = frozenset({bytes(INCOMPLETE), b'"in_progress"'})
 def decode_finish(
     status: str | None, details: Raw | UnsetType, parts: tuple[AnyPart, ...], error: Raw | UnsetType = UNSET
 ) -> Finish:
-    """There is no finish reason here: the status, the details of an early end, and what was said tell it."""
+    """Return the finish, derived from status, incomplete details and parts: this API has no finish reason."""
     if status == "incomplete":
         reason, further = _early_end(details)
         if reason is not None:
@@ -88,7 +88,7 @@ def decode_finish(
         if kind is Refusal:
             word = "refusal"
         elif kind is Opaque and asks_client(part):
-            word = "pause"  # the client is asked for something that no other API calls a tool call
+            word = "pause"  # the client must act on an item that is not a tool call in other APIs
     return Finish(word, status)
 
 
@@ -101,7 +101,7 @@ def _explanation(error: Raw) -> str | None:
 
 
 def _early_end(held: Raw | UnsetType) -> tuple[str | None, Metadata | None]:
-    """Why an answer is incomplete, and what else is said about that."""
+    """Return why an answer is incomplete, and notes on the other details."""
     if held is UNSET or bytes(held)[:1] != b"{":
         return None, None
     entries = _entries(held)
@@ -112,7 +112,7 @@ def _early_end(held: Raw | UnsetType) -> tuple[str | None, Metadata | None]:
 def encode_finish(
     finish: Finish | None, source: str | None, log: LossLog, completion: Completion
 ) -> tuple[str, str | None]:
-    """The status, and the reason of an early end."""
+    """Return the status, and the reason of an early end."""
     if finish is None:
         status = "completed" if completion.messages or source == FAMILY else "failed"
         if source != FAMILY:
@@ -133,7 +133,7 @@ def encode_finish(
         log.degrade(completion, "finish", what, "the word of this API for an answer whose calls must not be run")
         return "incomplete", "content_filter"
     if reason == "refusal" and message.refusal is None:
-        # Classifiers elsewhere stop an answer that said something else so far; here only a refusal's words tell one.
+        # Classifiers elsewhere cut an answer off midway; this API shows a refusal only by its `refusal` text.
         log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
         return "incomplete", "content_filter"
     if reason in _NO_SUCCESS:
@@ -162,12 +162,12 @@ def _encode_no_success(finish: Finish, log: LossLog, completion: Completion) -> 
 
 
 def decode_usage(held: Raw) -> Usage:
-    """The counts, with the wire's own object beside them."""
+    """Return the counts with the original object noted."""
     return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
-    """Input includes cached tokens, output includes reasoning."""
+    """Return the counts: input includes cached tokens, output includes reasoning."""
     cached = cache_written = image = reasoning = None
     if wire.input_tokens_details:
         cached = wire.input_tokens_details.cached_tokens
@@ -203,12 +203,12 @@ def encode_usage(usage: Usage) -> WireValue:
 
 
 def usage_wire(read: Any, cached: Any, cache_written: Any, written: Any, reasoning: Any, total: Any) -> UsageWire:
-    """A strict client expects the details, and both counts of the first."""
+    """Return the usage with all details: strict clients expect them, and both counts of the input details."""
     return UsageWire(read, InputDetails(cached, cache_written), written, OutputDetails(reasoning), total)
 
 
 def report_usage(usage: Usage, node: Value, log: LossLog) -> None:
-    """Counts that this API has no field for, or that do not add up as its clients expect."""
+    """Report counts that this API has no field for, or that do not add up as its clients expect."""
     if "~usage" in own(usage.metadata):
         return
     if usage.image:
@@ -225,7 +225,7 @@ _ECHO = (
     *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "reasoning", "safety_identifier"),
     *("store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
 )
-"""What the answer repeats of the request, filled with defaults, and what we say in our own fields."""
+"""Fields that repeat the request, filled with defaults, and fields that the intermediate format models."""
 _SAID = ("billing", "error", "moderation", "service_tier", "tool_usage")
 _RARE = tuple(name for name in ResponsesAnswer.__struct_fields__ if name not in ResponsesResponse.__struct_fields__)
 _KEPT = {name: MODELLED + name for name in _ECHO} | {name: name for name in _SAID}
@@ -272,7 +272,7 @@ def _counted(held: Raw, tool_usage: Raw | UnsetType, tier: str | None) -> Usage:
 
 
 def _take_logprobs(parts: tuple[AnyPart, ...]) -> tuple[tuple[AnyPart, ...], list[TokenLogprob]]:
-    """The parts, whose texts keep their log probabilities as they were written; and all of them, in order."""
+    """Return the parts, with log probabilities noted as written, and all log probabilities in order."""
     found: list[TokenLogprob] = []
     kept: list[AnyPart] = []
     for part in parts:
@@ -307,7 +307,7 @@ def _place_logprobs(items: list[WireValue], completion: Completion, log: LossLog
 
 
 def metadata_of(wire: ResponsesResponse | ResponsesAnswer) -> Extra:
-    """What the answer says beyond its output."""
+    """Return the answer's keys other than its output."""
     extra: Extra = (_keys(wire) if type(wire) is ResponsesResponse else _all_keys(wire)) or {}
     status = wire.status
     if status is not None:
@@ -318,7 +318,7 @@ def metadata_of(wire: ResponsesResponse | ResponsesAnswer) -> Extra:
 
 
 def _cut(parts: tuple[AnyPart, ...], reason: FinishReason) -> tuple[AnyPart, ...]:
-    """A call that says of itself that it is not complete must not be run; nor one whose text breaks off."""
+    """Mark calls that must not be run: those with an incomplete status, and one whose text breaks off."""
     for part in parts:
         if type(part) is ToolCall and own(part.metadata).get(STATUS, COMPLETED) != COMPLETED:
             parts = tuple([_marked(part) if type(part) is ToolCall else part for part in parts])
@@ -365,7 +365,7 @@ def answer_object(
     usage: WireValue,
     echo: Echo = DEFAULTS,
 ) -> dict[str, Any]:
-    """A response with every member that strict clients want; `echo` repeats the request, where it is known."""
+    """Return a response with every member strict clients expect; `echo` repeats the request if it is known."""
     created = completion.created or 0
     return {
         "id": completion.id or "",
@@ -383,7 +383,7 @@ def answer_object(
 
 
 def _identified(completion: Completion, log: LossLog) -> Completion:
-    """Gemini may leave both out; clients of this API expect them."""
+    """Fill in id and model: Gemini may omit both, and clients of this API expect them."""
     named = structs.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
     log.replaced(named, completion)
     if not completion.id:
@@ -394,7 +394,7 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
 
 
 def _has_logprobs(completion: Completion) -> bool:
-    """Whether the texts have them as this API wrote them."""
+    """Whether a text has log probabilities as this API wrote them."""
     return any(
         type(part) is Text and bytes(own(part.metadata).get(LOGPROBS, NOTHING)) not in {b"[]", b"null"}
         for message in completion.messages

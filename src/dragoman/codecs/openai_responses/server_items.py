@@ -1,8 +1,8 @@
-"""Items that are no messages, function calls or reasoning: tools of the provider, and what we do not model.
+"""Items other than messages, function calls and reasoning: tools of the provider, and items we do not model.
 
-A tool that the provider runs is a pair in the intermediate format: the call, and its result where the wire has one.
-Most of these items hold both; they are taken apart by the fields below and put together again on the way out. Items
-that ask the client for something (a screenshot, a shell command, an approval) are opaque: no other API can answer.
+In the intermediate format, a tool that the provider runs is a pair: the call, and its result if the wire has one. Most
+of these items hold both; they are split by the fields below and joined again when encoding. Items that ask the client
+for something (a screenshot, a shell command, an approval) are opaque: no other API can answer them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ OUTCOME: dict[str, tuple[str, ...]] = {
     "mcp_call": ("output", "error"),
     "mcp_list_tools": ("tools", "error"),
 }
-"""Fields that hold the result within the item of the call."""
+"""Fields of a call's item that hold the result."""
 _CLIENT_RUN = frozenset(
     {"computer_call", "local_shell_call", "apply_patch_call", "mcp_approval_request", "shell_call", "tool_search_call"}
 )
-"""The client runs these, or answers them; the last two only unless they say otherwise."""
+"""Items that the client runs or answers; for the last two, `is_for_client` reads their fields."""
 _OUTPUT_OF = {"shell_call_output": "shell", "tool_search_output": "tool_search", "program_output": "program"}
 _BY_CALL_ID = frozenset({"shell_call", "tool_search_call", "program"})
 _ROLES: dict[str, Role] = {
@@ -61,18 +61,18 @@ def asks_client(part: AnyPart) -> bool:
 
 
 def role_of_item(kind: str) -> Role:
-    """Whose turn an item of the input belongs to."""
+    """Return the role whose turn an input item belongs to."""
     if kind in _ROLES:
         return _ROLES[kind]
     return "user" if kind.endswith(("_output", "_response")) else "assistant"
 
 
 def decode_other(raw: Raw, head: ItemHead, server_calls: dict[str, str]) -> list[AnyPart]:
-    """The parts of such an item; `server_calls` are the calls before it that the provider ran."""
+    """Decode the parts of such an item; `server_calls` holds the earlier calls that the provider ran."""
     kind = head.type or ""
     name = _OUTPUT_OF.get(kind)
     if name is not None:
-        # A search for tools that the provider runs has no call id: its output follows it.
+        # A tool search run by the provider has no call id: its output follows it.
         call_id = server_calls.get(head.call_id or "")
         served = call_id is not None and head.execution != "client"
         if not served:
@@ -95,7 +95,7 @@ def _taken_apart(raw: Raw, kind: str, call_id: str, name: str) -> list[AnyPart]:
     outcome = {key: entries[key] for key in fields if key in entries}
     if all(bytes(held) == b"null" for held in outcome.values()):
         call = ServerToolCall(call_id, name, FAMILY, raw, **called)
-        # What a search found stands within its action, or is not shown: the result adds nothing to the item.
+        # The sources of a search are within its action, or not shown: the result adds nothing to the item.
         is_over = block.get("status") != "in_progress" and "kind" in found
         return [call, ServerToolResult(call_id, name, FAMILY, {}, **found)] if is_over else [call]
     rest = {key: held for key, held in entries.items() if key not in outcome}
@@ -117,7 +117,7 @@ def is_outcome_of(result: AnyPart, call: AnyPart | None) -> bool:
 
 
 def encode_pair(call: ServerToolCall, following: AnyPart | None, log: LossLog) -> WireValue:
-    """The item of a call, with its result where they share one. What another provider ran is for clients only."""
+    """Return the item of a call, with its result if they share one; a call of another provider is for clients only."""
     is_pair = following is not None and is_outcome_of(following, call)
     outcome: Any
     if not goes_back(call, FAMILY, to_client=True):

@@ -1,11 +1,11 @@
 """Responses streams, both ways; encoding is in stream_encoding.py.
 
-Events name their item by `output_index`; ids are not to be trusted, proxies make new ones for every event. Text,
-reasoning and arguments flow while they come in; every other item is told whole when it is done. What `added` says is
-provisional: name and id of a call are taken from it, everything else from `output_item.done`, or from the output of the
-last event where an item was never done. The end of a text or a call is held back for a moment: the next item may still
-carry its signature, and only the last event tells whether a last call was cut. `response.completed`, `.incomplete` and
-`.failed` are the ends of this wire; there is no other.
+Events name their item by `output_index`; ids cannot be trusted, as proxies make new ones for every event. Text,
+reasoning and arguments are passed on as they arrive; every other item is emitted as a whole when it is done. An `added`
+event is provisional: name and id of a call are taken from it, everything else from `output_item.done`, or from the
+output of the last event if an item was never done. The end of a text or a call is delayed: the next item may still
+carry its signature, and only the last event says whether a last call was cut. Only `response.completed`, `.incomplete`
+and `.failed` end this wire.
 """
 
 from __future__ import annotations
@@ -108,11 +108,11 @@ MOVES: dict[tuple[str, str], str] = {
 
 
 _Key: TypeAlias = tuple[type[Any], int, int]
-"""Kind of event, item, and place in the item."""
+"""Kind of event, item, and position in the item."""
 
 
 class _Flow:
-    """One part while its pieces come in."""
+    """One part while its fragments arrive."""
 
     part_index: int
     kind: type[AnyPart]
@@ -120,7 +120,7 @@ class _Flow:
     cited: int = 0
     told_logprobs: bool = False
     section: tuple[type[Any], int] = (SummaryDelta, 0)
-    """Reasoning: which list its text comes from, and which entry of it."""
+    """Reasoning: the list its text comes from (summary or reasoning), and the entry in that list."""
 
     def __init__(self, part_index: int, kind: type[AnyPart]) -> None:
         self.part_index = part_index
@@ -129,12 +129,12 @@ class _Flow:
 
 
 class _Slot:
-    """One item while its events come in."""
+    """One item while its events arrive."""
 
     index: int
-    """The place of its first part, kept from the moment the item is known: items may be done in another order."""
+    """The index of its first part, reserved when the item is first seen: items may be done in another order."""
     spare: int = -1
-    """The place of its second part, for items that hold a call and its result."""
+    """The index reserved for its second part, for items that hold a call and its result."""
     kind: str = ""
     call: ToolCall | None = None
     flows: dict[int, _Flow]
@@ -166,7 +166,7 @@ def _item_decoder(seed: str = "") -> MessageDecoder:
 
 
 class PayloadDecoder(EventDecoder):
-    """Payloads of one stream in, events out."""
+    """Decodes the payloads of one stream to events."""
 
     _events: list[AnyEvent]
     _next_index: int = 0
@@ -177,7 +177,7 @@ class PayloadDecoder(EventDecoder):
     _said: list[AnyPart]
     _held: _HeldEnd | None = None
     _flows: dict[_Key, _Flow]
-    """The parts that flow: their next fragments need no second look, until an event comes that is none."""
+    """Fast path: parts whose next fragments are passed on directly, until another kind of event comes."""
 
     def __init__(self) -> None:
         self._events = []
@@ -214,7 +214,7 @@ class PayloadDecoder(EventDecoder):
             return self._take()
         self._flows.clear()
         if self._state is ENDED:
-            return []  # what comes after the last event says nothing
+            return []  # events after the last one are ignored
         try:
             handler(self, event)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
@@ -222,7 +222,7 @@ class PayloadDecoder(EventDecoder):
         return self._take()
 
     def close(self) -> list[AnyEvent]:
-        """End of bytes: only a last event ends this wire."""
+        """Handle the end of bytes: only a last event ends this wire cleanly."""
         self._flows.clear()
         if self._state is not ENDED:
             self._break_off(Failure("truncated", "the stream ended without response.completed"))
@@ -242,7 +242,7 @@ class PayloadDecoder(EventDecoder):
 
     def _decode_other(self, payload: bytes, error: Exception) -> None:
         if self._state is ENDED:
-            return  # what comes after the last event says nothing
+            return  # events after the last one are ignored
         if payload.startswith(b"[DONE]"):
             self._break_off(Failure("truncated", "the stream ended without response.completed"))
             return
@@ -264,7 +264,7 @@ class PayloadDecoder(EventDecoder):
         self._open(event.response)
 
     def _on_silent(self, event: Any) -> None:
-        """Says nothing."""
+        """Ignore an event that adds nothing."""
 
     def _on_other_created(self, event: OtherEvent) -> None:
         self._open(UNSET if event.response is UNSET else _openings.decode(event.response))
@@ -314,12 +314,12 @@ class PayloadDecoder(EventDecoder):
             self._events.append(Finished(finish, metadata={FAMILY: metadata_of(wire)}))
 
     def _on_error(self, event: OtherEvent, payload: bytes) -> None:
-        """Nested on the wire, flat by the specification; the `response.failed` behind it says no more."""
+        """Handle an error, nested on the wire, flat in the specification; `response.failed` after it adds nothing."""
         nested = event.error is not UNSET and bytes(event.error)[:1] == b"{"
         self._break_off(decode_failure(event.error if nested else Raw(payload)))  # type: ignore[arg-type]
 
     def _break_off(self, failure: Failure) -> None:
-        """What is open ends, cut short."""
+        """End open parts as incomplete, then fail."""
         self._flush()
         self._end_slots(incomplete=True)
         self._flush()
@@ -327,7 +327,7 @@ class PayloadDecoder(EventDecoder):
         self._events.append(StreamFailed(failure))
 
     def _backfill(self, output: list[Raw]) -> None:
-        """Items that were never done: the last event has them all, unless a gateway left them out."""
+        """Finish items that were never done: the last event has them all, unless a gateway left them out."""
         if sum(slot.done for slot in self._slots.values()) >= len(output):
             return
         told = {part.id for part in self._said if isinstance(part, ToolCall)}
@@ -371,7 +371,7 @@ class PayloadDecoder(EventDecoder):
             self._next_index += 1
 
     def _start_call(self, slot: _Slot, item: Item) -> None:
-        """Name and id are all that counts before the call is done: its arguments come in deltas, or at the end."""
+        """Start a call with name and id, all that counts until it is done: arguments come in deltas, or at the end."""
         if slot.call is not None or item.call_id is UNSET or item.name is UNSET:
             return
         slot.call = ToolCall(item.call_id, qualified_name(item), custom=slot.kind == "custom_tool_call")
@@ -421,7 +421,7 @@ class PayloadDecoder(EventDecoder):
         self._said += parts
         flows = dict(sorted(slot.flows.items()))
         if any(place >= len(parts) for place in flows):
-            slot.flows = flows = dict(enumerate(flows.values()))  # some servers count contents across items
+            slot.flows = flows = dict(enumerate(flows.values()))  # some servers number content parts across items
         for place, part in enumerate(parts):
             self._finish_part(slot, place, part)
         for place, flow in flows.items():
@@ -429,7 +429,7 @@ class PayloadDecoder(EventDecoder):
                 self._events.append(PartEnd(flow.part_index))
 
     def _finish_part(self, slot: _Slot, place: int, part: AnyPart) -> None:
-        """What the item says at its end: the rest of the text, citations not yet streamed, signature and metadata."""
+        """Emit what the done item adds: the rest of the text, citations not yet streamed, signature and metadata."""
         flow = slot.flows.get(place)
         metadata: Metadata | None = getattr(part, "metadata", None)
         prototype = _PROTOTYPES.get(type(part))
@@ -465,7 +465,7 @@ class PayloadDecoder(EventDecoder):
             self._events.append(end)
 
     def _finish_logprobs(self, flow: _Flow, metadata: Metadata | None) -> Metadata | None:
-        """The item repeats what its deltas said; on servers that say them only here, this is the first time."""
+        """Emit the item's log probabilities if its deltas had none: some servers send them only here."""
         tokens = read_tokens(own(metadata).get("logprobs"))
         if not tokens:
             return metadata
@@ -478,7 +478,7 @@ class PayloadDecoder(EventDecoder):
         self._events.append(PartEnd(flow.part_index))
 
     def _flush(self, *, cut: bool = False) -> None:
-        """The end that was held back. `cut`: the answer ran into its limit, and a call may have broken off."""
+        """Emit the delayed end. `cut`: the answer reached its limit, and a call may have broken off."""
         held = self._held
         if held is None:
             return
@@ -489,7 +489,7 @@ class PayloadDecoder(EventDecoder):
         self._events.append(end)
 
     def _end_slots(self, *, incomplete: bool) -> None:
-        """The answer is over. What was never done ends here: whole if the answer is, cut short if not."""
+        """End the items that were never done: complete if the answer is, otherwise incomplete."""
         self._flows.clear()
         for slot in self._slots.values():
             if slot.done:
@@ -521,7 +521,7 @@ class PayloadDecoder(EventDecoder):
                 slot.waiting.append(text)
                 return
         elif kind is SummaryDelta or kind is ReasoningDelta:
-            self._flows.clear()  # another section of it begins with a break
+            self._flows.clear()  # another section of reasoning begins with a break
             flow = self._reasoning_flow(slot, kind, event.place)
             if flow is None:
                 return
@@ -541,7 +541,7 @@ class PayloadDecoder(EventDecoder):
         return [LogprobsDelta(tokens)]
 
     def _reasoning_flow(self, slot: _Slot, kind: type[Any], place: int) -> _Flow | None:
-        """Summary or the reasoning itself, whichever comes first; the parts of either are one text."""
+        """Return the part for summary or reasoning text, whichever comes first; the sections of either are one text."""
         flow = slot.flows.get(0)
         if flow is None:
             flow = self._start(slot, 0, Reasoning(""))
@@ -557,7 +557,7 @@ class PayloadDecoder(EventDecoder):
         return flow
 
     def _on_odd_delta(self, event: OtherEvent) -> None:
-        """A fragment that is not text: gateways send arguments as an object, and null for nothing."""
+        """Handle a fragment that is not text: gateways send arguments as an object, and null for an empty one."""
         text = _as_text(event.delta)
         if not text or event.output_index is None:
             return
@@ -574,7 +574,7 @@ class PayloadDecoder(EventDecoder):
         self._all_arguments(event.output_index, _as_text(event.arguments) or _as_text(event.input))
 
     def _all_arguments(self, index: int | None, text: str) -> None:
-        """All the arguments once more; the only ones, on servers that send no deltas."""
+        """Handle the complete arguments, sent again after the deltas; some servers send only these."""
         self._move("item event")
         if index is None:
             return
@@ -590,7 +590,7 @@ class PayloadDecoder(EventDecoder):
             self._more(flow, text[len(told) :])
 
     def _on_part_added(self, event: PartAdded) -> None:
-        """A text begins, perhaps without a character."""
+        """Start a text, which may stay empty."""
         self._move("item event")
         self._flush()
         slot = self._slot(event.output_index)
@@ -644,7 +644,7 @@ _ON_OTHER: Mapping[str, Callable[[PayloadDecoder, OtherEvent], None]] = {
     "response.function_call_arguments.done": PayloadDecoder._on_other_arguments,  # noqa: SLF001
     "response.custom_tool_call_input.done": PayloadDecoder._on_other_arguments,  # noqa: SLF001
 } | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in DELTA_KINDS}  # noqa: SLF001
-"""What is not named here says no part of the answer, or says it again when its item is done."""
+"""Other events hold nothing of the answer, or what their item repeats when it is done."""
 
 
 def _text_of(part: Any) -> str:
@@ -656,7 +656,7 @@ def _text_of(part: Any) -> str:
 
 
 def _as_text(held: Any) -> str:
-    """A text; an object stands for its own JSON."""
+    """Return a text as it is, and an object as its JSON."""
     if held is UNSET or bytes(held) == b"null":
         return ""
     return str(parse_json(held)) if bytes(held)[:1] == b'"' else bytes(held).decode()

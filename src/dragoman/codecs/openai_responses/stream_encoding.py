@@ -1,9 +1,8 @@
-"""Events to a Responses stream.
+"""Encodes events as a Responses stream.
 
-Every item is announced, told and done; `sequence_number` counts all events from zero. Items may overlap on this wire,
-so nothing waits. Texts that follow each other share a message item, which is done when something else begins. The last
-event repeats the whole answer. A stream that failed ends with `error` and `response.failed`, and leaves open what was
-open.
+Every item is added, streamed and done; `sequence_number` counts all events from zero. Items may overlap on this wire,
+so nothing waits. Consecutive texts share a message item, which is done when something else begins. The last event
+repeats the whole answer. A failed stream ends with `error` and `response.failed`, and open items stay open.
 """
 
 from __future__ import annotations
@@ -72,12 +71,12 @@ _TAIL = b',"sequence_number":'
 
 
 class _Item:
-    """One item on its way out."""
+    """One item being written."""
 
     index: int
     body: dict[str, Any]
     place: bytes
-    """What events say to name it."""
+    """The JSON fields by which events name it."""
     open_parts: int = 0
     whole: bytes = b""
     """Its JSON once it is done."""
@@ -89,15 +88,15 @@ class _Item:
 
 
 class _Outgoing:
-    """One part on its way out: its item, its number there, and the bytes around each of its fragments."""
+    """One part being written: its item, its position there, and the bytes around each of its fragments."""
 
     part: Any
     item: _Item | None = None
     number: int = 0
     place: bytes = b""
-    """What events say to name it."""
+    """The JSON fields by which events name it."""
     head: bytes = b""
-    """What stands before the text of a fragment; what stands between it and the event's number."""
+    """The bytes before the text of a fragment; `tail`: those between the text and the event's number."""
     tail: bytes = _TAIL
     pieces: list[str]
     citations: list[WireValue]
@@ -111,9 +110,9 @@ class _Outgoing:
 
 
 class EventEncoder:
-    """Events in, bytes out that a strict client of this format accepts.
+    """Encodes events as bytes that a strict client of this format accepts.
 
-    `echo` (see `echo_of`) repeats the request in the events that carry a response; `clock` says when it was completed.
+    `echo` (see `echo_of`) repeats the request in events that carry a response; `clock` gives the time of completion.
     """
 
     _sequence = 0
@@ -123,7 +122,7 @@ class EventEncoder:
     """The message item that the next text may join."""
     _pair: tuple[ServerToolCall, _Item] | None = None
     _last_text: _Outgoing | None = None
-    """The text that is open, if the last part to begin was one."""
+    """The open text, if the last part to begin was one."""
 
     def __init__(self, log: LossLog, *, echo: Echo = DEFAULTS, clock: Callable[[], int] | None = None) -> None:
         self._log = log
@@ -148,7 +147,7 @@ class EventEncoder:
         return b"".join(out)
 
     def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
+        """Encode more text of a part."""
         part = self._parts.get(index)
         if part is None:
             return b""
@@ -211,7 +210,7 @@ class EventEncoder:
         return response
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
-        """What is open stays open: nothing after this says that it was whole."""
+        """Write the failure; open items stay open, so that nothing marks them as complete."""
         out = self._begin()
         failure = encode_failure(event.failure)
         tell_of_kind(event.failure, decode_failure(to_raw(failure)).kind, self._log)
@@ -245,13 +244,13 @@ class EventEncoder:
         return f"{prefix}_{invent_id(seed, len(self._items))}"
 
     def _tell_whole(self, wire: WireValue) -> list[bytes]:
-        """An item that is known whole."""
+        """Write the events of an item that is known in full."""
         body: dict[str, Any] = parse_json(Raw(encode_json(wire)))
         item, added = self._add(body)
         return [added, self._done(item)]
 
     def _end_message(self) -> list[bytes]:
-        """Nothing joins the message any more; it is done as soon as its last text has ended."""
+        """Let no further text join the message; it is done as soon as its last text has ended."""
         item, self._message = self._message, None
         if item is None or item.open_parts:
             return []
@@ -259,7 +258,7 @@ class EventEncoder:
         return [self._done(item)]
 
     def _end_pair(self) -> list[bytes]:
-        """A call that the provider ran, and whose result does not follow."""
+        """End the item of a call that the provider ran, whether or not its result has joined it."""
         pair, self._pair = self._pair, None
         return [] if pair is None else [self._done(pair[1])]
 
@@ -285,7 +284,7 @@ class EventEncoder:
         return out + self._open_other(outgoing)
 
     def _open_text(self, outgoing: _Outgoing) -> list[bytes]:
-        """An empty text that is signed has no item of its own, so nothing is told before the first character."""
+        """Open a text, but write nothing before its first character: an empty signed text has no separate item."""
         part = outgoing.part
         if type(part) is Text and not part.text and not part.citations:
             return []
@@ -364,10 +363,10 @@ class EventEncoder:
         ]
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:
-        """To the fragment of their text, unless that has left."""
+        """Add logprobs to the fragment of their text, or to an empty one if that fragment has been sent."""
         text = self._last_text
         if event.candidate:
-            return  # as its text
+            return  # the text of further candidates is not sent either
         if text is None:
             self._log.drop(_THE_ANSWER, "logprobs", "log probabilities", "in this API they belong to a text")
             return
@@ -423,7 +422,7 @@ class EventEncoder:
         return [added]
 
     def _open_other(self, outgoing: _Outgoing) -> list[bytes]:
-        """Calls that the provider ran, and opaque items, go back to their own family only; they come whole."""
+        """Write parts that arrive complete, such as server tool calls and opaque items; own ones go back unchanged."""
         part = outgoing.part
         if self._pair is not None:
             call, item = self._pair
@@ -506,10 +505,10 @@ class EventEncoder:
     def _shut_call(self, outgoing: _Outgoing, signature: Signature | None, *, cut: bool) -> list[bytes]:
         call, item = outgoing.part, outgoing.item
         if item is None:
-            return []  # an item of its own, which was told whole
+            return []  # a separate item, which was written in full
         out: list[bytes] = []
         if not outgoing.pieces and not cut and not call.custom:
-            out.append(self._flow(outgoing, "{}"))  # clients parse the text, and nothing is not JSON
+            out.append(self._flow(outgoing, "{}"))  # clients parse the text, and an empty text is not JSON
         text = "".join(outgoing.pieces)
         key = "input" if call.custom else "arguments"
         if not cut:
@@ -540,7 +539,7 @@ class EventEncoder:
             body["summary"] = [Raw(part)]
         if signature is not None and signature.data:
             native = signature.family == FAMILY and signature.id in {None, body["id"]}
-            # The announced id stands: data that belongs to another one travels with it.
+            # The announced id cannot change: data that belongs to another id is tagged with it.
             body["encrypted_content"] = (
                 signature.data if native else foreign_signatures.tag_of_reasoning(outgoing.part, signature)
             )
@@ -555,7 +554,7 @@ _NO_SUMMARY = b'"part":{"type":"summary_text","text":""}'
 
 
 def _content(part: AnyPart, text: bytes, annotations: list[WireValue], logprobs: bytes = b"[]") -> bytes:
-    """A text or a refusal as the content of a message, from the JSON of its text."""
+    """Return a text or a refusal as a content part, from the JSON of its text."""
     if type(part) is not Text:
         return b'{"type":"refusal","refusal":%b}' % text
     noted = json_line(annotations) if annotations else b"[]"
@@ -563,7 +562,7 @@ def _content(part: AnyPart, text: bytes, annotations: list[WireValue], logprobs:
 
 
 def _head(kind: bytes, place: bytes) -> bytes:
-    """The bytes before a fragment."""
+    """Return the bytes before a fragment."""
     return b'event: %b\ndata: {"type":"%b",%b,"delta":' % (kind, kind, place)
 
 

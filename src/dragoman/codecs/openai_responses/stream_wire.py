@@ -1,4 +1,4 @@
-"""Events of a Responses stream. Unknown keys are skipped: nothing here is ever written again."""
+"""Events of a Responses stream. Unknown keys are skipped: these objects are read but never written."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DELTA_KINDS = (TextDelta, RefusalDelta, SummaryDelta, ReasoningDelta, ArgumentsD
 
 
 class Opening(Struct, gc=False):
-    """What the first event says of the whole answer."""
+    """The first event's fields that describe the whole answer."""
 
     id: str | None = None
     model: str | None = None
@@ -84,7 +84,7 @@ class ItemDone(Struct, gc=False, tag="response.output_item.done"):
 
 
 class PartHead(Struct, gc=False):
-    """What tells the kind of a content part."""
+    """The field that gives the kind of a content part."""
 
     type: str | None = None
 
@@ -101,7 +101,7 @@ class ArgumentsDone(Struct, gc=False, tag="response.function_call_arguments.done
 
 
 class InProgress(Struct, gc=False, tag="response.in_progress"):
-    """Says nothing new, like those below: the item says it again when it is done."""
+    """Adds nothing, like those below: the item repeats it when it is done."""
 
 
 class TextDone(Struct, gc=False, tag="response.output_text.done"):
@@ -140,12 +140,12 @@ WireEvent: TypeAlias = (
     | SummaryTextDone
     | SummaryPartDone
 )
-"""The events of nearly every stream. An event that is not as its type says is read as `OtherEvent`."""
+"""The events of nearly every stream. An event that does not fit its type is read as `OtherEvent`."""
 SILENT = frozenset({InProgress, TextDone, PartDone, SummaryPartAdded, SummaryTextDone, SummaryPartDone})
 
 
 class OtherEvent(Struct, gc=False):
-    """Every other event, and one that is not as it should be."""
+    """Any other event, and one that does not fit its type."""
 
     type: str | None = None
     output_index: int | None = None

@@ -1,4 +1,4 @@
-"""How much the model reasons, and whether one sees it."""
+"""How much the model reasons, and whether the reasoning is shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTHING_SAID = ReasoningWire()
 
 
 def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings | None:
-    """None for an empty object, which asks for nothing."""
+    """Return the settings; None for an empty object, which sets nothing."""
     if wire == _NOTHING_SAID:
         return None
     effort = None if wire.effort is UNSET else wire.effort
@@ -51,7 +51,7 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
             log.drop(request, "reasoning", "reasoning", "this model does not reason")
         return UNSET
     effort = _encode_effort(settings, known, request, log)
-    # Elsewhere a request for thinking also returns it; here only if a summary is asked for.
+    # Other APIs return the thinking that a request asks for; this one only if a summary is requested.
     visible = settings.mode in {"on", "adaptive"} if settings.visible is None else settings.visible
     if effort is UNSET and not visible:
         return UNSET

@@ -32,7 +32,7 @@ NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
 
 
 def _keys_beyond(*interpreted: str) -> dict[type[ToolWire], Callable[[ToolWire], Extra | None]]:
-    """What a tool says beyond these members, by the struct that it was read as."""
+    """Return, by the struct a tool was read as, a function from the tool to its members other than these."""
     return {
         kind: collect_keys(kind, [name for name in kind.__struct_fields__ if name not in {*interpreted, "extra"}])
         for kind in (ToolWire, ProviderToolWire)
@@ -82,7 +82,7 @@ def _provider_name(definition: dict[str, Any]) -> str:
 
 
 def _nested(held: Raw) -> Raw:
-    """A grammar stands flat here and one level deeper in Chat, whose shape is the intermediate format's."""
+    """Nest a grammar, which is flat here; the intermediate format has Chat's shape, one level deeper."""
     form = parse_json(held)
     if not isinstance(form, dict) or form.get("type") != "grammar" or "grammar" in form:
         return held
@@ -100,13 +100,13 @@ def _flat(held: Any) -> WireValue:
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> WireValue:
-    """The list on the wire, or None when no tool is left."""
+    """Return the list on the wire, or None if no tool is left."""
     return (_NATIVE_WRITER if native else _WRITER).write(tools, log)
 
 
 def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
     if native and tool.metadata is not None and ADDED in own(tool.metadata):
-        return None  # it stands in the input
+        return None  # the input holds it
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
@@ -145,20 +145,20 @@ _NATIVE_WRITER = ToolWriter(partial(_encode_tool, native=True))
 def _parameters(held: Any, *, native: bool) -> Any:
     if held is not None:
         return held
-    # Required here, unlike in Chat; the object without properties is what leaving it out means there.
+    # Required here, unlike in Chat, where a missing one means an object without properties.
     return UNSET if native else NO_PARAMETERS
 
 
 def _strict(tool: ToolDefinition, log: LossLog) -> bool:
-    """Always said: left out, this API tries to be strict, where all others are not.
+    """Return `strict`, which is always sent: without it this API tries to be strict, unlike all others.
 
-    A schema this API would refuse as strict keeps its meaning and loses the switch, never the other way round.
+    It is off if this API would refuse the schema as strict: the schema is never changed to fit.
     """
     schema = parameters_of(tool)
     broken = violations(schema, OPENAI_STRICT) if tool.strict and schema is not None else ()
     if broken:
         log.degrade(tool, "strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
-    # Without parameters the empty object is sent, and that is no strict schema.
+    # Without parameters the empty object is sent, and that is not a strict schema.
     return bool(tool.strict) and not broken and schema is not None
 
 
@@ -188,13 +188,13 @@ def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
 
 
 def _unknown_keys(wire: ChoiceObject) -> Extra:
-    """What the choice says beyond its type: kept in the exact choice too, and told where it cannot go."""
+    """Return the further keys of the choice: also kept in the exact choice, and reported where they are lost."""
     within = {f"tools[{index}]": tool.extra for index, tool in enumerate(wire.tools or ())}
     return (keep(FAMILY, wire.extra, **within) or {FAMILY: {}})[FAMILY]
 
 
 def _chosen(wire: ChoiceObject) -> str:
-    """The name of a tool, of a server's tools, or the kind of a hosted tool."""
+    """Return the name of a tool, the label of an MCP server, or the type of a hosted tool."""
     for name in (wire.server_label, wire.name):
         if name is not UNSET:
             return name
@@ -215,7 +215,7 @@ def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> WireValue
         return notes["~choice"]
     if not choice.names:
         return choice.mode
-    by_name = {tool.name: tool for tool in reversed(tools)}  # of tools with one name the first counts
+    by_name = {tool.name: tool for tool in reversed(tools)}  # of tools with the same name, the first counts
     entries = [_chosen_entry(name, by_name.get(name)) for name in choice.names]
     # A search can be one of several allowed tools, but not the type of a choice.
     if len(entries) == 1 and choice.mode == "required" and entries[0].type != "web_search":
@@ -242,7 +242,7 @@ _CHOSEN = {
 
 
 def decode_output(wire: FormatWire) -> StructuredOutput | None:
-    """None for {"type": "text"}: the default, said aloud."""
+    """Return the output format; None for {"type": "text"}, which is the default."""
     if wire.type == "json_object":
         return StructuredOutput("json", metadata=keep(FAMILY, wire.extra))
     if wire.type != "json_schema":

@@ -1,8 +1,8 @@
-"""Responses on the wire: every documented field of what we interpret, and the keys of servers that speak the format.
+"""Responses wire types: every documented field of what we interpret, and the keys of servers that speak the format.
 
-What we interpret has its type, other keys are exact JSON. Items have no common tag: a message may leave its `type` out,
-and most do. So one struct holds the fields of the types that nearly all traffic consists of; in a body with other
-types, or with keys that are only passed on, each item is read alone. Items of other types are kept whole.
+Fields we interpret are typed, other keys are exact JSON. Items have no common tag: a message may omit its `type`, and
+most do. So one struct holds the fields of the types that make up nearly all traffic; in a body with other types, or
+with keys that are only passed on, each item is read separately. Items of other types are kept as they are.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Item(Wire, frozen=True):
     id: str | UnsetType = UNSET
     call_id: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
-    # Text by the specification; gateways also give an object.
+    # The specification says text; gateways also give an object.
     arguments: str | dict[str, Raw] | UnsetType = UNSET
     input: str | UnsetType = UNSET
     output: str | list[ContentPart] | UnsetType = UNSET
@@ -109,7 +109,7 @@ class Item(Wire, frozen=True):
 
 
 class ItemHead(Struct, frozen=True, gc=False):
-    """What tells the kind of an item and names it."""
+    """The fields that give an item's kind and identify it."""
 
     type: str | None = None
     role: str | None = None
@@ -129,7 +129,7 @@ class ToolWire(Wire, frozen=True, omit_defaults=True):
 
     type: str | UnsetType = UNSET
     name: MaybeStr = None
-    # An explicit null is as common as nothing.
+    # An explicit null is as common as a missing key.
     description: str | None | UnsetType = UNSET
     parameters: Raw | UnsetType = UNSET
     strict: MaybeBool = None
@@ -242,7 +242,7 @@ class ResponsesRequest(RequestFields, frozen=True, omit_defaults=True):
 
 
 class UsualResponsesBody(ResponsesRequest, frozen=True, omit_defaults=True):
-    """A request as it is usually read: with the more frequent keys that no field of the intermediate format models."""
+    """A request as it is usually read: with the frequent keys that the intermediate format does not model."""
 
     client_metadata: MaybeRaw = None  # Codex
     metadata: MaybeRaw = None
@@ -253,7 +253,7 @@ class UsualResponsesBody(ResponsesRequest, frozen=True, omit_defaults=True):
 
 
 class ResponsesBody(RequestFields, frozen=True, omit_defaults=True):
-    """Any request as it is read: each item alone, and the keys that no field of the intermediate format models."""
+    """Any request as it is read: items as raw JSON, and all keys that the intermediate format does not model."""
 
     input: str | list[Raw] | UnsetType = UNSET
     access_programs: MaybeRaw = None
@@ -295,7 +295,7 @@ class OutputDetails(Struct, frozen=True, gc=False):
 
 
 class UsageWire(Struct, frozen=True, gc=False):
-    """The counts we read. The whole object is kept beside them, byte for byte."""
+    """The counts we read. The whole object is also kept, byte for byte."""
 
     input_tokens: int | None | UnsetType = UNSET
     input_tokens_details: InputDetails | None | UnsetType = UNSET
@@ -349,7 +349,7 @@ class ResponsesResponse(Answer, frozen=True, omit_defaults=True):
 
 
 class ResponsesAnswer(Answer, frozen=True, omit_defaults=True):
-    """Any response as it is read: each item alone, and keys that few answers have."""
+    """Any response as it is read: items as raw JSON, and keys that few answers have."""
 
     output: list[Raw] | None | UnsetType = UNSET
     access_programs: Raw | UnsetType = UNSET
