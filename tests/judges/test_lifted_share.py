@@ -15,12 +15,13 @@ BODIES = 120
 """Of each file, drawn with a fixed seed."""
 
 # File -> the most that may be lifted of its requests and of its responses, in percent. Lower a number when a codec
-# models more; a file that is not named has reached the goal.
+# models more; a file that is not named has reached the goal. Tools that came before are read from a memo and not lifted
+# again, so the shares of requests depend a little on how often recordings repeat their tools.
 AT_MOST: dict[str, tuple[int, int]] = {
     "gemini-generate": (11, 2),  # proto3's other spelling of its keys, snake_case
-    "ollama-chat": (12, 2),
+    "ollama-chat": (14, 2),
     "openai-compat-chat": (4, 23),
-    "deepseek-chat": (8, 2),
+    "deepseek-chat": (10, 2),
     "mistral-chat": (13, 5),
     "xai-chat": (7, 2),
     "responses-compat": (2, 3),

@@ -461,7 +461,6 @@ def test_bookkeeping_is_reported_though_strict_does_not_refuse_it() -> None:
         "$.model",
         "$.created",
         "$.metrics",
-        "$.service_tier",
         "$.system_fingerprint",
         "$.provider",
         "$.x_groq",

@@ -48,6 +48,8 @@ REQUESTS: dict[str, ir.Request] = {
     "calls without tools": asked(HI, *step("a"), HI, tools=()),
     "two tools of one name": asked(HI, tools=(TOOL, ir.ToolDefinition("look", "Another."))),
     "a call without result": asked(HI, step("a")[0], HI),
+    "a call without result at the end": asked(HI, step("a")[0]),
+    "a call before an empty message of results": asked(HI, step("a")[0], ir.Message("tool", ())),
     "a result without call": asked(HI, step("a")[1], HI),
     "system text alone": asked(ir.Message("system", "be brief")),
     "system text in the middle": asked(HI, ir.Message("system", "be brief"), HI),

@@ -100,6 +100,7 @@ CASES: list[tuple[tuple[ir.Message, ...], int]] = [
     ((TEXT, SAID, DONE, TEXT), 0),
     ((TEXT, SAID, TEXT), traits.UNPAIRED),
     ((TEXT, SAID), traits.UNANSWERED_END),
+    ((TEXT, SAID, ir.Message("tool", ())), traits.UNPAIRED | traits.EMPTY_MESSAGE | traits.LAST_ASSISTANT),
     ((TEXT, SAID, SAID), traits.UNPAIRED | traits.UNANSWERED_END | traits.ADJACENT_ASSISTANT),
     ((TEXT, DONE), traits.UNPAIRED),
     ((TEXT, SAID, DONE, TEXT, SAID, DONE), traits.UNPAIRED),

@@ -272,7 +272,7 @@ def test_dialogs_show_formats_models_and_ask_before_deleting(tmp_path: Path, wit
         await picture(page, "chat-models")
         await page.press("Escape", 27)
         await page.js("document.getElementById('delete').click()")
-        await page.until("document.querySelector('#dialog').textContent.includes('cannot be brought back')")
+        await page.until("document.querySelector('#dialog').textContent.includes('cannot be undone')")
         await page.press("Escape", 27)
         assert len(FileStore(tmp_path).list()) == 1
         await page.js("document.getElementById('delete').click()")

@@ -34,6 +34,8 @@ def _note_message(message: Message, notes: TraitNotes) -> None:
         notes.turn(role)
     elif type(content) is str:
         notes.bits |= MISPLACED_PART
+    elif not content:
+        notes.end_results()  # results that follow are not right behind their calls
     if type(content) is str:
         notes.text(content)
         return

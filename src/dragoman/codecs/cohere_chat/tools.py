@@ -185,9 +185,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> _Choosable:
                 log.drop(request, "tool_choice", "forced tool call", "this model is free to call or not")
             elif choice.mode == "none":
                 for tool in tools:
-                    log.degrade(
-                        tool, "", f"tool {tool.name!r}", "left out, so that this model calls none"
-                    )
+                    log.degrade(tool, "", f"tool {tool.name!r}", "left out, so that this model calls none")
                 tools = ()
     return _Choosable(tools, word, _strict(tools, log, native=native))
 
