@@ -61,10 +61,10 @@ class EventReader:
         try:
             for payload in self.framing.feed(data):
                 if not payload.isascii():
-                    check_text(payload, self._source)  # pieces that are carried unparsed are text too
+                    check_text(payload, self._source)  # values that are carried unparsed must be valid text too
                 told = decoder.decode(payload)
                 if told:
-                    # The account gets it at once: decoding the next payload may refer to this text.
+                    # The account gets it immediately: decoding the next payload may refer to this text.
                     event = told[0]
                     if type(event) is PartDelta and self._is_plain and len(told) == 1 and event.citation is None:
                         self._texts[event.index].append(event.text)
@@ -79,7 +79,7 @@ class EventReader:
         return events
 
     def publish(self, events: list[AnyEvent]) -> list[AnyEvent]:
-        """Restores the client's names of tools, and passes the events to the account."""
+        """Restore the client's names of tools, and pass the events to the account."""
         if self._restore is not None:
             events = self._restore(events)
         if self._account is not None:
@@ -100,7 +100,7 @@ class EventReader:
                     check_text(payload, self._source)
                     events += self.publish(self.decoder.decode(payload))
             except _BROKEN as error:
-                # A last event without its end that cannot be read was cut.
+                # A last event without an end that cannot be decoded was truncated.
                 return events + self._break_off(error, "truncated")
         try:
             told = self.decoder.close()
@@ -111,7 +111,7 @@ class EventReader:
         return events
 
     def _break_off(self, error: Exception, kind: FailureKind = "server") -> list[AnyEvent]:
-        """Ends open and held-back parts, then reports the failure."""
+        """End open and held-back parts, then report the failure."""
         self.failed = True
         if not isinstance(error, DecodeError):
             error = misread(error, self._source)

@@ -50,7 +50,7 @@ _GOOD: frozenset[str] = frozenset({"stop", "tool_calls"})
 _VERSION = 1
 """The version of the stored form: a gateway does not use what another version wrote."""
 _SPELLING = frozenset({"~max_tokens", "~raw:stream_options", "~input", "~instructions", "~stream"})
-"""Notes about how a body spelled something; no answer depends on them. Requests that differ in other notes differ."""
+"""Notes about how a body spelled something; no answer depends on them. All other notes are part of the key."""
 _IGNORED = frozenset({"stream", "origin", "model", "stream_options"})
 _DIRECTIVE = re.compile(r"([\w-]+)(?:=\"?(\d+)\"?)?")
 _encode = msgspec.json.Encoder(order="deterministic").encode

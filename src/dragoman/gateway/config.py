@@ -353,7 +353,7 @@ _STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]|\[\.\.\.\]")
 
 
 def _validation(message: str) -> tuple[Path, str]:
-    """Split msgspec's message into path and text. Its path, `$.providers[...].port`, leaves out keys of mappings."""
+    """Split msgspec's message into path and text. In its path, `$.providers[...].port`, keys of mappings become `*`."""
     words, _, where = message.partition(" - at `")
     path: Path = tuple(
         int(found[2]) if found[2] else (found[1] or "*") for found in _STEP.finditer(where.rstrip("`").lstrip("$"))

@@ -40,7 +40,7 @@ _CHECK = 1.0
 _FRAME_HEADER = 9
 _CROWDED = 64 << 10
 _MAX_RESETS = 200
-"""Streams that a client may cancel within `_RESET_WINDOW` (CVE-2023-44487: each costs the server more than it)."""
+"""Streams that a client may cancel within `_RESET_WINDOW` (CVE-2023-44487: they cost the server far more)."""
 _RESET_WINDOW = 10.0
 _MAX_CONTROL = 10_000
 """Frames without a request or data that a client may send within `_RESET_WINDOW`: pings, settings, priorities."""

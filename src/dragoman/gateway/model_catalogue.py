@@ -29,7 +29,7 @@ class Listed(Struct, frozen=True):
 
 
 class Catalogue:
-    """Lists routes, configured models, and the models that providers list, which are fetched periodically."""
+    """Lists routes, configured models, and the models that providers list, which are cached for a while."""
 
     def __init__(self, router: Router) -> None:
         self._router = router

@@ -251,7 +251,7 @@ def _form_field(body: bytes, head: Head) -> tuple[int, int] | None:
 
 
 def _bare(name: str) -> str:
-    """Return the name without its path in Google's bodies: `models/NAME`, `projects/…/publishers/google/models/NAME`."""
+    """Return the name without Google's path, such as `models/NAME` or `projects/…/publishers/google/models/NAME`."""
     return name.rpartition("models/")[2]
 
 

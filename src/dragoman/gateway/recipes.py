@@ -38,7 +38,7 @@ _GOOGLE = {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "{key}"}
 
 
 def _codex(address: Address) -> Iterator[str]:
-    """Codex reads the URL of a provider only from its configuration, which `-c` extends."""
+    """Yield lines for Codex, which reads the URL of a provider only from its configuration; `-c` extends that."""
     provider = {"name": "dragoman", "base_url": f"{address.url}/v1", "env_key": "DRAGOMAN_KEY", "wire_api": "responses"}
     settings = {
         "model": address.model,
@@ -54,7 +54,7 @@ def _codex(address: Address) -> Iterator[str]:
 
 
 def _gemini_cli(address: Address) -> Iterator[str]:
-    """Gemini CLI refuses to start with another URL unless its settings select an API key."""
+    """Yield lines for Gemini CLI, which starts with another URL only if its settings select an API key."""
     yield from _exports(_GOOGLE | {"GEMINI_MODEL": "{model}"})(address)
     settings = shlex.quote(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}}))
     yield "# if you have a settings file already, choose the API key there, or with /auth"
@@ -63,7 +63,7 @@ def _gemini_cli(address: Address) -> Iterator[str]:
 
 
 def _opencode(address: Address) -> Iterator[str]:
-    """Of OpenCode's formats, Anthropic's carries most of what other vendors need returned."""
+    """Yield lines for OpenCode. Of its formats, Anthropic's carries most of what other vendors need returned."""
     provider = {
         "npm": "@ai-sdk/anthropic",
         "name": "dragoman",
@@ -77,7 +77,7 @@ def _opencode(address: Address) -> Iterator[str]:
 
 
 def _llm(address: Address) -> Iterator[str]:
-    """Add the model to llm's YAML file, as JSON (which is valid YAML), so that any name is quoted correctly."""
+    """Yield lines that add the model to llm's YAML file, as JSON (valid YAML), so that any name is quoted correctly."""
     name = f"dragoman/{address.model}"
     entry = {"model_id": name, "model_name": address.model, "api_base": f"{address.url}/v1", "api_key_name": "dragoman"}
     line = f"- {json.dumps({**entry, 'supports_tools': True, 'supports_schema': True, 'vision': True})}"
