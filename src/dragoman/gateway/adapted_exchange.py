@@ -1,4 +1,4 @@
-"""Endpoints whose bodies are those of another endpoint in a different envelope.
+"""Endpoints with the bodies of another endpoint in a different envelope.
 
 An `Adapter` converts the client's body to a format that the gateway serves, and each answer back: whole, chunk by
 chunk, or as an error. Everything between (keys, routing, limits, records) works as at the format's own endpoint.

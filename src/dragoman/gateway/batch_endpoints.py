@@ -123,11 +123,11 @@ async def serve_here(
     return await HERE[row.here](Here(gateway, endpoint, exchange, record, caller))
 
 
-# ── who runs it ──
+# ── choosing where a batch runs ──
 
 
 def _destination(here: Here, models: Iterable[str], row_providers: Mapping[str, str]) -> Plan | None:
-    """Return a plan for the one upstream that serves all of these models and has batches, or None to run them here.
+    """Return a plan for the upstream that serves all of these models and has batches, or None to run them here.
 
     Batches of keys with a budget always run here, because only then is their cost counted in time.
     """

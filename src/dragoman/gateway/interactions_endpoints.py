@@ -1,4 +1,4 @@
-"""Endpoints of the Interactions API besides generating: get, resume a stream, cancel, delete."""
+"""Endpoints of the Interactions API that do not generate: get, resume a stream, cancel, delete."""
 
 from __future__ import annotations
 

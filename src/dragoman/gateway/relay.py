@@ -342,7 +342,7 @@ async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
 
 
 def _onward(feed: Callable[[bytes], bytes], write: Sink, heard: Callable[[bytes], None] | None) -> Sink:
-    """Return a sink that writes the translation of each read at once."""
+    """Return a sink that writes the translation of each read in one write."""
     if heard is None:
         return lambda data: write(feed(data))
 
@@ -395,7 +395,7 @@ def failed_as(error: ProviderError, upstream: Upstream) -> Failed:
 
 
 def own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
-    """Return an error that states whose key was refused, without the vendor's code: clients relate a 401 to theirs."""
+    """Return an error stating that the gateway's key was refused: clients relate a 401 and its code to their own key."""
     whose = f"the gateway's key for provider {upstream.name!r} was refused (not the key of the client)"
     return Failure("authentication", f"{whose}: {failure.message}", 401, request_id=failure.request_id)
 

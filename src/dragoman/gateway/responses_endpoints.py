@@ -1,4 +1,4 @@
-"""Endpoints of the Responses API besides generating: compaction, conversations, WebSocket mode."""
+"""Further endpoints of the Responses API: compaction, conversations, WebSocket mode."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def _is_foreign(part: AnyPart, family: str) -> bool:
 
 
 def _shows(part: AnyPart, family: str) -> bool:
-    """Whether a part has content: empty reasoning or text with a foreign signature has none."""
+    """Whether a part has more than a foreign signature to show."""
     return not _is_foreign(part, family) or isinstance(part, ToolCall) or bool(getattr(part, "text", ""))
 
 

@@ -50,7 +50,7 @@ _FIXED_LINES = 4
 """Lines in the head of every request: the first line, host, length, and the empty line."""
 
 Sink: TypeAlias = Callable[[bytes], bool]
-"""Takes a chunk of a body; returns True if its reader must be waited for."""
+"""Takes a chunk of a body; returns True if the reader is slow and must be waited for."""
 
 
 class BadAnswer(Exception):
@@ -92,7 +92,7 @@ class UpstreamConnection(BufferedReader):
         self._paused = False
         self._sink: Sink | None = None
         self.crowded = False
-        """The sink's reader must be waited for."""
+        """The reader of the sink is slow and must be waited for."""
         self.broken: Exception | None = None
         """The error that the sink raised."""
         self.heard = 0.0

@@ -93,7 +93,7 @@ class SqlAnswers:
         )
 
     async def close(self) -> None:
-        """The ledger closes the database."""
+        """Do nothing: the ledger closes the database."""
 
 
 class RedisAnswers:

@@ -294,4 +294,4 @@ class PostgresMeters:
             await self._database.rows(_BEAT, (self._timing.lease, list(self._held)))
 
     async def close(self) -> None:
-        """The caller that opened the database closes it."""
+        """Do nothing: the caller that opened the database closes it."""

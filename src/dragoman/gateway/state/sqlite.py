@@ -317,4 +317,4 @@ class SqliteMeters:
         await self._database.write(work)
 
     async def close(self) -> None:
-        """The caller that opened the database closes it."""
+        """Do nothing: the caller that opened the database closes it."""
