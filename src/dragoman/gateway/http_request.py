@@ -103,7 +103,7 @@ class RepeatedHeaders:
 
 
 def collect_headers(pairs: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the headers by lower-case name. Raises `BadRequest` for repeated headers that make it ambiguous."""
+    """Return the headers by lower-case name. Raises `BadRequest` if one that must be unique is repeated."""
     headers: dict[str, str] = {}
     if len(pairs) > MAX_HEADERS:
         raise BadRequest(f"more than {MAX_HEADERS} headers", 431)

@@ -395,7 +395,7 @@ def failed_as(error: ProviderError, upstream: Upstream) -> Failed:
 
 
 def own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
-    """Return an error stating that the gateway's key was refused: clients relate a 401 and its code to their own key."""
+    """Return an error stating that the gateway's key was refused: clients relate a 401 and its code to their key."""
     whose = f"the gateway's key for provider {upstream.name!r} was refused (not the key of the client)"
     return Failure("authentication", f"{whose}: {failure.message}", 401, request_id=failure.request_id)
 

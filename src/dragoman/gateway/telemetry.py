@@ -17,7 +17,7 @@ _SPOKEN = "http/protobuf"
 
 
 def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log) -> Tracing | None:
-    """Return the tracing, or None if telemetry is off. Raises `ConfigError` if the file needs missing packages."""
+    """Return the tracing, or None if it is off. Raises `ConfigError` if the file asks for something unavailable."""
     endpoint = _endpoint(table, environment)
     if not endpoint:
         return None

@@ -100,7 +100,7 @@ class Breaker:
         self._failures, self._until, self._trying, self.limited = 0, 0.0, False, None
 
     def released(self) -> None:
-        """End an attempt that shows nothing about the model: the client disconnected, or the request was invalid."""
+        """End an attempt that shows nothing about the model: the client left, or the request could not be encoded."""
         self._trying = False
 
     def failed(self, error: ProviderError) -> None:
