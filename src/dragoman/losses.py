@@ -19,7 +19,7 @@ PathLookup: TypeAlias = Callable[[int | None, int | None, str], str]
 """(message index, part index, field) -> JSON path. Without a message index, the part index counts tools."""
 
 JsonPaths: TypeAlias = Callable[[Any], PathLookup]
-"""Request or completion -> where its nodes stood in the wire body it was decoded from.
+"""Request or completion -> lookup of where its nodes were in the body it was decoded from.
 
 The first call may walk the messages once; each lookup must then take constant time, because one body can lose thousands
 of things.
@@ -62,7 +62,7 @@ class LossLog:
         self.origins[id(new)] = (old, new)
 
     def resolve(self, root: Value, paths: JsonPaths) -> tuple[Loss, ...]:
-        """All losses with their JSON paths in the source, in one pass over the log and at most one over `root`."""
+        """Return all losses with JSON paths in the source, in one pass over the log and at most one over `root`."""
         lookup, kind = paths(root), type(root)
         positions: dict[int, Position] | None = None
         losses = []
@@ -83,14 +83,14 @@ class LossLog:
         return tuple(losses)
 
     def _positions(self, root: Value) -> dict[int, Position]:
-        """Positions of the nodes with losses, and of their originals."""
+        """Return the positions of the nodes with losses, and of their originals."""
         wanted = {id(entry[0]) for entry in self.entries}
         if self.origins is not None:
             wanted.update([id(old) for old, _ in self.origins.values()])
         return _walk(root, wanted)
 
     def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
-        """The position of the original of a node that a pass made."""
+        """Return the position of the original of a node that a pass made."""
         origins = self.origins or {}
         while id(node) in origins:
             node = origins[id(node)][0]
@@ -109,7 +109,7 @@ _ROOT: Position = (None, None, False)
 
 
 def _walk(root: Value, wanted: set[int]) -> dict[int, Position]:
-    """The positions of the nodes with these ids."""
+    """Return the positions of the nodes with these ids."""
     positions: dict[int, Position] = {}
     messages: tuple[Message, ...] = getattr(root, "messages", ())
     for message_index, message in enumerate(messages):
@@ -131,7 +131,7 @@ def _walk(root: Value, wanted: set[int]) -> dict[int, Position]:
 
 
 def intermediate_paths(_root: Value) -> PathLookup:
-    """Paths in the intermediate format, for values that were not decoded."""
+    """Return a lookup of paths in the intermediate format, for values that were not decoded."""
     return _intermediate_path
 
 
@@ -163,15 +163,15 @@ class Tables:
 
 
 def running_totals(counts: Iterable[int]) -> list[int]:
-    """Running totals: the sum before each position, and finally the whole sum."""
+    """Return the sum before each position, and finally the whole sum."""
     return list(accumulate(counts, initial=0))
 
 
 def paths_by_tables(json_path: Callable[[Any, Tables, int | None, int | None, str], str]) -> JsonPaths:
-    """Path lookup from a function that finds one path at a time and caches its counts."""
+    """Return a path lookup from a function that finds one path at a time and caches its counts."""
     return lambda root: partial(json_path, root, Tables())
 
 
 def paths_by(json_path: Callable[[Any, int | None, int | None, str], str]) -> JsonPaths:
-    """Path lookup from a function that finds one path at a time in the whole value."""
+    """Return a path lookup from a function that finds one path at a time in the whole value."""
     return lambda root: partial(json_path, root)

@@ -25,7 +25,7 @@ class HostedRule(Struct, frozen=True, kw_only=True):
 
 
 REASONING_OWED_MODELS = re.compile(r"deepseek", re.IGNORECASE)
-"""Models that refuse a tool turn whose unsigned reasoning did not come back ("must be passed back to the API")."""
+"""Models that refuse a tool turn if its unsigned reasoning was not returned ("must be passed back to the API")."""
 
 
 class Profile(Struct, frozen=True, kw_only=True, eq=False):
@@ -44,14 +44,14 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """Whether bodies of its own family are also made legal, because this server is stricter than the vendor's."""
 
     system: Literal["messages", "field"] = "messages"
-    """Whether system text is a message or a field of its own; a field means: hoist what comes later."""
+    """Whether system text is a message or a separate field; with a field, later system messages are hoisted."""
     inline_system_models: re.Pattern[str] = NEVER
-    """Models that take a system message in the middle although there is a field."""
+    """Models that accept a system message in the middle although there is a field."""
 
     usage_details: frozenset[str] = frozenset()
     """Which further counts its usage has fields for (`ir.completions.USAGE_DETAILS`)."""
     answer_tiers: Mapping[str, str] = MappingProxyType({})
-    """Our words for the tier of an answer -> its own; empty where an answer does not name its tier."""
+    """Our name for the tier of an answer -> the target's; empty if its answers do not name their tier."""
     shows_reasoning_unasked: bool = True
     """Whether its clients expect reasoning in an answer although their request did not ask for it."""
     names_speakers: bool = False
@@ -70,7 +70,7 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     call_id: re.Pattern[str] | None = None
     """What a call id must match; others get a deterministic alias on call and result."""
     call_id_length: int | None = None
-    """How long an alias must be, where ids have one length only (Mistral)."""
+    """The exact length of an alias, if all ids must have the same length (Mistral)."""
     tool_name: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}")
     tools_with_calls: bool = False
     """A history with calls needs tool definitions (Anthropic)."""
@@ -82,7 +82,7 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     cache_marks: int | None = None
     """How many cache marks one request may carry; None when the API does not count."""
     no_forced_choice_models: re.Pattern[str] = NEVER
-    """Models that refuse a tool choice which forces a call."""
+    """Models that refuse a tool choice that forces a call."""
     no_output_schema_models: re.Pattern[str] = NEVER
     """Models without a JSON Schema for answers: a forced tool call or the prompt is used instead."""
     no_output_schema_beside_tools_models: re.Pattern[str] = NEVER

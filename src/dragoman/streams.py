@@ -50,7 +50,7 @@ class EventEncoder(Protocol):
     def encode(self, events: Iterable[AnyEvent]) -> bytes: ...
 
     def fragment(self, index: int, text: str) -> bytes:
-        """What `encode` writes for a `PartDelta` without a citation, as most events are."""
+        """Return what `encode` does for a `PartDelta` without a citation, as most events are."""
 
     def close(self) -> bytes: ...
 
@@ -109,9 +109,9 @@ class StreamDecoder:
         return hasattr(self._reader.decoder, "settle")
 
     def settle(self) -> list[AnyEvent] | None:
-        """Events of calls that have arrived whole, where the wire sends whole calls (Gemini, Vertex).
+        """Return the events of complete calls, for formats that send calls whole (Gemini, Vertex).
 
-        None where a call is complete only when the answer ends, and once the stream has announced its end.
+        None if calls are complete only when the answer ends, and once the stream has announced its end.
         """
         settle = getattr(self._reader.decoder, "settle", None)
         if settle is None or self._reader.failed:
@@ -126,7 +126,7 @@ class StreamDecoder:
         return clean
 
     def close(self) -> list[AnyEvent]:
-        """Ends the stream; returns the last events."""
+        """End the stream; return the last events."""
         return self._reader.close()
 
 
@@ -152,7 +152,7 @@ class StreamEncoder:
     """
 
     fragment: Callable[[int, str], bytes] | None
-    """More text of a part: its index and the text. None if something changes the events before they are written."""
+    """Encodes more text of a part, given its index. None if something changes the events before they are written."""
     write: Callable[[Iterable[AnyEvent]], bytes]
     """Encodes events without reporting losses."""
 
@@ -168,7 +168,7 @@ class StreamEncoder:
         self._report = PrivateEvents(codec.profile, log).report
 
     def change_events(self, change: Callable[[Iterable[AnyEvent]], list[AnyEvent]]) -> None:
-        """Adds a change of events before the existing ones."""
+        """Add a change of events before the existing ones."""
         write = self.write
         self.write = lambda events: write(change(events))
         self.fragment = None
@@ -222,7 +222,7 @@ class StreamTranslator:
             self._encode = encoder.encode if opening is None else self._encode_opening
 
     def feed(self, data: bytes) -> bytes:
-        # By local names: Python 3.11 finds an attribute faster than a method that turns out to be an attribute.
+        # Local names: `self._read(data)` looks for a method first, which is slower in Python 3.11.
         read, encode = self._read, self._encode
         events = read(data)
         if encode is None:
@@ -249,14 +249,14 @@ class StreamTranslator:
         return clean
 
     def fail(self, failure: Failure) -> bytes:
-        """Ends the stream with a failure that is not in the source's bytes, such as a lost connection."""
+        """End the stream with a failure that is not in the source's bytes, such as a lost connection."""
         ends = [event for event in self._reader.close() if isinstance(event, PartEnd)]
         events: list[AnyEvent] = [*ends, StreamFailed(failure)]
         self._accumulator.add(events[-1:])
         return b"" if self._encode is None else self._encode(events)
 
     def _encode_opening(self, events: Iterable[AnyEvent]) -> bytes:
-        """Encodes until the answer has begun; then replaces itself by the encoder."""
+        """Encode until the answer has begun; then replace itself with the encoder."""
         assert self._encoder is not None  # noqa: S101 - see __init__
         assert self._opening is not None  # noqa: S101
         told = list(events)

@@ -21,7 +21,7 @@ Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any] | lis
 
 
 def decode_request(body: Body, source: str) -> Request:
-    """A request body of format `source` as the intermediate format."""
+    """Decode a request body of format `source` to the intermediate format."""
     try:
         return codec(source).decode_request(body_bytes(body, source))
     except MALFORMED as error:
@@ -29,7 +29,7 @@ def decode_request(body: Body, source: str) -> Request:
 
 
 def decode_response(body: Body, source: str) -> Completion:
-    """A (non-streamed) response body of format `source` as the intermediate format."""
+    """Decode a (non-streamed) response body of format `source` to the intermediate format."""
     try:
         return codec(source).decode_response(body_bytes(body, source))
     except MALFORMED as error:
@@ -39,7 +39,7 @@ def decode_response(body: Body, source: str) -> Completion:
 def decode_error(
     body: Body, source: str, *, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> Failure:
-    """An error body of format `source`, with what its HTTP status and headers say."""
+    """Decode an error body of format `source`, together with its HTTP status and headers."""
     lowered = {name.lower(): value for name, value in (headers or {}).items()}
     try:
         return codec(source).decode_error(body_bytes(body, source), status, lowered)
@@ -48,14 +48,14 @@ def decode_error(
 
 
 def encode_request(request: Request, target: str, *, strict: bool = False) -> Encoded:
-    """The request as a body of format `target`, legal there, with what did not cross."""
+    """Encode the request as a legal body of format `target`, with its losses."""
     return _encode_request(request, codec(target), intermediate_paths, strict)
 
 
 def encode_request_for(
     request: Request, target: Codec, *, paths: JsonPaths = intermediate_paths, strict: bool = False
 ) -> Encoded:
-    """The same with a given codec, such as one with the profile of a compatible server.
+    """Encode the request with a given codec, such as one with the profile of a compatible server.
 
     `paths`, of the codec that read the request, gives losses their JSON paths in the body it came from.
     """
@@ -70,7 +70,7 @@ def encode_response(
     strict: bool = False,
     speaker: str | None = None,
 ) -> Encoded:
-    """The completion as a body that a client of format `target` expects.
+    """Encode the completion as a body that a client of format `target` expects.
 
     `speaker` names the model that answered, for stores of conversations with several models (multi-llm-chat).
     """
@@ -82,19 +82,19 @@ def encode_response(
 def encode_response_for(
     completion: Completion, target: Codec, *, paths: JsonPaths = intermediate_paths, strict: bool = False
 ) -> Encoded:
-    """The same with a given codec; `paths` of the codec that read the response gives losses their JSON paths."""
+    """Encode with a given codec; `paths`, of the codec that read the response, gives losses their JSON paths."""
     return _encode_response(completion, target, paths, None, strict)
 
 
 def encode_error(failure: Failure, target: str) -> Encoded:
-    """The failure as an error body of format `target`; `status` and `headers` are set too."""
+    """Encode the failure as an error body of format `target`; `status` and `headers` are set too."""
     return codec(target).encode_error(failure)
 
 
 def translate_request(
     body: Body, *, source: str, target: str, model: str | None = None, strict: bool = False
 ) -> Encoded:
-    """A request body of one format as a body of another. `model` replaces the model the body names."""
+    """Translate a request body to another format. `model` replaces the model that the body names."""
     incoming = codec(source)
     if type(body) is not bytes or not body.isascii() or len(body) > MAX_BODY_BYTES:
         body = body_bytes(body, source)
@@ -118,9 +118,9 @@ def translate_response(
     strict: bool = False,
     speaker: str | None = None,
 ) -> Encoded:
-    """A response body of one format as a body of another.
+    """Translate a response body to another format.
 
-    `request`, the client's own request where known, lets names and kinds of tools return to what the client declared.
+    `request`, the client's own request if known, restores names and kinds of tools to what the client declared.
     `speaker` names the model that answered, for stores of conversations with several models (multi-llm-chat).
     """
     incoming = codec(source)
@@ -143,7 +143,7 @@ def translate_error(
     status: int | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Encoded:
-    """An error body of one format as a body of another."""
+    """Translate an error body to another format."""
     return encode_error(decode_error(body, source, status=status, headers=headers), target)
 
 
@@ -197,7 +197,7 @@ _UNWRITABLE = (UnicodeEncodeError, RecursionError)
 
 
 def _unwritable(error: UnicodeEncodeError | RecursionError, outgoing: Codec) -> EncodeError:
-    """The error for values without bytes: a lone surrogate, or a value nested in itself."""
+    """Return the error for values that cannot be encoded: a lone surrogate, or a value nested in itself."""
     if isinstance(error, RecursionError):
         return EncodeError(path="$", reason="a value is nested too deeply, or in itself", target=outgoing.name)
     around = ascii(error.object[max(0, error.start - 10) : error.end + 10])

@@ -1,4 +1,4 @@
-"""Who may ask: keys, what they are for, and how much."""
+"""Access control: which keys are valid, which models they may use, and their limits."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class Denied(Exception):
 
 
 def digest_of(key: str) -> str:
-    """Keys are long and random, so one round of SHA-256 is enough: there is nothing to guess."""
+    """Return the SHA-256 of a key. Keys are long and random, so one round is enough."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def presented_key(head: Head) -> str:
-    """The key that a client shows, wherever its SDK puts it."""
+    """Return the key that the client sent, in whichever place its SDK puts it; empty if there is none."""
     for name in _HEADERS:
         if value := head.headers.get(name):
             return value.strip()
     scheme, _, token = head.headers.get("authorization", "").partition(" ")
     if scheme.lower() in {"bearer", "basic"} and token:
         return token.strip()
-    # Amazon's SDK shows a bearer token over TLS only, and signs elsewhere: the key stands where its key id would.
+    # Amazon's SDK sends a bearer token over TLS only, and signs otherwise: the key is then used as the access key id.
     if signed := _SIGNED.match(head.headers.get("authorization", "")):
         return signed[1]
     return head.parameters.get("key", "") if "key=" in head.query else ""
@@ -71,7 +71,7 @@ class Caller:
         self._ticket: Ticket | None = None
         self.name = "" if grant is None else grant.name
         self.id = "" if grant is None else grant.id
-        """What belongs to this client is kept under this."""
+        """The owner under which this client's data is stored."""
 
     @property
     def has_budget(self) -> bool:
@@ -80,7 +80,7 @@ class Caller:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether it matters to this key which model answers."""
+        """Whether the key is limited to some models, or has a budget."""
         return self.grant is not None and (bool(self.grant.models) or self.has_budget)
 
     def allows(self, model: str) -> bool:
@@ -88,7 +88,7 @@ class Caller:
         return grant is None or not grant.models or any(fnmatchcase(model, one) for one in grant.models)
 
     def may_use(self, model: str) -> None:
-        """Raises `Denied`."""
+        """Check that the key may use this model. Raises `Denied`."""
         if self.grant is not None and not self.allows(model.removeprefix("models/")):
             raise Denied(unknown_model(self._format, model))
 
@@ -98,7 +98,7 @@ class Caller:
             self._ticket = await self._access.enter(self.grant, request, cost, tokens)
 
     async def settle(self, record: Record) -> None:
-        """Before the last byte leaves: record the cost and free the slot for the next request."""
+        """Record the cost and free the slot for the next request, before the last byte is sent."""
         if self.grant is None:
             return
         await self._access.settle(record)
@@ -108,19 +108,19 @@ class Caller:
             await asyncio.shield(self._access.leave(ticket, 0 if usage is None else usage.input + usage.output))
 
     def leave(self) -> asyncio.Task[None] | None:
-        """Free the slot, also where nothing was settled. The task that does it, if there was one to free."""
+        """Free the slot, even if nothing was settled; return the task that does it, if there was a slot."""
         ticket, self._ticket = self._ticket, None
         return None if ticket is None else self._access.leave(ticket, 0)
 
     def handed_over(self) -> Caller:
-        """Who works on when this request has its answer, with its place."""
+        """Return a caller that takes over the slot, for work that continues after this request is answered."""
         other = Caller(self._access, self.grant, self._format)
         other._ticket, self._ticket = self._ticket, None
         return other
 
 
 class Access:
-    """`house` is a key of the gateway's own page: always good, and no reason to ask others for one."""
+    """Checks keys. `house` is the key of the gateway's page: always valid, but it does not make keys required."""
 
     def __init__(
         self, keys: Sequence[str], environment: Environment, ledger: Ledger | None = None, house: str = ""
@@ -137,14 +137,17 @@ class Access:
         return bool(self._grants) or (self._ledger is not None and self._ledger.locked)
 
     async def look(self) -> None:
-        """A first key that was just made counts from now on, and not from the next look of the ledger."""
+        """Refresh the ledger, so that a first key that was just created counts immediately."""
         if self._ledger is not None:
             await self._ledger.look()
 
     async def caller(self, format: str, head: Head, digest: str = "") -> Caller:
-        """Raises `Denied`. `digest` is that of a key that was shown earlier, for a request made for its owner."""
+        """Return the caller of a request. Raises `Denied`.
+
+        `digest` identifies a key that was checked earlier, for a request made on behalf of its owner.
+        """
         if not self.required:
-            # Nothing changes in a caller without a key: one serves all.
+            # A caller without a key has no state: one object per format is enough.
             return self._anonymous.get(format) or self._anonymous.setdefault(format, Caller(self, None, format))
         key = presented_key(head)
         if not key and not digest:
@@ -155,11 +158,11 @@ class Access:
         return Caller(self, grant, format)
 
     async def find(self, digest: str) -> Grant | None:
-        """A key that is good now."""
+        """Return the key with this digest if it is valid now."""
         if self._house is not None and hmac.compare_digest(self._house.digest, digest):
             return self._house
         found = None
-        for known, grant in self._grants.items():  # all of them, always: how long it takes tells nothing
+        for known, grant in self._grants.items():  # always all of them: the time taken reveals nothing
             if hmac.compare_digest(known, digest):
                 found = grant
         if found is None and self._ledger is not None and self._ledger.locked:
@@ -169,13 +172,13 @@ class Access:
 
     @property
     def unrecorded(self) -> Mapping[str, int]:
-        """Requests whose usage waits for a database that cannot be written, and those whose usage is lost."""
+        """How many requests have usage that waits for an unreachable database, and how many have lost it."""
         ledger = self._ledger
         return {"usage_waiting": ledger.unwritten, "usage_lost": ledger.dropped} if ledger is not None else {}
 
     @property
     def problem(self) -> str:
-        """Why keys cannot be checked, where they cannot; empty if all is well."""
+        """Why keys cannot be checked; empty if they can."""
         ledger = self._ledger
         return ledger.away if ledger is not None and ledger.locked else ""
 
@@ -200,7 +203,7 @@ class Access:
             raise Denied(Failure("rate_limit", message, 429, retry_after=wait)) from None
 
     def leave(self, ticket: Ticket, tokens: int) -> asyncio.Task[None]:
-        """In a task of its own: a cancelled request still frees its slot."""
+        """Free the slot in a separate task, so that a cancelled request frees it too."""
         assert self._ledger is not None  # noqa: S101 - tickets come from there
         task = asyncio.ensure_future(self._ledger.leave(ticket, tokens))
         self._leaving.add(task)
@@ -215,7 +218,7 @@ class Access:
             await self._ledger.settle(_entry(record))
 
     def account(self, record: Record) -> None:
-        """Release what was not settled: requests without a key, and those that failed."""
+        """Record the usage of requests that were not settled: those without a key, and those that failed."""
         if self._ledger is not None and not record.settled and (self._ledger.keeps_all or record.key):
             record.settled = True
             self._ledger.add(_entry(record))
@@ -243,7 +246,11 @@ def _entry(record: Record) -> Entry:
 
 
 def _configured(number: int, key: str, environment: Environment) -> Grant:
-    """Named by its place, and known by its digest: reordering the file does not change who owns which data."""
+    """Return the grant of a configured key.
+
+    It is named by its position but identified by its digest, so that reordering the file does not change who owns
+    which data.
+    """
     hashed = key.startswith("sha256:")
     digest = key.removeprefix("sha256:").lower() if hashed else digest_of(revealed_key(key, environment))
     return Grant(name=f"key-{number}", digest=digest, id=f"config:{digest[:_ID_LENGTH]}")

@@ -1,7 +1,7 @@
-"""Endpoints whose bodies are those of another endpoint in a different envelope.
+"""Endpoints with the bodies of another endpoint in a different envelope.
 
-An `Adapter` turns the client's body into one of the format that the gateway serves, and each answer back: whole, piece
-by piece, or as an error. Everything between (keys, routing, limits, records) is as at the format's own endpoint.
+An `Adapter` converts the client's body to a format that the gateway serves, and each answer back: whole, chunk by
+chunk, or as an error. Everything between (keys, routing, limits, records) works as at the format's own endpoint.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _DONE = b"[DONE]"
 
 
 class Adapter:
-    """The defaults pass everything as it is."""
+    """Converts bodies between two envelopes. The defaults pass everything unchanged."""
 
     stream_type: str | None = None
-    """The content type of a stream, where it is another one."""
+    """The content type of a stream, if it differs."""
 
     def request(self, body: bytes) -> bytes:
-        """Raises `DecodeError` for what this endpoint does not take."""
+        """Return the body in the gateway's format. Raises `DecodeError` for what this endpoint does not support."""
         return body
 
     def answer(self, body: bytes) -> bytes:
@@ -127,7 +127,7 @@ def _object(body: bytes, source: str) -> dict[str, Any]:
 
 
 class _Events(Adapter):
-    """Streams whose events are read one by one."""
+    """An adapter that converts a stream event by event."""
 
     def __init__(self, framing: Framing) -> None:
         self._framing = framing
@@ -146,7 +146,7 @@ class _Events(Adapter):
 
 _raw_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _ELSEWHERE = ("anthropic_version", "anthropic_beta")
-"""Keys that these clouds have in the body, and the vendor's own API in headers."""
+"""Keys that these clouds have in the body, and Anthropic's own API in headers."""
 
 
 def _without_cloud_keys(body: bytes) -> bytes:
@@ -160,7 +160,7 @@ def _without_cloud_keys(body: bytes) -> bytes:
 
 
 class ClaudeBody(Adapter):
-    """Messages as Vertex AI takes them: without the keys that belong into headers."""
+    """Messages as Vertex AI accepts them, without the keys that belong in headers."""
 
     def request(self, body: bytes) -> bytes:
         return _without_cloud_keys(body)
@@ -186,7 +186,7 @@ _chunk = frame_writer(event_headers("chunk"))
 
 
 class InvokeModel(_Events):
-    """The body is that of Messages, a stream is of frames, each with one event in base64, and errors are Bedrock's."""
+    """Messages bodies; streams of binary frames, each with one event in base64; and Bedrock's errors."""
 
     stream_type = "application/vnd.amazon.eventstream"
 
@@ -305,7 +305,7 @@ class LegacyCompletion(_Events):
         chunk = _decode(payload)
         if "choices" not in chunk:
             return b"data: " + payload + b"\n\n"
-        # The first chunk of a chat only says whose turn it is.
+        # The first chunk of a chat holds only the role.
         choices = [one for one in chunk["choices"] if one.get("finish_reason") or (one["delta"].get("content") or "")]
         if not choices and not chunk.get("usage"):
             return b""

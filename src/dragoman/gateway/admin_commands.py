@@ -1,4 +1,4 @@
-"""The commands `keys` and `usage`, in any database."""
+"""The commands `keys` and `usage`, for any kind of database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GROUPS: tuple[Group, ...] = ("key", "model", "day")
 
 @asynccontextmanager
 async def database_of(address: str | None, config: Path | None) -> AsyncIterator[Store]:
-    """What was named, or what the configuration names. Raises `ConfigError`."""
+    """Open the given database, or else the configured one. Raises `ConfigError`."""
     store, _ = await open_store(_address(address, config))
     try:
         yield store

@@ -1,8 +1,8 @@
-"""The response cache: whole answers, found by what a request means and not by its bytes.
+"""The response cache: whole answers, looked up by a request's meaning and not by its bytes.
 
-The key is the request in the intermediate format, without what is only spelling, so a Chat and a Messages client that
-ask the same of the same model share an answer. It is replayed in the format, and as the stream, that the client asked
-for. Only answers that ended well are kept: a failure, a cut or blocked answer never is. Off unless it is configured.
+The key is the request in the intermediate format, without differences of spelling, so a Chat and a Messages client
+that ask the same model the same thing share an answer. It is replayed in the client's format, as a stream if the client
+asked for one. Only complete answers are kept, never failed, truncated or blocked ones. Off unless configured.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from dragoman.streams import StreamEncoder
 Outcome: TypeAlias = Literal["hit", "miss", "bypass"]
 _GOOD: frozenset[str] = frozenset({"stop", "tool_calls"})
 _VERSION = 1
-"""Of what is stored, so that a gateway never reads what another version wrote."""
+"""The version of the stored form: a gateway does not use what another version wrote."""
 _SPELLING = frozenset({"~max_tokens", "~raw:stream_options", "~input", "~instructions", "~stream"})
-"""Notes about how a body spelled something, which no answer depends on. Any other note keeps requests apart."""
+"""Notes about how a body spelled something; no answer depends on them. All other notes are part of the key."""
 _IGNORED = frozenset({"stream", "origin", "model", "stream_options"})
 _DIRECTIVE = re.compile(r"([\w-]+)(?:=\"?(\d+)\"?)?")
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -66,7 +66,7 @@ class CachedAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def age(self) -> int:
-        """Seconds since it was given for the first time."""
+        """Seconds since the answer was first given."""
         return max(0, int(time.time() - self.created))
 
 
@@ -74,11 +74,11 @@ _answer = msgspec.json.Decoder(CachedAnswer).decode
 
 
 class Lookup(Struct, frozen=True):
-    """What the cache knows of one request."""
+    """The result of looking up one request."""
 
     outcome: Outcome
     key: str = ""
-    """Under which the answer is to be kept; empty: not at all."""
+    """The key under which the answer is to be stored; empty if it must not be."""
     answer: CachedAnswer | None = None
 
 
@@ -87,7 +87,7 @@ class AnswerCache:
         self._table = table
         self._store = store
         self._problem = problem
-        """Is told when the store cannot be reached; requests are answered without it."""
+        """Called when the store cannot be reached; requests are then answered without it."""
 
     async def look_up(self, client_request: ClientRequest, plan: Plan, owner: str) -> Lookup:
         asked = directives(client_request.headers.get("cache-control", ""))
@@ -139,14 +139,14 @@ class AnswerCache:
 
 
 def is_cacheable(completion: Completion) -> bool:
-    """Whether each candidate has ended by itself, and nothing in it is cut."""
+    """Whether each candidate ended by itself and nothing in it is truncated."""
     finishes = completion.finishes or (completion.finish,)
     ended = all(one is not None and one.reason in _GOOD for one in finishes)
     return ended and bool(completion.messages) and not completion.withheld_calls
 
 
 def directives(header: str) -> dict[str, int | None]:
-    """`no-store, max-age=60` as a mapping."""
+    """Parse `no-store, max-age=60` to a mapping."""
     found = (_DIRECTIVE.fullmatch(one.strip()) for one in header.lower().split(","))
     return {one[1]: None if one[2] is None else int(one[2][:18]) for one in found if one is not None}
 
@@ -155,7 +155,7 @@ def directives(header: str) -> dict[str, int | None]:
 
 
 def cache_key(client_request: ClientRequest, plan: Plan, owner: str) -> str | None:
-    """A digest of what is asked of whom; None where the request cannot be compared."""
+    """Return a digest of the request and its targets, or None if the request cannot be compared."""
     targets = sorted({(one.upstream.channel.base_url, one.model) for one in plan.candidates})
     try:
         told = _builtins(msgspec.json.encode(client_request.decoded()))
@@ -167,7 +167,7 @@ def cache_key(client_request: ClientRequest, plan: Plan, owner: str) -> str | No
 
 
 def _meaning(node: dict[str, Any]) -> dict[str, Any]:
-    """A request or a message without its spelling: one text is a list of one text, notes of the wire are left out."""
+    """Return a request or message without spelling: a text becomes a list of one text, wire notes are left out."""
     if isinstance(node.get("metadata"), dict):
         node = {**node, "metadata": _kept_notes(node["metadata"])}
         if not node["metadata"]:
@@ -212,7 +212,7 @@ def replay_stream(answer: CachedAnswer, client_request: ClientRequest) -> tuple[
 
 
 def stream_events(completion: Completion) -> Iterator[list[AnyEvent]]:
-    """The answer as a stream tells it: each text in one piece."""
+    """Yield the answer as stream events, each text in one delta."""
     yield [StreamStart(completion.id, completion.model, completion.created)]
     index = 0
     for candidate, message in enumerate(completion.messages):

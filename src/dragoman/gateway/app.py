@@ -1,4 +1,4 @@
-"""The gateway itself: finds the endpoint of a request, runs its handler, records what happened."""
+"""The gateway: finds the endpoint of a request, runs its handler, records what happened."""
 
 from __future__ import annotations
 
@@ -72,15 +72,18 @@ if TYPE_CHECKING:
 KeptAnswer: TypeAlias = Keeping | Thread | KeptInteraction
 _CANCELLED = 499
 _LONGEST_MESSAGE = 2_000
-"""Characters of an error that the client is answered with, and that is logged."""
+"""Maximum characters of an error message that is sent to the client and logged."""
 _LONGEST_NAME = 300
-"""Characters of a model's name that are logged and counted; names that models may have are no longer."""
+"""Maximum characters of a model name that are logged and counted; real names are shorter."""
 _AWAY = Failure("overloaded", "The gateway cannot reach its database of keys and limits.", 503, retry_after=2.0)
 _encode = msgspec.json.encode
 
 
 class Gateway:
-    """One process. A new configuration replaces router and access; requests under way keep what they began with."""
+    """The gateway of one process.
+
+    A new configuration replaces router and access; requests in progress keep those they began with.
+    """
 
     def __init__(
         self, router: Router, access: Access, *, log: Log, responses: Responses, capture: Capture | None = None
@@ -92,22 +95,22 @@ class Gateway:
         self.threads = MessageThreads(responses.store)
         self.interactions = Interactions(responses.store)
         self._stateful = {one.format: one for one in (self.responses, self.interactions)}
-        """The formats with a state, by name."""
+        """The stores of the stateful formats, by format."""
         self.signatures = SignatureMemory(responses.store, router.config.server.signature_seconds)
         self.batches = BatchRunner(responses.store.objects, self, lambda: self.config.server, log)
         self.capture = capture
-        """None: the page is off, and no requests are captured."""
+        """None if the page is off; no requests are captured then."""
         self.tracing: Tracing | None = None
         self.catalogue = Catalogue(router)
         self.prices = PriceList(router.config)
         self.cache: AnswerCache | None = None
-        """Answers that may be given again; None: there is no cache."""
+        """The response cache; None if it is off."""
         self.mcp_tools: McpTools | None = None
         self.mcp_endpoint: McpEndpoint | None = None
         self.metrics = Metrics()
         self.relay = Relay()
         self.siblings: Peers | None = None
-        """The other workers, where there are any."""
+        """The other workers, if there are any."""
         self.private: dict[str, Application] = worker_endpoints(self)
         """Handlers for other workers only, by path: what each reports about itself."""
         self._retiring: set[asyncio.Future[None]] = set()
@@ -125,7 +128,7 @@ class Gateway:
         self.prices = PriceList(router.config)
 
     async def _retire(self, upstreams: list[Upstream]) -> None:
-        """Connections are closed once the last stream over them has ended."""
+        """Close the connections of these upstreams once the last stream over them has ended."""
         try:
             while any(upstream.in_flight for upstream in upstreams):  # noqa: ASYNC110 - rare, and nothing waits for it
                 await asyncio.sleep(0.5)
@@ -181,7 +184,7 @@ class Gateway:
             self._failed(exchange, record, failed)
         except Gone:
             raise
-        except Exception as error:  # noqa: BLE001 - a mistake of ours harms this request alone
+        except Exception as error:  # noqa: BLE001 - a bug of ours must fail only this request
             record.error = _traced(error)
             self.log.event("error", id=record.id, error=record.error)
             exchange.close_after()
@@ -210,7 +213,7 @@ class Gateway:
             record.cost = self.prices.cost(record.upstream, record.target, record.usage)
 
     async def settle(self, caller: Caller, record: Record) -> None:
-        """An answer ends when its cost is written: what a client has heard to its end is never lost."""
+        """Record the cost before the answer ends, so that no complete answer goes unrecorded."""
         self._measure(record)
         await caller.settle(record)
 
@@ -234,7 +237,7 @@ class Gateway:
     # ── generating ──
 
     async def admitted(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> Caller:
-        """Who asks: checked before any of the body is read, which is then in `exchange.body`."""
+        """Check the caller before any of the body is read, then read the body to `exchange.body`."""
         if "origin" in exchange.head.headers:
             self._check_page(exchange)
         caller = await self.access.caller(endpoint.format, exchange.head, exchange.digest)
@@ -246,7 +249,7 @@ class Gateway:
         return caller
 
     def _check_page(self, exchange: Exchange) -> None:
-        """Browsers send the origin of the page. A page that is not allowed must not spend the user's keys."""
+        """Refuse pages that are not allowed: browsers send a page's origin, and it must not spend the user's keys."""
         origin = exchange.head.headers.get("origin")
         if origin is None:
             return
@@ -354,7 +357,7 @@ class Gateway:
         *,
         skips_model: bool,
     ) -> bool:
-        """Whether the client was answered without the model: it asked for work in the background, or for none."""
+        """Answer requests for background work or for no generation; return whether this was one."""
         if isinstance(keeping, Thread):
             return False
         if keeping.in_background:
@@ -374,7 +377,7 @@ class Gateway:
         exchange: Exchange,
         record: Record,
     ) -> None:
-        """The answer after the calls of MCP tools that the gateway ran for the client."""
+        """Run MCP tools for the client until the model has answered, and send the answer."""
         if client_request.known.background:
             raise BadBody(Failure("invalid_request", "Tools of MCP servers are not run in the background.", 400))
         beginning = self._keeping(client_request, plan, caller.id, exchange)
@@ -391,7 +394,7 @@ class Gateway:
             caller.leave()
 
     def _leaves_state(self, client_request: ClientRequest) -> bool:
-        """Whether an upstream keeps the answer, or has what the request refers to: neither is in the cache."""
+        """Whether an upstream stores the answer, or stores what the request refers to; the cache has neither."""
         known = client_request.known
         refers = (known.previous_response_id, known.previous_interaction_id, known.conversation, known.thread)
         keeps = client_request.protocol.format in self._stateful and known.store is not False
@@ -406,7 +409,7 @@ class Gateway:
         record: Record,
         keeping: KeptAnswer | None,
     ) -> None:
-        """An answer that is here already, in the client's format, whole or as a stream."""
+        """Send an answer that already exists in the client's format, whole or as a stream."""
         record.upstream, record.target = cached.upstream, cached.target
         record.status, record.complete = 200, True
         replay = replay_stream if client_request.stream else replay_whole
@@ -434,14 +437,14 @@ class Gateway:
         exchange.finish()
 
     async def _estimate(self, client_request: ClientRequest, plan: Plan, exchange: Exchange, record: Record) -> None:
-        """What the request would use and cost; nothing is sent to a provider."""
+        """Send what the request would use and cost, without calling a provider."""
         record.operation, record.status = "estimate", 200
         size = len(client_request.body)
         expected = await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
         exchange.send(200, {**JSON, **_marks(record)}, _encode(estimated(expected, plan)))
 
     async def _recall_signatures(self, client_request: ClientRequest, owner: str) -> None:
-        """What vendors signed earlier in this conversation, for clients of other formats."""
+        """Look up what vendors signed earlier in this conversation, for clients of other formats."""
         client_request.hides_signatures = not client_request.protocol.keeps_unknown_keys
         request = await off_loop_if_large(len(client_request.body), client_request.decoded)
         client_request.remembered = await self.signatures.recall(request, owner)
@@ -449,7 +452,7 @@ class Gateway:
     def _keeping(
         self, client_request: ClientRequest, plan: Plan, owner: str, exchange: Exchange
     ) -> Awaitable[KeptAnswer | None] | None:
-        """The state that this request refers to or leaves behind, where it is kept here; None for most formats."""
+        """Return the state that this request refers to or creates, if it is stored here; None for most formats."""
         format = client_request.protocol.format
         if format == Responses.format:
             return self.responses.begin(client_request, plan, owner, exchange.local)
@@ -460,20 +463,20 @@ class Gateway:
         return None
 
     def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> Awaitable[None]:
-        """Within the limits of the gateway and of the key. Raises `Denied`."""
+        """Admit a request under the limits of the gateway and of the key. Raises `Denied`."""
         if caller.grant is not None and caller.has_budget and record.operation != "count":
             return self._enter_reserving(caller, client_request, plan, record)
         return self.enter_at(caller, record)
 
     async def _enter_reserving(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
-        """The same for a key with a budget, which reserves what the request will probably cost."""
+        """Admit a request of a key with a budget, and reserve its expected cost."""
         size = len(client_request.body)
         await self.enter_at(
             caller, record, await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
         )
 
     async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
-        """The same for a request whose cost is known, or is not known before it has ended."""
+        """Admit a request whose expected cost is given, or cannot be known before it has ended."""
         if self.metrics.in_flight > self.router.config.server.max_requests:
             words = "The gateway has more requests under way than it may."
             raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
@@ -552,7 +555,7 @@ class Gateway:
             await self._stateful[record.client].note(id, record.upstream, record.key_id)
 
     async def _warm_up(self, keeping: Keeping, exchange: Exchange, record: Record) -> None:
-        """`generate: false`: the input is remembered, and nothing is asked of the model."""
+        """Handle `generate: false`: store the input without calling the model."""
         events = keeping.warmed_up(record.model)
         record.status, record.complete = 200, True
         keeping.heard(events)
@@ -563,7 +566,7 @@ class Gateway:
     async def _later(
         self, caller: Caller, keeping: Keeping | KeptInteraction, plan: Plan, exchange: Exchange, record: Record
     ) -> None:
-        """Answered now with a promise, and in truth when it is there."""
+        """Reply with a queued response now, and run the request in the background."""
         background = keeping.background(plan.route)
         promise = await background.promised()
         worker = caller.handed_over()
@@ -605,7 +608,7 @@ class Gateway:
     async def _to_the_end(
         self, begun: WholeAnswer | StreamedAnswer, keeping: Keeping | KeptInteraction, record: Record
     ) -> Completion | None:
-        """The answer of a request in the background. Raises `Failed` for a stream that broke off."""
+        """Return the answer of a background request. Raises `Failed` if the stream broke off."""
         if isinstance(begun, WholeAnswer):
             record.status = begun.status
             return begun.completion
@@ -652,7 +655,7 @@ class Gateway:
         exchange: Exchange,
         record: Record,
     ) -> None:
-        """Asks the upstream at another path of the client's own format, and passes its answer on."""
+        """Call the upstream at another path of the client's own format, and pass its answer on."""
         upstream_call = prepare_count(client_request, candidate, path)
         record.upstream, record.target = candidate.upstream.name, candidate.model
         if record.held is not None:
@@ -686,9 +689,9 @@ _HANDLERS: Mapping[Operation, Handler] = {
     "method": Gateway.none,
 }
 _SHOWN: frozenset[Operation] = frozenset({"generate", "count", "compact"})
-"""The page and traces have these."""
+"""Operations that the page and traces show."""
 _COUNTED: frozenset[Operation] = _SHOWN | {"pass", "embed", "realtime"}
-"""The log, metrics and the usage of keys have these."""
+"""Operations that are logged, measured and added to the usage of keys."""
 
 
 def _stream_type(client_request: ClientRequest) -> str:
@@ -709,7 +712,7 @@ def _marks(record: Record) -> dict[str, str]:
 
 
 def _traced(error: BaseException) -> str:
-    """Type and place only: an error's message may quote secrets."""
+    """Return only the type and place of an error: its message may quote secrets."""
     trace = error.__traceback__
     place = ""
     while trace is not None:

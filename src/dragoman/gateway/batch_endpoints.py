@@ -1,6 +1,6 @@
-"""The batch and file APIs of OpenAI, Anthropic and Gemini, for what the gateway keeps and runs itself.
+"""The batch and file APIs of OpenAI, Anthropic and Gemini, for files and batches that the gateway keeps and runs.
 
-A batch goes to the provider where all of its models are served by one that has batches. Otherwise the gateway runs it.
+A batch is forwarded if one provider that has batches serves all of its models. Otherwise the gateway runs it.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ if TYPE_CHECKING:
     from dragoman.gateway.app import Gateway
 
 THIS_GATEWAY = "dragoman"
-"""In the header that names a provider: keep and run it here."""
+"""The value of the provider header that asks this gateway to keep the file and run the batch."""
 _JSON = {"content-type": "application/json"}
 _MOST_OPEN = 100
-"""Batches of one key that have not ended."""
+"""Maximum number of unfinished batches of one key."""
 _LONGEST_PAGE, _PAGE = 100, 20
 _MOST_MODELS = 100
-"""Of one batch that a provider may run."""
+"""Maximum number of models in a batch that a provider may run."""
 _GRANULARITY = 1 << 20
-"""Bytes of which each piece of an upload but the last is a multiple: every piece rewrites what is there."""
+"""Each chunk of an upload but the last is a multiple of this: every chunk rewrites the stored file."""
 _LONGEST_COUNT = 15
-"""Digits."""
+"""Maximum digits of a number that a client sends."""
 _encode = msgspec.json.encode
 
 
@@ -87,7 +87,7 @@ class Here(msgspec.Struct):
 
     @property
     def id(self) -> str:
-        """As it is stored: Gemini's ids have their folder before them."""
+        """The id as stored: Gemini's ids are prefixed with their folder."""
         row = self.endpoint.passed
         return f"{row.name}/{self.endpoint.id}" if row is not None and self.shape.names_are_paths else self.endpoint.id
 
@@ -96,7 +96,7 @@ class Here(msgspec.Struct):
         self.exchange.send(200, {**_JSON, "x-request-id": self.record.id, **(headers or {})}, _encode(body))
 
     async def stored(self, part: str) -> Stored | None:
-        """What the path names, if it is kept here and is the caller's."""
+        """Return the object that the path names, if it is kept here and belongs to the caller."""
         found = await self.gateway.batches.store.find(self.id, self.caller.id)
         return found if found is not None and found.kind == f"{self.format} {part}" else None
 
@@ -110,26 +110,26 @@ class Here(msgspec.Struct):
 
 
 Handler: TypeAlias = Callable[[Here], Awaitable["bool | Plan"]]
-"""True: answered here. False: an upstream is asked, or the one that the plan names."""
+"""Returns True if it answered, False if any upstream is to answer, or a plan that names the upstream."""
 
 
 async def serve_here(
     gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record, caller: Caller
 ) -> bool | Plan:
-    """Answer from what the gateway keeps. See `Handler`."""
+    """Answer from what the gateway keeps. Returns what a `Handler` returns."""
     row = endpoint.passed
     if row is None or not row.here or not gateway.batches.is_enabled:
         return False
     return await HERE[row.here](Here(gateway, endpoint, exchange, record, caller))
 
 
-# ── who runs it ──
+# ── choosing where a batch runs ──
 
 
 def _destination(here: Here, models: Iterable[str], row_providers: Mapping[str, str]) -> Plan | None:
-    """The upstream that serves all of these models and has batches; None: this gateway runs them.
+    """Return a plan for the upstream that serves all of these models and has batches, or None to run them here.
 
-    Keys with a budget have their batches run here: only so is what they cost counted before it is too late.
+    Batches of keys with a budget always run here, because only then is their cost counted in time.
     """
     named = list(models)
     if here.wants_here or here.caller.has_budget or len(named) > _MOST_MODELS:
@@ -155,7 +155,7 @@ def _destination(here: Here, models: Iterable[str], row_providers: Mapping[str, 
 
 
 def _renamed(here: Here, content: bytes, whole: bytes, models: Mapping[str, object]) -> bytes:
-    """The body of the client, with the names that its models have at the upstream."""
+    """Return the client's body with each model renamed to its name at the upstream."""
     names = {model: next(iter(here.gateway.router.plan(model, here.format).candidates)).model for model in models}
     if all(old == new for old, new in names.items()):
         return whole
@@ -205,13 +205,13 @@ def _show_file(here: Here, stored: Stored) -> dict[str, Any]:
 
 
 async def _create_file(here: Here) -> bool | Plan:
-    """Only files of batches are kept here: what others are for, providers know."""
+    """Keep the file if it is the input of a batch; providers handle files for other purposes."""
     body, head = here.exchange.body, here.exchange.head
     try:
         form = await off_loop_if_large(len(body), read_form, body, head.headers.get("content-type", ""))
         fields = {part.name: part for part in form}
     except MultipartError:
-        return False  # the upstream says so in its own words
+        return False  # the upstream reports the error
     purpose, file = fields.get("purpose"), fields.get("file")
     if here.wants_other or purpose is None or purpose.content != b"batch" or file is None:
         return False
@@ -257,7 +257,7 @@ async def _file_content(here: Here) -> bool:
     here.record.status = 200
     exchange.start(200, {"content-type": "application/octet-stream", "x-request-id": here.record.id})
     sent = 0
-    while data := await store.piece(stored.id, sent):  # a file in memory for each client would be too much
+    while data := await store.piece(stored.id, sent):  # in chunks: a whole file in memory per client would be too much
         sent += len(data)
         if exchange.write(data):
             await exchange.drain()
@@ -267,7 +267,7 @@ async def _file_content(here: Here) -> bool:
 
 
 async def _send_results(here: Here, batch: str, outcomes: tuple[str, ...]) -> None:
-    """Lines of results, a page at a time: a batch may have more than fits into memory."""
+    """Send the lines of results, a page at a time: a batch may have more than fits into memory."""
     exchange, store = here.exchange, here.gateway.batches.store
     here.record.status = 200
     exchange.start(200, {"content-type": "application/x-jsonl", "x-request-id": here.record.id})
@@ -280,7 +280,7 @@ async def _send_results(here: Here, batch: str, outcomes: tuple[str, ...]) -> No
     exchange.finish()
 
 
-# ── files of Gemini: an upload has a beginning, pieces and an end ──
+# ── files of Gemini: an upload has a start, chunks and an end ──
 
 
 async def _upload(here: Here) -> bool:
@@ -305,7 +305,7 @@ async def _upload(here: Here) -> bool:
     )
     stored = _new(here, "file", about)
     await store.put(stored, b"")
-    key = presented_key(head)  # Google's SDK sends the bytes without one, to the address that it was given
+    key = presented_key(head)  # Google's SDK sends the bytes without a key, to the URL that it received
     query = {"upload_id": f"here-{stored.id.partition('/')[2]}", "upload_protocol": "resumable"}
     url = f"{address_of(head)}{head.path}?{urlencode(query | ({'key': key} if key else {}))}"
     granularity = {"x-goog-upload-chunk-granularity": str(_GRANULARITY)}
@@ -314,7 +314,7 @@ async def _upload(here: Here) -> bool:
 
 
 def _count(given: str) -> int:
-    """A number that a client gives; 0 for what is none."""
+    """Parse a number that a client sent; return 0 if it is not one."""
     return int(given) if given.isdecimal() and len(given) <= _LONGEST_COUNT else 0
 
 
@@ -416,7 +416,7 @@ class _Input(msgspec.Struct):
 
 
 async def _keeper_of(here: Here, file_id: str) -> bool | Plan:
-    """A batch runs where its file is."""
+    """Return a plan for the upstream that has the file: a batch must run where its file is."""
     try:
         found = await here.gateway.responses.find(f"files/{file_id.rpartition('/')[2]}", here.caller.id)
     except UnknownResponse:
@@ -546,7 +546,7 @@ async def _batch_results(here: Here) -> bool:
 
 
 async def listed_here(here: Here) -> tuple[list[dict[str, Any]], bool]:
-    """What is kept here for the caller, a page of it, and whether there is more."""
+    """Return a page of what is kept here for the caller, and whether there is more."""
     row, asked = here.endpoint.passed, here.exchange.head.parameters
     part = "file" if row is not None and row.here == "list_files" else "batch"
     limit = asked.get("limit") or asked.get("pageSize") or ""
@@ -563,7 +563,7 @@ async def listed_here(here: Here) -> tuple[list[dict[str, Any]], bool]:
 
 
 async def _list(here: Here) -> bool:
-    """The whole answer where no upstream has such a list, or where the page before was of this gateway."""
+    """Answer the list here if no upstream has such a list, or if the previous page came from this gateway."""
     row, asked = here.endpoint.passed, here.exchange.head.parameters
     assert row is not None  # noqa: S101 - see serve_here
     after = asked.get("after") or asked.get("after_id") or asked.get("pageToken") or ""

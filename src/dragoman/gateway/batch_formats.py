@@ -1,4 +1,4 @@
-"""Files and batch jobs that the gateway keeps itself, as the three vendors' APIs read and show them."""
+"""Files and batch jobs that the gateway keeps, in the request and response bodies of the three vendors' APIs."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ class BatchAbout(Struct, kw_only=True, omit_defaults=True):
     """What is stored about a batch. Times are seconds since 1970."""
 
     path: str
-    """Where its requests go in this gateway."""
+    """The endpoint of this gateway that its requests go to."""
     digest: str = ""
-    """Of the key that made it: its requests are made with that key, for as long as it is good."""
+    """Digest of the key that created it. Its requests are made with that key, as long as the key is valid."""
     headers: dict[str, str] = {}
     total: int = 0
     model: str = ""
     given: dict[str, Raw] = {}
-    """What the client said about it."""
+    """The fields of the client's request that the batch object repeats."""
     expires_at: float = 0.0
     canceled_at: float | None = None
     ended_at: float | None = None
     ending: Ending = ""
     problems: list[dict[str, Any]] = []
-    """Why nothing of it was run."""
+    """Why the batch was not run."""
     counts: dict[str, int] = {}
     files: dict[str, str] = {}
     inline: bool = False
-    """Gemini: the requests came in the body, and so go their results."""
+    """Gemini: the requests came in the body, so the results are returned in the body too."""
 
 
 class FileAbout(Struct, kw_only=True, omit_defaults=True):
@@ -54,10 +54,10 @@ class FileAbout(Struct, kw_only=True, omit_defaults=True):
     content_type: str = "application/octet-stream"
     size: int = 0
     batch: str = ""
-    """The batch whose results these are; then the file has no content of its own."""
+    """The batch whose results the file holds; the file itself is then stored without content."""
     outcomes: tuple[str, ...] = ()
     expected: int | None = None
-    """Of an upload that is not finished: its size, 0 if unknown."""
+    """The announced size of an unfinished upload, 0 if unknown; None once it is finished."""
 
 
 class BatchItem(Struct, frozen=True):
@@ -84,7 +84,7 @@ about_file = msgspec.json.Decoder(FileAbout).decode
 
 
 class Created(Struct, frozen=True):
-    """What a client asked for, checked."""
+    """A validated request to create a batch."""
 
     about: BatchAbout
     content: bytes
@@ -100,19 +100,19 @@ def _is_object(raw: Raw) -> bool:
 
 
 def _body_of(line: _Line) -> Raw:
-    """Under whichever name the format has it."""
+    """Return the request body of a line; each format has another key for it."""
     return next((held for held in (line.body, line.params, line.request) if bytes(held)), Raw(b"{}"))
 
 
 def lines_of(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not empty, with their numbers. A byte order mark is no part of the first one."""
+    """Yield the lines that are not empty, with their numbers, without a leading byte order mark."""
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").splitlines(), 1):
         if line.strip():
             yield number, line
 
 
 def items_of(content: bytes) -> Iterator[BatchItem]:
-    """The requests of a batch; they were checked when it was made."""
+    """Yield the requests of a batch. They were validated when it was created."""
     for place, (_, data) in enumerate(lines_of(content)):
         line = _line(data)
         yield BatchItem(place, line.custom_id or line.key or str(place), _body_of(line), line.metadata)
@@ -126,7 +126,7 @@ _model = msgspec.json.Decoder(_Model).decode
 
 
 def models_of(content: bytes) -> dict[str, Raw]:
-    """The models that the requests name, each with one of the bodies that do. Lines that are no requests have none."""
+    """Map each model that the requests name to one of their bodies. Lines that are not requests are skipped."""
     found: dict[str, Raw] = {}
     for _, data in lines_of(content):
         try:
@@ -153,7 +153,7 @@ _openai_batch = msgspec.json.Decoder(_OpenAIBatch).decode
 
 
 def read_openai(body: bytes) -> _OpenAIBatch:
-    """Raises `BadBody`."""
+    """Decode and check the body. Raises `BadBody`."""
     try:
         given = _openai_batch(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -166,7 +166,7 @@ def read_openai(body: bytes) -> _OpenAIBatch:
 
 
 def openai_created(given: _OpenAIBatch, body: bytes, content: bytes) -> Created:
-    """A file that is not right makes a batch that has failed, with the reasons."""
+    """Return the batch to create. An invalid file makes a failed batch that lists the problems."""
     problems: list[dict[str, Any]] = []
     seen: set[str] = set()
     total = 0
@@ -272,7 +272,7 @@ _anthropic_batch = msgspec.json.Decoder(_AnthropicBatch).decode
 
 
 def anthropic_created(body: bytes, head: Head) -> Created:
-    """Raises `BadBody`. The parameters of each request are checked when it runs."""
+    """Return the batch to create. Raises `BadBody`. The parameters of each request are checked when it runs."""
     try:
         requests = _anthropic_batch(body).requests
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -305,7 +305,7 @@ _HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
 
 
 def address_of(head: Head) -> str:
-    """Of this gateway, as the client reaches it."""
+    """Return the base URL of this gateway as the client reaches it."""
     given = head.headers.get("x-forwarded-proto", "").lower()
     scheme = given if given in {"http", "https"} else "https" if head.secure else "http"
     host = head.headers.get("host", "")
@@ -313,7 +313,7 @@ def address_of(head: Head) -> str:
 
 
 def _show_anthropic(stored: Stored, about: BatchAbout, counts: Mapping[str, int], head: Head) -> dict[str, Any]:
-    """Nothing but `processing` is counted until the whole batch has ended, as at Anthropic."""
+    """Return the batch object. As at Anthropic, only `processing` is counted until the whole batch has ended."""
     ended = stored.state == "ended"
     numbers = {name: counts.get(name, 0) if ended else 0 for name in ("succeeded", "errored", "canceled", "expired")}
     states = {"open": "in_progress", "canceling": "canceling", "ended": "ended"}
@@ -349,7 +349,7 @@ class _Input(Struct, rename={"file_name": "fileName"}):
 
 
 class _GeminiBatch(Struct, rename={"input_config": "inputConfig", "display_name": "displayName"}):
-    """Google's servers take the names of protocol buffers as well as those of JSON."""
+    """The batch in the body. Google's servers accept the protocol buffer names as well as those of JSON."""
 
     display_name: str = ""
     display_name_: str = field(default="", name="display_name")
@@ -373,7 +373,7 @@ _gemini_body = msgspec.json.Decoder(_GeminiBody).decode
 
 
 def read_gemini(body: bytes) -> GeminiInput:
-    """Raises `BadBody`."""
+    """Decode and check the body. Raises `BadBody`."""
     try:
         batch = _gemini_body(body).batch
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -387,7 +387,7 @@ def read_gemini(body: bytes) -> GeminiInput:
 
 
 def gemini_created(batch: GeminiInput, model: str, version: str, content: bytes | None) -> Created:
-    """Raises `BadBody`. `content` is that of the file, where the requests are in one."""
+    """Return the batch to create. Raises `BadBody`. `content` is the input file; None if the requests are inline."""
     inline = content is None
     if content is None:
         if not all(_is_object(request.request) for request in batch.requests):
@@ -447,7 +447,7 @@ def _show_gemini(stored: Stored, about: BatchAbout, counts: Mapping[str, int], _
 
 
 def with_inlined(shown: dict[str, Any], lines: Sequence[bytes]) -> dict[str, Any]:
-    """A Gemini batch together with the results of requests that came in its body."""
+    """Return a Gemini batch object together with the results of its inline requests."""
     output = {"inlinedResponses": {"inlinedResponses": [Raw(line) for line in lines]}}
     shown = {**shown, "metadata": {**shown["metadata"], "output": output}}
     if "response" in shown:
@@ -477,20 +477,20 @@ def _gemini_file(stored: Stored, about: FileAbout, head: Head) -> dict[str, Any]
 
 
 class BatchFormat(Struct, frozen=True, kw_only=True):
-    """How one vendor's API names and shows what is kept."""
+    """How one vendor's API names and shows files and batches."""
 
     batch_prefix: str
     file_prefix: str
     lines: str
-    """The batch file whose lines the results are."""
+    """The batch file format of the result lines."""
     show: Callable[[Stored, BatchAbout, Mapping[str, int], Head], dict[str, Any]]
     show_file: Callable[[Stored, FileAbout, Head], dict[str, Any]]
     names_are_paths: bool = False
-    """Google's way: an id has its folder before it, and what is cancelled or deleted is answered with nothing."""
+    """Google's style: ids are prefixed with their folder, and cancelling or deleting returns an empty object."""
     deleted: Mapping[str, str] = {}
-    """Said of a batch that was deleted."""
+    """Fields of the answer to deleting a batch."""
     result_files: Mapping[str, tuple[str, ...]] = {}
-    """Files that a batch leaves behind, and the outcomes that stand in them."""
+    """The files that a finished batch has, and the outcomes that each contains."""
 
 
 BATCH_FORMATS: Mapping[str, BatchFormat] = {
@@ -523,7 +523,7 @@ BATCH_FORMATS: Mapping[str, BatchFormat] = {
 
 
 def result_line(format: str, item: BatchItem, outcome: str, status: int, body: bytes, *, inline: bool) -> bytes:
-    """One line of results, in the vendor's own form."""
+    """Return one line of results in the vendor's format."""
     from dragoman.batch import provider_files  # noqa: PLC0415 - few gateways run batches
 
     file = provider_files.BATCH_FILES[BATCH_FORMATS[format].lines]

@@ -1,7 +1,7 @@
-"""Runs batch jobs for providers that have none: each request as one of the client's own, a few at a time.
+"""Runs batch jobs for providers without a batch API: each request as if the client had sent it, a few at a time.
 
-A request of a batch takes the same path as one that came over HTTP: key, limits, budget, route, records. What is done
-is in the database, so a gateway that was stopped, or another one on the same database, goes on with the rest.
+A request of a batch takes the same path as one that came over HTTP: key, limits, budget, route, records. Results are
+in the database, so after a restart the gateway, or another one on the same database, continues with the rest.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from dragoman.ir import Failure
 from dragoman.translate import encode_error
 
 KEPT_SECONDS = 30 * 86_400.0
-"""For so long files, and batches that have ended, can be fetched."""
+"""How long files and finished batches can be fetched."""
 _CLAIM_SECONDS = 15.0
 _LOOK_SECONDS = 1.0
 _PRUNE_SECONDS = 3600.0
 _MOST_BATCHES = 4
-"""Of one worker, at a time."""
+"""Maximum number of batches that one worker runs at a time."""
 _MOST_BEGUN = 200
-"""Requests of one batch that are under way or wait for another attempt."""
+"""Maximum number of requests of one batch that are running or waiting to be retried."""
 _AGAIN = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _MOST_ATTEMPTS = 6
 _LONGEST_PAUSE = 60.0
@@ -51,7 +51,7 @@ Serve = Callable[[Exchange], Awaitable[None]]
 
 
 class _Request(Exchange):
-    """One request of a batch, as the gateway serves any other; its answer is kept."""
+    """One request of a batch, served as any other; its answer is kept here."""
 
     __slots__ = ("answer", "retry_after", "status")
 
@@ -63,7 +63,7 @@ class _Request(Exchange):
         self.answer = b""
         self.retry_after = 0.0
 
-    async def receive(self, limit: int | None = None) -> bytes:  # noqa: ARG002 - limited when the batch was made
+    async def receive(self, limit: int | None = None) -> bytes:  # noqa: ARG002 - limited when the batch was created
         return self.body
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
@@ -103,7 +103,7 @@ class _Running:
 
     @property
     def is_over(self) -> bool:
-        """Whether no further request is begun."""
+        """Whether no further requests are started."""
         return self.is_canceled or time.time() >= self.about.expires_at
 
 
@@ -133,12 +133,12 @@ class BatchRunner:
 
     @property
     def window(self) -> float:
-        """Seconds after which requests that have not begun expire."""
+        """Seconds after which requests that have not started expire."""
         return self._server().batch_seconds
 
     @property
     def most_bytes(self) -> int:
-        """Of the files and batches of one key."""
+        """Maximum size of the files and batches of one key."""
         return self._server().batch_bytes
 
     def start(self) -> None:
@@ -146,16 +146,16 @@ class BatchRunner:
             self._tending = asyncio.ensure_future(self._tend())
 
     def wake(self) -> None:
-        """A batch was made."""
+        """Look for batches now, because one was created or cancelled."""
         self._news.set()
 
     def cancel(self, id: str) -> None:
-        """At once where this worker runs it; the others see it in the database."""
+        """Cancel the batch immediately if this worker runs it; other workers see it in the database."""
         if id in self._running:
             self._running[id].is_canceled = True
 
     async def close(self, seconds: float) -> None:
-        """Requests under way may end; what has not begun is left to the next gateway."""
+        """Wait for running requests; those that have not started are left to the next gateway."""
         self._is_closing = True
         if self._tending is None:
             return
@@ -174,7 +174,7 @@ class BatchRunner:
     async def _tend(self) -> None:
         pruned = 0.0
         while True:
-            with suppress(Unavailable):  # it comes back; claims that ran out are claimed again
+            with suppress(Unavailable):  # the database will return; expired claims are claimed again
                 await self._look()
                 if time.monotonic() - pruned > _PRUNE_SECONDS:
                     pruned = time.monotonic()
@@ -186,7 +186,7 @@ class BatchRunner:
     async def _look(self) -> None:
         held = await self.store.renew(list(self._running), self._worker, _CLAIM_SECONDS)
         for id, running in list(self._running.items()):
-            if id not in held and running.task is not None:  # deleted, or another worker's by now
+            if id not in held and running.task is not None:  # deleted, or claimed by another worker meanwhile
                 running.task.cancel()
             elif id in held and held[id].state == "canceling":
                 running.is_canceled = True
@@ -203,9 +203,9 @@ class BatchRunner:
             await self._run_items(running)
             if not self._is_closing:
                 await self._end(running)
-        except Unavailable as error:  # the claim runs out, and what is missing is run then
+        except Unavailable as error:  # the claim expires, and the missing requests are run then
             self._log.event("database_away", id=id, error=str(error))
-        except Exception as error:  # noqa: BLE001 - a mistake of ours harms this batch alone
+        except Exception as error:  # noqa: BLE001 - a bug of ours must fail only this batch
             self._log.event("error", id=id, error=type(error).__name__)
         finally:
             if not self._is_closing:
@@ -220,7 +220,7 @@ class BatchRunner:
             for item in items_of(content):
                 if item.place in finished:
                     continue
-                while len(working) >= _MOST_BEGUN:  # those that wait for another attempt hold no place
+                while len(working) >= _MOST_BEGUN:  # requests that wait for a retry do not hold the semaphore
                     await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
                 await self._places.acquire()
                 if running.is_over or self._is_closing:
@@ -247,7 +247,7 @@ class BatchRunner:
         await self.store.add_result(stored.id, item.place, outcome, line)
 
     async def _answer(self, running: _Running, item: BatchItem) -> tuple[int, bytes]:
-        """The answer, after as many attempts as it is worth: limits of keys and upstreams are waited for."""
+        """Return the answer after retries with back-off: limits of keys and upstreams are waited for."""
         pause, attempt = 0.5, 0
         while True:
             attempt += 1
@@ -255,7 +255,7 @@ class BatchRunner:
             await self._serve(request)
             if request.status not in _AGAIN or attempt == _MOST_ATTEMPTS or running.is_over or self._is_closing:
                 return request.status, request.answer
-            self._places.release()  # others may go on meanwhile
+            self._places.release()  # other requests may run meanwhile
             try:
                 await asyncio.sleep(min(max(request.retry_after, pause), _LONGEST_PAUSE))
             finally:
@@ -263,7 +263,7 @@ class BatchRunner:
             pause *= 2
 
     async def _end(self, running: _Running) -> None:
-        """Every request has a result now, if only that it never ran."""
+        """End the batch, and add a result for each request that never ran."""
         about, stored = running.about, running.stored
         format = stored.kind.partition(" ")[0]
         finished = await self.store.finished(stored.id)
@@ -282,7 +282,7 @@ class BatchRunner:
         await self.store.end(stored.id, self._worker, _encode(about), now + KEPT_SECONDS)
 
     async def _write_files(self, stored: Stored, about: BatchAbout, now: float) -> None:
-        """Files of results refer to the results: nothing is stored twice."""
+        """Create the result files. They refer to the stored results, so that nothing is stored twice."""
         format = stored.kind.partition(" ")[0]
         shape = BATCH_FORMATS[format]
         for name, outcomes in {} if about.inline else shape.result_files.items():
@@ -310,11 +310,11 @@ class BatchRunner:
 
 
 def _refused(format: str, item: BatchItem) -> tuple[int, bytes] | None:
-    """A batch has no streams, and nothing runs behind it."""
+    """Return an error for requests that ask for a stream or for background work, which batches do not support."""
     try:
         modes = msgspec.json.decode(item.body, type=_Modes)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None  # the gateway says what is wrong with it
+        return None  # the gateway reports the error
     if not modes.stream and not modes.background:
         return None
     name = "stream" if modes.stream else "background"

@@ -1,4 +1,4 @@
-"""Bodies in the log, if the configuration asks for them: without keys and binary data, cut to a length."""
+"""Bodies in the log, if configured: without keys and binary data, truncated."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dragoman.gateway.capture import Capture, CapturedRequest, CaptureLimits, wi
 
 _DATA_URL = re.compile(r"(data:[\w.+-]*+/?+[\w.+-]*+(?:;[\w.=+-]+)*;base64,)([\w+/=-]*)")
 _LONG = re.compile(r'(?<=")[\w+/-]{256,}={0,2}(?=["\\]|$)')
-"""Pictures and documents that stand in a field of their own, and what vendors sign."""
+"""Base64 images and documents that fill a whole field, and vendors' signatures."""
 
 
 def capture_for_log(most_requests: int) -> Capture:
-    """More is held than is written, so that a picture before the text does not use up its room."""
+    """Return a capture that holds more than is logged, so that an image before the text does not push it out."""
     return Capture(CaptureLimits(requests=most_requests))
 
 
 def logged_bodies(held: CapturedRequest, most: int) -> dict[str, str]:
-    """What the client sent, and what it got; nothing of a request that had to make room for others."""
+    """Return what the client sent and received; empty if the request was released to free memory."""
     told: dict[str, str] = {}
     if held.body is not None:
         told["request"] = redacted(held.body.content, held.body.size, most)

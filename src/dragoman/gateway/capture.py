@@ -1,7 +1,7 @@
-"""The last requests, held in memory for the page: what came, what was sent, what came back, and when.
+"""The last requests, held in memory for the page: what was received and sent on both sides, and when.
 
-Bytes are held as they are, by reference, within limits of number and size; nothing is decoded before the page asks.
-Keys are taken out before anything is held. What is held is never written anywhere.
+Bytes are held unchanged, by reference, within limits of number and size; nothing is decoded before the page asks.
+Keys are removed first. Captured data is never written to disk.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 Phase: TypeAlias = Literal["begun", "answering", "ended"]
 Piece: TypeAlias = tuple[float, bytes, bytes]
-"""Seconds since the request came, what came from the upstream then, and what left for the client because of it."""
+"""Seconds since the request came, what the upstream sent then, and what the client was sent because of it."""
 _HOUSING = 200
-"""Bytes that a piece takes besides its content: two headers of bytes objects, a number, a row of three."""
+"""Memory overhead of a piece: two bytes objects, a float, a tuple of three."""
 
 
 class CaptureLimits(Struct, frozen=True, kw_only=True):
@@ -38,15 +38,15 @@ class CaptureLimits(Struct, frozen=True, kw_only=True):
     total: int = 32 << 20
     """Bytes of everything that is held."""
     body: int = 2 << 20
-    """Of one body, and of each side of a stream. What is beyond is cut, and said to be."""
+    """Bytes of one body, and of each side of a stream. The rest is dropped, and shown as truncated."""
     pieces: int = 4_000
-    """Of one stream; those beyond are counted."""
+    """Pieces of one stream; further ones are only counted."""
 
 
 class Body(Struct, frozen=True, gc=False):
     content: bytes
     size: int
-    """As it was."""
+    """The original size in bytes."""
 
     @property
     def is_cut(self) -> bool:
@@ -60,31 +60,31 @@ class Attempt(Struct, kw_only=True, gc=False):
     model: str
     format: str
     is_same: bool
-    """Client and upstream speak the same format: bytes pass unchanged."""
+    """Client and upstream use the same format: bytes pass unchanged."""
     method: str
     url: str
     headers: Mapping[str, str]
     body: Body
     losses: tuple[Loss, ...]
     began: float
-    """Seconds since the request came, as all times here."""
+    """Seconds since the request came, as are all times here."""
     ended: float | None = None
     status: int | None = None
     answer: Body | None = None
-    """Of an answer that did not stream."""
+    """The body of an answer that did not stream."""
     failure: str = ""
     error: str = ""
 
 
 class CapturedRequest:
-    """One request, filled in while it is served. Nothing more is added once it had to make room for others."""
+    """One request, filled in while it is served. Nothing is added once it was released to free memory."""
 
-    # Defaults of the class: a request that is served without incident changes few of them.
+    # Defaults on the class: a request that is served without incident changes few of them.
     phase: Phase = "begun"
     body: Body | None = None
-    """Of the client, unpacked. None: it was refused before its body was looked at."""
+    """The client's body, decompressed. None if the request was refused before its body was read."""
     answer: Body | None = None
-    """For the client, where it did not stream."""
+    """The answer to the client, if it did not stream."""
     unheld = 0
     unheld_bytes = 0
     size = 0
@@ -101,13 +101,13 @@ class CapturedRequest:
         self.attempts: list[Attempt] = []
         self.pieces: list[Piece] = []
         self.room = 2 * store.most_of_body
-        """For the stream, which has two sides."""
+        """Bytes that may still be held of the stream, which has two sides."""
 
-    # ── what is told while it is served ──
+    # ── recording, while the request is served ──
 
     def asked(self, body: bytes) -> None:
-        """The body of a client that may ask."""
-        # What is not in the request is not in what becomes of it: one look is enough.
+        """Record the body of an admitted client."""
+        # What is not in the request is not in its translation either: one search is enough.
         self.may_have_keys = may_have_keys(body, self.record.client)
         self.body = self._held(body, keyed=self.may_have_keys)
         if self.store.feeds:
@@ -133,7 +133,7 @@ class CapturedRequest:
         )
 
     def received(self, status: int, body: bytes) -> None:
-        """A whole answer of the upstream that was asked last."""
+        """Record a whole answer of the last upstream called."""
         if self.is_gone:
             return
         attempt = self.attempts[-1]
@@ -141,7 +141,7 @@ class CapturedRequest:
         attempt.ended = perf_counter() - self.record.started
 
     def listening(self, upstream_call: UpstreamCall, status: int) -> CapturingTranslator:
-        """The translator of an answer that has begun to stream."""
+        """Return the translator of an answer that has begun to stream."""
         if not self.is_gone:
             self.attempts[-1].status = status
         translator = upstream_call.translator(CapturingTranslator)
@@ -156,13 +156,13 @@ class CapturedRequest:
         if attempt.answer is None and upstream_call.call.received:
             attempt.status = upstream_call.call.status
             attempt.answer = self._held(_without_keys_of(upstream_call.channel, upstream_call.call.received[0]))
-        if self.pieces:  # it had begun to stream, and failed before it said anything
+        if self.pieces:  # it had begun to stream, and failed before the first content
             whole = b"".join(received for _, received, _ in self.pieces)
             attempt.answer = Body(whole, len(whole))
             self.pieces.clear()
 
     def piece(self, received: bytes, sent: bytes) -> None:
-        """Called for every piece of every stream: as little as can be."""
+        """Record a piece of a stream. Called for every chunk of every stream, so it does as little as possible."""
         size = len(received) if sent is received else len(received) + len(sent)
         pieces = self.pieces
         if size > self.room or len(pieces) >= self.store.limits.pieces:
@@ -184,7 +184,7 @@ class CapturedRequest:
             self.store.changed(self)
 
     def answered(self, _status: int, body: bytes) -> None:
-        """A whole answer for the client, also one of our own."""
+        """Record a whole answer to the client, including those of the gateway itself."""
         last = self.attempts[-1].answer if self.attempts else None
         self.answer = last if last is not None and last.content is body else self._held(body)
 
@@ -217,7 +217,7 @@ class CapturedRequest:
         return Body(content, size)
 
     def release(self) -> None:
-        """What it held is let go of."""
+        """Drop everything that is held of this request."""
         self.is_gone = True
         self.size = 0
         self.room = -1
@@ -227,7 +227,7 @@ class CapturedRequest:
 
 
 class CapturingTranslator(StreamTranslator):
-    """A translator that tells what goes through it."""
+    """A translator that records what goes through it."""
 
     held: CapturedRequest
 
@@ -243,14 +243,14 @@ class CapturingTranslator(StreamTranslator):
         return self.told(super().fail(failure))
 
     def told(self, last: bytes) -> bytes:
-        """What the client gets at the end, because of nothing that came."""
+        """Record what the client is sent at the end, without input from the upstream."""
         if last:
             self.held.piece(b"", last)
         return last
 
 
 class Feed:
-    """Requests that have changed since the last look; each appears once, however often it changed."""
+    """Requests that changed since the last call of `changes`; each appears once, however often it changed."""
 
     def __init__(self, wanted: Callable[[CapturedRequest], bool]) -> None:
         self._wanted = wanted
@@ -266,7 +266,7 @@ class Feed:
         self._changed.pop(held.record.id, None)
 
     async def changes(self) -> list[CapturedRequest]:
-        """Waits for something to have changed."""
+        """Wait until requests have changed, and return them."""
         while not self._changed:
             self._something.clear()
             await self._something.wait()
@@ -282,7 +282,7 @@ class Capture:
         self.limits = limits or CaptureLimits()
         self.most_of_body = self.limits.body
         self.room = self.limits.total
-        """Bytes that may be held at least: what was released since `make_room` is not added."""
+        """Lower bound of the bytes that may still be held: what was released since `make_room` is not added."""
         self.feeds: set[Feed] = set()
         self._requests: dict[str, CapturedRequest] = {}
 
@@ -290,7 +290,7 @@ class Capture:
         return len(self._requests)
 
     def __iter__(self) -> Iterator[CapturedRequest]:
-        """The newest first."""
+        """Iterate over the requests, newest first."""
         return reversed(self._requests.values())
 
     def find(self, id: str) -> CapturedRequest | None:
@@ -316,13 +316,13 @@ class Capture:
         return sum(held.size for held in self._requests.values())
 
     def make_room(self) -> None:
-        """Releases the oldest requests while more is held than may be."""
+        """Release the oldest requests until the rest is within the limit."""
         self.room = self.limits.total - self.total
         while self.room < 0 and self._requests:
             self.room += self._release_oldest()
 
     def _release_oldest(self) -> int:
-        """The bytes that it held."""
+        """Release the oldest request; return the bytes that it held."""
         held = self._requests.pop(next(iter(self._requests)))
         size = held.size
         held.release()
@@ -343,20 +343,20 @@ def _is_secret(name: str) -> bool:
 
 
 _names_known: dict[tuple[str, ...], tuple[str, ...]] = {}
-"""Names of headers that came together -> those of them that are secret: a client sends the same names each time."""
+"""Header names of a request -> those of them that are secret: a client sends the same names each time."""
 _MOST_KNOWN = 256
 
 
 def _secret_names(names: tuple[str, ...]) -> tuple[str, ...]:
     secret = tuple(filter(_is_secret, names))
-    # Names may be many, and long: what is remembered of them is bounded.
+    # Clients choose the names: bound the number and length of what is remembered.
     if len(names) <= _FEW and len("".join(names)) <= _SHORT and len(_names_known) < _MOST_KNOWN:
         _names_known[names] = secret
     return secret
 
 
 def hidden_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers without their secrets: the very same object if there are none."""
+    """Return the headers with secrets hidden; the same object if there are none."""
     names = tuple(headers)
     secret = _names_known.get(names)
     if secret is None:
@@ -379,8 +379,8 @@ def _hidden_address(url: str) -> str:
     return f"{address}?{hidden_query(query)}" if mark else url
 
 
-# Where bodies have keys: beside servers that the provider asks on its own (MCP, search, data sources). Bodies have
-# megabytes, so only those that name such a place are searched.
+# Bodies contain keys of servers that the provider calls itself (MCP, search, data sources). Bodies may have
+# megabytes, so only those that mention such a server are searched.
 _GOOGLE = (b"mcpServers", b"mcp_servers", b"apiAuth", b"api_auth")
 _PLACES: Mapping[str, tuple[bytes, ...]] = {
     "openai-chat": (b'"data_sources"',),
@@ -404,7 +404,7 @@ _KEYED = re.compile(
     rb'|client_?secret|password)"\s*+:\s*+(?=")|"headers"\s*+:\s*+(?=\{)',
     re.IGNORECASE,
 )
-# Possessive throughout: bodies are an outsider's, and nothing here may try a second way to match.
+# Possessive quantifiers throughout: bodies are untrusted, and these patterns must never backtrack.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _HEADER = re.compile(rb"[\s,]*+(" + _STRING.pattern + rb')\s*+:\s*+(?:[^\s,"{}\[\]]++)?', re.DOTALL)
 _SECRET_HEADER = re.compile(rb"auth|key|token|secret|cookie", re.IGNORECASE)
@@ -412,7 +412,7 @@ _HIDDEN_TEXT = f'"{HIDDEN}"'.encode()
 
 
 def without_keys(body: bytes) -> bytes:
-    """The same body, with the keys in it hidden: the very same object where there are none."""
+    """Return the body with its keys hidden; the same object if there are none."""
     spans: list[tuple[int, int]] = []
     found = _KEYED.search(body)
     while found is not None:
@@ -432,7 +432,7 @@ def without_keys(body: bytes) -> bytes:
 
 
 def _find_secret_headers(body: bytes, start: int, spans: list[tuple[int, int]]) -> int:
-    """Note where the values of secret headers stand; the end of what was read."""
+    """Add the spans of the values of secret headers; return where reading ended."""
     while entry := _HEADER.match(body, start):
         start = entry.end()
         if body[start : start + 1] != b'"':
@@ -445,13 +445,13 @@ def _find_secret_headers(body: bytes, start: int, spans: list[tuple[int, int]]) 
 
 
 def _string_end(body: bytes, start: int) -> int:
-    """Where the string ends that begins here; the end of the body when it was cut within the string."""
+    """Return where the string that begins here ends; the end of the body if it is truncated within the string."""
     string = _STRING.match(body, start)
     return len(body) if string is None else string.end()
 
 
 def _without_keys_of(channel: Channel, body: bytes) -> bytes:
-    """What an upstream said in refusing. Some quote the key."""
+    """Return an upstream's error body without keys: some upstreams quote them."""
     for secret in channel.credential.secrets:
         if key := secret.reveal().encode():
             body = body.replace(key, HIDDEN.encode())

@@ -1,4 +1,4 @@
-"""The formats as clients speak them over HTTP: what each one's requests and answers look like around the body."""
+"""The formats over HTTP on the client side: what surrounds the bodies of requests and answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _usage_if_asked(_query: str, said: Mapping[str, Any]) -> Options:
 
 
 def _framed(query: str, _said: Mapping[str, Any]) -> Options:
-    """Without `alt=sse` a stream of this API is one JSON array."""
+    """Return the framing option: without `alt=sse` a stream of this API is one JSON array."""
     return {"array": parse_qs(query).get("alt") != ["sse"]}
 
 
@@ -29,21 +29,21 @@ class ClientProtocol(Struct, frozen=True, kw_only=True):
     format: str
     stream_type: str = _SSE
     event_end: tuple[bytes, ...] = (b"\n\n", b"\r\n\r\n")
-    """How an event ends, where that can be told from the last bytes: behind it we may add one of our own."""
+    """How an event ends, if the last bytes show it: the gateway may then append its own event."""
     model_in_path: bool = False
     streams_by_default: bool = False
     id_prefix: str | None = None
-    """Of the ids that clients expect; None: they keep whatever the upstream said."""
+    """Prefix of the ids that clients expect; None to keep the upstream's id."""
     dated: bool = False
-    """Whether an answer tells when it was made."""
+    """Whether an answer has a creation time."""
     options: Callable[[str, Mapping[str, Any]], Options] = _none
-    """Of the encoder of a stream, from the query and the `stream_options` of the request."""
+    """Returns options of the stream encoder, from the query and the `stream_options` of the request."""
     home: str
-    """The provider that a model without one is asked of, if nothing else tells."""
+    """The default provider for model names without one."""
     keeps_unknown_keys: bool = False
-    """Whether what other vendors signed may travel in keys that clients of this format do not look at."""
+    """Whether other vendors' signatures may travel in keys that clients of this format ignore."""
     passed: tuple[str, ...] = ()
-    """Headers of the client that an upstream of the same format gets too."""
+    """Headers of the client that are forwarded to an upstream of the same format."""
 
 
 CLIENT_PROTOCOLS: Mapping[str, ClientProtocol] = {

@@ -1,4 +1,4 @@
-"""A client's request, and the call to an upstream made of it: unchanged if both speak one format, else translated."""
+"""A client's request, and the upstream call made from it: unchanged if both use the same format, else translated."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Translator = TypeVar("Translator", bound=StreamTranslator)
 
 
 class Peek(Struct, frozen=True):
-    """What has to be known of a body before it is known who reads it."""
+    """The keys of a body that are needed before the request is routed."""
 
     model: str | None = None
     stream: bool | None = None
@@ -62,14 +62,14 @@ _object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def with_model_in_body(body: bytes, model: str, *, stream: bool) -> bytes:
-    """Some paths name the model and the mode where the format's own would have them in the body."""
+    """Add model and mode to the body, for paths that name them in place of the body."""
     fields = _object(body)
     fields.pop("anthropic_version", None)
     return msgspec.json.encode({"model": model, **fields, **({"stream": True} if stream else {})})
 
 
 def peek(body: bytes, format: str) -> Peek:
-    """Raises `DecodeError`, in words that name the key."""
+    """Decode the keys that routing needs. Raises `DecodeError`, which names the key."""
     try:
         return _peek(body)
     except msgspec.ValidationError as error:
@@ -82,9 +82,9 @@ def peek(body: bytes, format: str) -> Peek:
 
 
 def check_model_key(client_request: ClientRequest) -> None:
-    """Raises `DecodeError` if the body names a second model, for servers that read keys in any case (Go's do).
+    """Raise `DecodeError` if the body names a second model, for servers with case-insensitive keys (such as Go's).
 
-    Bytes that pass unchanged would be answered by that one, whatever the key of the client may use.
+    Such a server would answer an unchanged body with that model, even if the client's key may not use it.
     """
     if client_request.protocol.model_in_path:
         return
@@ -103,17 +103,17 @@ class ClientRequest(Struct, kw_only=True):
     stream: bool
     headers: Mapping[str, str]
     options: dict[str, Any] = {}
-    """Of the encoder of its streams."""
+    """Options of the stream encoder."""
     rewritten: bool = False
-    """The body is no longer the client's own: what it refers to was put in its place."""
+    """The body is no longer the client's own: stored items that it refers to were inserted."""
     request: Request | None = None
     is_changed: bool = False
-    """`request` is no longer what the body says."""
+    """`request` no longer equals the decoded body."""
     known: Peek = Peek()
     remembered: Mapping[str, bytes] = {}
     """What vendors signed in answers of this conversation (see `SignatureMemory`)."""
     hides_signatures: bool = False
-    """The client is not given what other vendors signed: it is remembered here."""
+    """Other vendors' signatures are not sent to the client but remembered here."""
 
     def decoded(self) -> Request:
         if self.request is None:
@@ -150,12 +150,12 @@ class UpstreamCall(Struct, frozen=True, kw_only=True):
 
 
 def outgoing_of(client_request: ClientRequest) -> UnsignedEvents | None:
-    """The change of stream events for a client that is not given what other vendors signed."""
+    """Return the filter of stream events for a client that must not get other vendors' signatures, if needed."""
     return UnsignedEvents(_family(client_request.protocol)) if client_request.hides_signatures else None
 
 
 def opened(start: StreamStart, client_request: ClientRequest) -> StreamStart:
-    """Some APIs do not say which model answers; clients of others count on it."""
+    """Return the start event with id, time and model as clients of this format expect; some APIs omit the model."""
     protocol = client_request.protocol
     id, created = _own_id(start.id, protocol), _own_time(start.created, protocol)
     return structs.replace(start, id=id, created=created, model=start.model or client_request.model)
@@ -170,7 +170,10 @@ def _own_id(id: str | None, protocol: ClientProtocol) -> str | None:
 
 
 def prepare_call(client_request: ClientRequest, candidate: Candidate, settings: RouteSettings) -> UpstreamCall:
-    """Raises `DecodeError` for what the client sent and `EncodeError` for what this upstream cannot be told."""
+    """Build the call to this candidate.
+
+    Raises `DecodeError` for an invalid request and `EncodeError` for what this upstream cannot express.
+    """
     channel = candidate.upstream.channel
     same = _is_same(client_request, channel)
     unchanged = (
@@ -196,13 +199,13 @@ _NOTHING = Request(None, ())
 
 
 def _is_same(client_request: ClientRequest, channel: Channel) -> bool:
-    """A server that is stricter than the format's owner gets what its profile makes of a request."""
+    """Whether bytes can pass unchanged: the formats match, and the server is not stricter than the format's owner."""
     return client_request.protocol.format == channel.provider.format and not channel.codec.profile.legalises_own_family
 
 
-# What another family has signed travels through this one under such a tag, as it is or in base64.
+# Another family's signatures travel through this format behind such a tag, plain or in base64.
 _TAG, _PACKED_TAG = TAG.encode(), b64encode(TAG.encode())[:14]
-# In the ids of items that show what another family ran.
+# Part of the ids of items that show tools run by another family.
 _FORGED = f"_{FORGED}".encode()
 
 
@@ -211,7 +214,7 @@ def _carries(body: bytes) -> bool:
 
 
 def _without_foreign(request: Request, family: str) -> Request:
-    """What other families signed is not for this one: its own server would not know what to make of the tags."""
+    """Drop other families' signatures: this family's own server would not understand the tags."""
     messages = []
     for message in request.messages:
         parts = tuple(_unsigned(part, family) for part in message.parts)
@@ -236,7 +239,7 @@ def _unchanged(client_request: ClientRequest, model: str, channel: Channel) -> E
 
 
 def upstream_path(channel: Channel, model: str, *, stream: bool) -> str:
-    """Paths are the codec's to know: it is asked with a request that says nothing else."""
+    """Return the path for a model, which only the codec knows: it encodes a minimal request."""
     key = (channel.codec.name, model, stream)
     path = _paths.get(key)
     if path is None:
@@ -256,7 +259,7 @@ _VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 def with_model(body: bytes, old: str, new: str) -> bytes:
-    """The same bytes, with another model named."""
+    """Replace the model name in a body, and leave all other bytes unchanged."""
     name = encode_json(new)
     found = _MODEL_KEY.search(body)
     if found is not None and _is(found[1], old) and b'"model"' not in body[found.end() :]:
@@ -297,7 +300,7 @@ def _translated(client_request: ClientRequest, model: str, settings: RouteSettin
 
 
 def _with_settings(request: Request, settings: RouteSettings, *, marks: bool) -> Request:
-    """`marks`: the upstream takes cache marks."""
+    """Apply the route's settings. `marks`: the upstream supports cache marks."""
     changes: dict[str, Any] = {}
     if settings.cache is not None and marks and not _is_marked(request):
         changes["cache"] = Cache(None if settings.cache == "5m" else settings.cache)
@@ -313,14 +316,14 @@ def _with_settings(request: Request, settings: RouteSettings, *, marks: bool) ->
 
 
 def _is_marked(request: Request) -> bool:
-    """Whether the client says itself what to cache."""
+    """Whether the client sets cache marks itself."""
     if request.cache is not None or any(getattr(tool, "cache", None) is not None for tool in request.tools):
         return True
     return any(getattr(part, "cache", None) is not None for message in request.messages for part in message.parts)
 
 
 def _with_stream_keys(request: Request, channel: Channel) -> Request:
-    """Without them some servers count no tokens."""
+    """Add the keys without which some servers report no token counts in a stream."""
     family = channel.codec.profile.family
     metadata = request.metadata or {}
     raw = {name: Raw(encode_json(value)) for name, value in channel.provider.stream_keys.items()}
@@ -344,7 +347,7 @@ def _http(client_request: ClientRequest, candidate: Candidate, encoded: Encoded)
 
 
 def prepare_count(client_request: ClientRequest, candidate: Candidate, path: Callable[[str], str]) -> UpstreamCall:
-    """The same bytes to where the upstream counts tokens."""
+    """Build a call that sends the same bytes to the upstream's token counting endpoint."""
     channel = candidate.upstream.channel
     encoded = _unchanged(client_request, candidate.model, channel)
     encoded = structs.replace(encoded, path=path(encoded.path))
@@ -360,7 +363,7 @@ def prepare_count(client_request: ClientRequest, candidate: Candidate, path: Cal
 
 
 def translate_answer(upstream_call: UpstreamCall, body: bytes) -> tuple[Completion, Encoded]:
-    """The upstream's answer in the client's format. Raises `DecodeError`."""
+    """Return the upstream's answer, decoded and in the client's format. Raises `DecodeError`."""
     client_request = upstream_call.client_request
     completion = upstream_call.channel.codec.decode_response(body)
     if upstream_call.same:
@@ -369,7 +372,7 @@ def translate_answer(upstream_call: UpstreamCall, body: bytes) -> tuple[Completi
 
 
 def encode_answer(client_request: ClientRequest, completion: Completion) -> tuple[Completion, Encoded]:
-    """An answer in the client's format, with an id and a time of our own where the format wants them."""
+    """Encode an answer in the client's format, with a new id and a time if the format requires them."""
     protocol = client_request.protocol
     id, created = _own_id(completion.id, protocol), _own_time(completion.created, protocol)
     own = structs.replace(completion, id=id, created=created, model=completion.model or client_request.model)
@@ -383,7 +386,7 @@ def _family(protocol: ClientProtocol) -> str:
 
 
 def _needs_request(completion: Completion, request: Request) -> bool:
-    """Names and kinds of tools are looked up in it, and whether the client asked for thinking."""
+    """Whether the encoder needs the request, for names and kinds of tools and whether reasoning was requested."""
     for message in completion.messages:
         for part in message.parts:
             if isinstance(part, Reasoning):

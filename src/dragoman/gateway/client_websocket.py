@@ -1,4 +1,4 @@
-"""The client's side of a WebSocket whose messages pass through: `websockets` without its sockets."""
+"""The client's side of a WebSocket whose messages pass through, with the sans-I/O protocol of `websockets`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_REASON = 120
 class ClientWebSocket:
     def __init__(self, tunnel: Tunnel, head: Head, largest: int, subprotocols: Sequence[str]) -> None:
         self.subprotocol = ""
-        """The one that both sides speak, if any."""
+        """The subprotocol that was agreed on, if any."""
         self._tunnel = tunnel
         self._head = head
         self._subprotocols: Any = list(subprotocols)
@@ -38,8 +38,8 @@ class ClientWebSocket:
         return accepted.status_code == _SWITCHED
 
     async def messages(self) -> AsyncIterator[str | bytes]:
-        """Until the client closes. Raises `Gone` if it disconnects without a word."""
-        held = bytearray()  # as one piece: a client may send frames of a byte, or of none
+        """Yield messages until the client closes. Raises `Gone` if it disconnects without closing."""
+        held = bytearray()  # one buffer: a client may send frames of one byte, or empty ones
         is_text = True
         while not self._frames.close_expected():
             data = await self._tunnel.read()
@@ -61,7 +61,7 @@ class ClientWebSocket:
                     yield message.decode() if is_text else message
 
     async def send(self, message: str | bytes) -> None:
-        """Raises `Gone`."""
+        """Send a message. Raises `Gone`."""
         try:
             if isinstance(message, str):
                 self._frames.send_text(message.encode())
@@ -78,7 +78,7 @@ class ClientWebSocket:
             self._flush()
 
     def _flush(self) -> bool:
-        """Whether the client reads more slowly than we write."""
+        """Write what is pending; return whether the client reads more slowly than we write."""
         crowded = False
         for data in self._frames.data_to_send():
             if data:

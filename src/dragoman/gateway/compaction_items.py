@@ -1,4 +1,4 @@
-"""Compaction items that this gateway made for upstreams which cannot compact: a summary behind a tag.
+"""Compaction items that this gateway makes for upstreams that cannot compact: a summary behind a tag.
 
 The item is opaque to clients, as OpenAI's is. When it comes back it becomes a message, which every model can read.
 """
@@ -36,7 +36,7 @@ def has_own_compaction(body: bytes) -> bool:
 
 
 def expanded(item: Raw) -> Raw:
-    """A message with the summary, for a compaction item of ours; any other item as it is."""
+    """Turn a compaction item of this gateway into a message with the summary; return other items unchanged."""
     if _TAG_BYTES not in bytes(item):
         return item
     read = _read(item)
@@ -44,7 +44,7 @@ def expanded(item: Raw) -> Raw:
         return item
     try:
         summary = urlsafe_b64decode(read.encrypted_content[len(_TAG) :]).decode()
-    except ValueError:  # also of bytes that are no text
+    except ValueError:  # also raised for bytes that are not UTF-8
         return item
     content = [{"type": "input_text", "text": _INTRODUCTION + summary}]
     return Raw(_encode({"type": "message", "role": "user", "content": content}))

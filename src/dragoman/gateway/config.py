@@ -292,7 +292,7 @@ DROPPABLE = frozenset({*SETTING_NAMES, "metadata"} - {"model", "stream"})
 
 
 def load_config(file: FilePath | None) -> Config:
-    """The defaults, if there is no file. Raises `ConfigError`."""
+    """Read the file, or return the defaults if there is none. Raises `ConfigError`."""
     if file is None:
         return Config()
     try:
@@ -322,7 +322,7 @@ def read_config(text: str, file: str = "dragoman.toml") -> Config:
 
 
 def _tables(data: dict[str, Any]) -> Iterator[tuple[Path, Any, type]]:
-    """Tables with names of the user's own come one by one: msgspec tells which setting, and not whose."""
+    """Yield user-named tables one by one, because msgspec's errors name the setting but not the table."""
     for section, kind in (("providers", ProviderTable), ("routes", RouteTable), ("prices", Price)):
         tables = data.get(section)
         if isinstance(tables, dict):
@@ -353,7 +353,7 @@ _STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]|\[\.\.\.\]")
 
 
 def _validation(message: str) -> tuple[Path, str]:
-    """Msgspec tells the path as `$.providers[...].port`; keys of mappings are left open there and found by trying."""
+    """Split msgspec's message into path and text. In its path, `$.providers[...].port`, keys of mappings become `*`."""
     words, _, where = message.partition(" - at `")
     path: Path = tuple(
         int(found[2]) if found[2] else (found[1] or "*") for found in _STEP.finditer(where.rstrip("`").lstrip("$"))
@@ -407,7 +407,7 @@ def _models(route: RouteTable) -> list[str]:
 
 
 def _loops(name: str, config: Config) -> list[str]:
-    """A route that leads back to itself would never reach a model."""
+    """Return an error if the route leads back to itself and so never reaches a model."""
     ways: dict[str, tuple[str, ...]] = {name: (name,)}
     waiting = [name]
     while waiting:

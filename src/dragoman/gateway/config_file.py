@@ -1,4 +1,4 @@
-"""Which configuration file a command reads: `serve`, `ask`, `run`, `chat`, `keys` and `usage` find the same one."""
+"""Finds the configuration file, in the same way for `serve`, `ask`, `run`, `chat`, `keys` and `usage`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NAME = "dragoman.toml"
 
 class ConfigFile(Struct, frozen=True):
     path: Path | None = None
-    """None: there is no file, and the defaults hold."""
+    """None if there is no file and the defaults apply."""
     is_trusted: bool = True
-    """False for a file that merely lies in the current folder: it may be part of a foreign project."""
+    """False for a file that was merely found in the current folder: it may belong to an untrusted project."""
 
 
 def find_config_file(given: Path | None = None, environment: Mapping[str, str] = os.environ) -> ConfigFile:
-    """The file that was named, `$DRAGOMAN_CONFIG`, `dragoman.toml` of this folder, or that of the user."""
+    """Return the given file, `$DRAGOMAN_CONFIG`, `dragoman.toml` of this folder, or that of the user."""
     named = given or (Path(environment["DRAGOMAN_CONFIG"]) if environment.get("DRAGOMAN_CONFIG") else None)
     if named is not None:
         return ConfigFile(named)

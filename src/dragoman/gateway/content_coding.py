@@ -1,4 +1,4 @@
-"""Compressed bodies (`content-encoding`) of clients and upstreams: unpacked as they arrive, within a limit."""
+"""Decompresses bodies (`content-encoding`) of clients and upstreams as they arrive, within a limit."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ if TYPE_CHECKING:
     from zstandard import ZstdDecompressionObj
 
 _ZSTD_WINDOW = 8 << 20
-"""What RFC 9659 allows over HTTP: a larger window would let a few bytes take much memory."""
+"""The maximum of RFC 9659 for HTTP: with a larger window a few bytes could take much memory."""
 _ZSTD_SLICE = 256
-"""Bytes that are unpacked before the limit is checked; they hold 64 blocks of 128 KiB at most."""
+"""Compressed bytes that are decoded between checks of the limit; they hold 64 blocks of 128 KiB at most."""
 _ZLIB_METHOD = 8
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class CodingError(Exception):
-    """Not packed as `content-encoding` states, or cut short."""
+    """The body is not compressed as `content-encoding` states, or is truncated."""
 
 
 class TooLarge(Exception):
-    """More bytes than the limit, once unpacked."""
+    """The decompressed body is larger than the limit."""
 
 
 class UnknownCoding(Exception):
-    """No decoder for this `content-encoding`; the message has the command that installs one, where there is one."""
+    """No decoder for this `content-encoding`; the message names the package that has one, if there is one."""
 
 
 class Decoder(Protocol):
     def feed(self, data: bytes, limit: int) -> bytes:
-        """The plain bytes; `TooLarge` if they are more than `limit`."""
+        """Return the decompressed bytes. Raises `TooLarge` if they are more than `limit`."""
         ...
 
     def end(self) -> None:
-        """Raises `CodingError` if the packed body has not reached its end."""
+        """Raise `CodingError` if the compressed body is incomplete."""
         ...
 
 
@@ -68,7 +68,7 @@ class _Zlib:
         return zlib.MAX_WBITS if data[0] & 15 == _ZLIB_METHOD else -zlib.MAX_WBITS
 
     def _next_member(self) -> bytes:
-        """What follows the end of a gzip member: another one, or nothing."""
+        """Return what follows the end of a gzip member: another one, or nothing."""
         assert self._machine is not None  # noqa: S101 - it has just reached its end
         rest = self._machine.unused_data
         if rest and not (self._gzip and _GZIP_MAGIC.startswith(rest[:2])):
@@ -121,7 +121,7 @@ _DECODERS: Mapping[str, Callable[[], Decoder]] = {
 
 
 def decoder_for(coding: str) -> Decoder | None:
-    """None for a body that is not packed. Raises `UnknownCoding`."""
+    """Return a decoder, or None if the body is not compressed. Raises `UnknownCoding`."""
     name = coding.strip().lower()
     if name in {"", "identity"}:
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dragoman.gateway.http_request import Head
 from dragoman.ir import Failure
 
-# What a page of another site may send without asking first (CORS): none of it is accepted from a browser.
+# What a page of another site may send without a CORS preflight: none of it is accepted from a browser.
 _FORMS = frozenset({"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
-# What `curl -d` and plain HTTP clients say of JSON. No browser leaves out all of the headers below.
+# What `curl -d` and simple HTTP clients send for JSON. Every browser sends at least one of the headers below.
 _UNSAID = frozenset({"application/x-www-form-urlencoded", "text/plain"})
 _OF_BROWSERS = ("origin", "referer", "cookie", "sec-fetch-site", "sec-fetch-mode")
 

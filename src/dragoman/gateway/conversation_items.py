@@ -1,4 +1,4 @@
-"""Items of the Responses API as a conversation keeps them: each with an id, in the shape that lists of items have."""
+"""Items of the Responses API as a conversation stores them: each with an id, in the shape that item lists return."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PREFIXES: Mapping[str, str] = {
 
 
 def conversation_id(given: str | Mapping[str, Any] | None) -> str | None:
-    """`conversation` of a request is an id, or an object with one."""
+    """Return the id in `conversation` of a request, which is an id or an object with one."""
     id = given.get("id") if isinstance(given, Mapping) else given
     return id if isinstance(id, str) else None
 
@@ -39,9 +39,9 @@ _head = msgspec.json.Decoder(_Head).decode
 
 
 def check_results(before: Sequence[Raw], own: Sequence[Raw]) -> None:
-    """Raises where a result among a request's own items answers no call of the conversation, as OpenAI refuses it.
+    """Raise an error, as OpenAI does, if a tool result among the request's own items has no matching call.
 
-    What a request continues is kept here, so nothing can have been cut off by the client.
+    The conversation is stored here, so the client cannot have truncated it.
     """
     called: set[str | None] = set()
     for index, item in enumerate((*before, *own)):
@@ -58,7 +58,7 @@ _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
 def identified(items: Sequence[Raw]) -> list[tuple[str, bytes]]:
-    """Each item with its id; those without one get one."""
+    """Return each item with its id, and add missing ids."""
     return [_identified(item) for item in items]
 
 
@@ -74,7 +74,7 @@ def _identified(item: Raw) -> tuple[str, bytes]:
 
 
 def _parts(message: Mapping[str, Any]) -> Any:
-    """A bare text is one part."""
+    """Return the content as parts; a bare string becomes one part."""
     content = message.get("content", Raw(b"[]"))
     if bytes(content)[:1] != b'"':
         return content

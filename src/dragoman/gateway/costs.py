@@ -1,4 +1,4 @@
-"""What requests cost: by the prices of the configuration, else by those of the catalogue."""
+"""Computes what requests cost, from the prices of the configuration or else of the catalogue."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dragoman.gateway.config import Config, Price
 from dragoman.ir import Usage
 
 CURRENCY = "USD"
-"""Of the catalogue's rows. A row in another currency would not add up with them, and counts as unknown."""
+"""The currency of all sums. A catalogue row in another currency counts as unknown."""
 _MILLION = 1_000_000
 _MOST_REMEMBERED = 1_000
-"""Models whose rates are kept: clients choose the names."""
+"""Maximum number of models whose rates are cached: clients choose the names."""
 
 
 class Rates(Struct, frozen=True, kw_only=True):
-    """Prices of one token of each kind; None: not known."""
+    """Prices of one token of each kind; None if unknown."""
 
     input: float | None
     output: float | None
@@ -29,12 +29,12 @@ class Rates(Struct, frozen=True, kw_only=True):
     audio_input: float | None
     audio_output: float | None
     above: int = 0
-    """Holds for requests with more input tokens than this."""
+    """These rates apply to requests with more input tokens than this."""
     longer: Rates | None = None
     """The rates of the next tier."""
 
     def cost(self, usage: Usage) -> float | None:
-        """The price of all tokens; None if some are of a kind whose price is not known. No token is counted twice."""
+        """Return the price of all tokens, each counted once; None if the price of some kind of token is unknown."""
         if self.longer is not None and usage.input > self.longer.above:
             return self.longer.cost(usage)
         if usage.cached or usage.cache_written or usage.details or self.input is None or self.output is None:
@@ -71,7 +71,7 @@ class PriceList:
         self._rates: dict[tuple[str, str], Rates | None] = {}
 
     def rates(self, upstream: str, model: str) -> Rates | None:
-        """Configured by `provider/model`, or by the model alone, or in the catalogue; None for an unknown model."""
+        """Return rates configured for `provider/model` or the model alone, or else the catalogue's; None if unknown."""
         key = (upstream, model)
         if key in self._rates:
             return self._rates[key]
@@ -96,7 +96,7 @@ class PriceList:
 
 
 def _rates_of_price(price: Price) -> Rates:
-    """What the configuration does not name costs as much as any other token of its side."""
+    """Return rates of a configured price; kinds that it does not name cost as much as other input or output."""
     written = price.input if price.cache_written is None else price.cache_written
     return Rates(
         input=price.input / _MILLION,

@@ -1,7 +1,7 @@
-"""Embeddings: a client of any API, a provider of any other.
+"""The embeddings endpoints: any client API with any provider API.
 
-Where both speak the same, bytes pass unchanged but for the name of a routed model; else the request is translated, in
-as many requests as the provider needs, and its losses are reported like those of other requests.
+If both are the same, bytes pass unchanged except for the name of a routed model; else the request is translated, to as
+many requests as the provider needs, and its losses are reported like those of other requests.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from dragoman.gateway.app import Gateway
 
 _MOST_PARTS = 256
-"""Requests to a provider for one of a client: some providers take one text in each."""
+"""Maximum number of provider requests for one client request: some providers take one text per request."""
 _LARGEST_ANSWER = 256 << 20
 _DIGITS = 12
-"""Bytes of one number in an answer, about."""
+"""Approximate bytes of one number in an answer."""
 _JSON = {"content-type": "application/json"}
 
 
@@ -133,7 +133,7 @@ async def _answers(
     tasks = [asyncio.ensure_future(one(call)) for call in calls]
     try:
         return list(await asyncio.gather(*tasks))
-    finally:  # one that fails ends the others
+    finally:  # if one fails, cancel the others
         for task in tasks:
             task.cancel()
 
@@ -150,7 +150,10 @@ async def _sent(gateway: Gateway, call: Call, candidate: Candidate, *, same: boo
 
 
 def _passes_unchanged(endpoint: Endpoint, body: bytes, model: str, candidate: Candidate) -> bool:
-    """The codec has to write another name where a body repeats it for each text, or where the client's path has it."""
+    """Whether the body can be forwarded unchanged.
+
+    The codec must rewrite the model name if the body repeats it for each text, or if only the client's path has it.
+    """
     same_place = bool(endpoint.model) == ("{model}" in endpoint.path)
     suits = dialect(endpoint.dialect).suits(body, candidate.model)
     return suits and same_place and (model == candidate.model or "batchEmbedContents" not in endpoint.path)
@@ -175,6 +178,6 @@ async def _pass_on(
     try:
         decode = dialect(endpoint.dialect).decode_response
         usage = _usage(await off_loop_if_large(len(content), decode, content, headers))
-    except DecodeError:  # it is the client's to read; only its tokens are not counted
+    except DecodeError:  # the client gets the answer anyway; only its tokens are not counted
         usage = None
     return _Answered(content, back_headers(headers, record), usage)

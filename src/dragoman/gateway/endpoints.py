@@ -1,4 +1,4 @@
-"""The endpoints of the gateway: which method and path is which operation of which format."""
+"""The endpoints of the gateway: maps methods and paths to operations and formats."""
 
 from __future__ import annotations
 
@@ -54,25 +54,25 @@ Operation: TypeAlias = Literal[
 
 
 class Endpoint(Struct, frozen=True):
-    """The operation that a request asks for, as known from its request line and headers."""
+    """The operation that a request asks for, derived from its request line and headers."""
 
     format: str
     operation: Operation
     model: str = ""
-    """Where the path names it."""
+    """The model, if the path names it."""
     stream: bool | None = None
-    """Where the path tells."""
+    """Whether to stream, if the path determines it."""
     id: str = ""
     version: str = ""
     item: str = ""
     adapter: str = ""
-    """Of `adapted_exchange`, where bodies have another envelope than the format's own."""
+    """An adapter of `adapted_exchange`, if bodies have another envelope than the format's own."""
     passed: Passed | None = None
     """The row of an endpoint whose bytes pass unchanged."""
     path: str = ""
-    """There, and of embeddings: what follows the base URL of a provider."""
+    """For passed endpoints and embeddings: the path after the base URL of a provider."""
     dialect: str = ""
-    """Of `dragoman.embeddings`, or of realtime APIs."""
+    """The dialect of `dragoman.embeddings` or of a realtime API."""
 
 
 _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
@@ -96,7 +96,7 @@ _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
     ),
     ("POST", ("/v1/messages", "/messages"), "anthropic-messages", "generate"),
     ("POST", ("/v1/messages/count_tokens",), "anthropic-messages", "count"),
-    # vLLM serves the same format under a name of its own.
+    # vLLM serves the same format under /cohere.
     ("POST", ("/v2/chat", "/cohere/v2/chat"), "cohere-chat", "generate"),
     ("POST", ("/api/chat",), "ollama-chat", "generate"),
     ("GET", ("/api/tags",), "ollama-chat", "tags"),
@@ -175,7 +175,7 @@ _EMBEDDING: tuple[tuple[str, str, str, str], ...] = (
         "vertex",
         "/v1/publishers/google/models/{model}:predict",
     ),
-    # Bedrock has one address for all models: those that embed are known by their names.
+    # Bedrock has one path for all models: embedding models are recognised by their names.
     (r"/model/(?P<model>[^/]*embed[^/]*)/invoke", "bedrock-converse", "bedrock", "/model/{model}/invoke"),
 )
 """Paths of embeddings, the client's format, its dialect, and the path after a provider's base URL."""
@@ -217,9 +217,9 @@ _PATTERNS: tuple[_Pattern, ...] = (
         rf"/(?P<version>v1|v1beta1)/{_PROJECT}?{_PUBLISHER}/models/(?P<model>.+):{_GOOGLE_METHODS}",
         "vertex",
     ),
-    # The Vercel AI SDK takes a name with a slash for a whole path.
+    # The Vercel AI SDK treats a model name with a slash as a whole path.
     _pattern("POST", rf"/(?P<version>v1beta|v1alpha)/(?P<model>[^/]+/.+):{_GOOGLE_METHODS}", "gemini"),
-    # Here the model stands in the body, unlike at all other paths of this service.
+    # Here the model is in the body, unlike at all other paths of this service.
     _pattern(
         "POST",
         rf"/v1/{_PROJECT}publishers/anthropic/models/count-tokens:rawPredict",
@@ -232,7 +232,7 @@ _PATTERNS: tuple[_Pattern, ...] = (
         rf"/v1/{_PROJECT}publishers/anthropic/models/(?P<model>.+):(?P<method>rawPredict|streamRawPredict)",
         "anthropic-messages",
     ),
-    # What Claude takes, as Amazon wraps it: Claude Code on Bedrock, AnthropicBedrock, boto3's invoke_model.
+    # Claude's bodies in Amazon's envelope: Claude Code on Bedrock, AnthropicBedrock, boto3's invoke_model.
     _pattern(
         "POST",
         r"/model/(?P<model>.+)/(?P<method>invoke|invoke-with-response-stream)",
@@ -260,7 +260,7 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ),
     _pattern("GET", r"/(?:v1|v1beta|v1alpha)/models/(?P<model>.+)", "", "model"),
 )
-# The handler of unknown paths.
+# The format in which unknown paths are answered.
 _NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), format)
     for pattern, format in (
@@ -342,12 +342,12 @@ def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Endpoint
 
 
 def _speaker(head: Head) -> str:
-    """Lists of models stand under the same path for several formats: headers that only one knows tell them apart."""
+    """Return the format of a request whose path several formats share, by headers that only one of them uses."""
     if "anthropic-version" in head.headers or "x-api-key" in head.headers:
         return "anthropic-messages"
     if head.path.startswith(("/v1beta", "/v1alpha")) or "x-goog-api-key" in head.headers or "key=" in head.query:
         return "gemini"
-    # Cohere's client asks for the models of one of its endpoints, and says whose it is.
+    # Cohere's client asks for the models of one endpoint, and identifies itself.
     if "x-client-name" in head.headers or "endpoint=" in head.query or "x-fern-language" in head.headers:
         return "cohere-chat"
     return "openai-chat"

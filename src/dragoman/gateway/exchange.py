@@ -1,4 +1,4 @@
-"""The interface between handlers and the HTTP server: one request in, one answer out. Handlers know no more of HTTP."""
+"""The interface between handlers and the HTTP server: one request in, one answer out. Handlers see no other HTTP."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ MEBIBYTE = 1 << 20
 
 class ServerLimits(Struct, frozen=True, kw_only=True):
     body: int = 64 * MEBIBYTE
-    """Bytes of one request, packed and unpacked."""
+    """Maximum bytes of one request body, compressed and decompressed."""
     buffered: int = 256 * MEBIBYTE
-    """Bytes of the bodies of all requests together, from their arrival to the end of their answers."""
+    """Maximum bytes of all request bodies together, from their arrival to the end of their answers."""
     head_seconds: float = 15.0
-    """For the head of a request, from its first byte."""
+    """Time limit for the head of a request, from its first byte."""
     body_rate: float = 1024.0
-    """Bytes per second that a body has to arrive with, measured over `body_window`."""
+    """Minimum bytes per second at which a body must arrive, measured over `body_window`."""
     body_window: float = 10.0
     request_seconds: float = 300.0
-    """For a whole request, from the first byte of its head to the last of its body."""
+    """Time limit for a whole request, from the first byte of its head to the last of its body."""
     idle_seconds: float = 75.0
     write_seconds: float = 60.0
-    """For a client that does not read its answer."""
+    """Time limit for a client that does not read its answer."""
     connections: int = 10_000
     streams: int = 100
-    """Of one HTTP/2 connection, at a time."""
+    """Maximum concurrent streams of one HTTP/2 connection."""
 
 
 class Gone(Exception):
@@ -58,7 +58,7 @@ class Budget:
 
 
 class BodyReader:
-    """One request body as it arrives: unpacked, counted, refused as soon as it breaks a limit."""
+    """One request body as it arrives: decompressed, counted, refused as soon as it exceeds a limit."""
 
     __slots__ = ("_budget", "_data", "_decoder", "_limit", "_size", "received")
 
@@ -68,7 +68,7 @@ class BodyReader:
         self._size = 0
         self._data: bytes | bytearray = b""
         self.received = 0
-        """Bytes as they came, packed."""
+        """Bytes received, before decompression."""
         try:
             self._decoder: Decoder | None = decoder_for(coding) if coding else None
         except UnknownCoding as error:
@@ -89,11 +89,11 @@ class BodyReader:
             self._data = data
         elif isinstance(self._data, bytearray):
             self._data += data
-        else:  # many small pieces cost more than their bytes: they are kept as one
+        else:  # many small objects cost more than their bytes: keep one buffer
             self._data = bytearray(self._data) + data
 
     def whole(self, data: bytes) -> bytes:
-        """A body that is here already, at once."""
+        """Read a body that has arrived completely."""
         self.feed(data)
         return data if self._decoder is None else self.end()
 
@@ -125,13 +125,13 @@ def too_large(limit: int, *, unpacked: bool = False) -> BadRequest:
 
 
 class Tunnel:
-    """A connection that has left HTTP: bytes both ways. `Exchange.open_tunnel` gives it."""
+    """A connection that has left HTTP: bytes in both directions. `Exchange.open_tunnel` returns it."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
 
     async def read(self) -> bytes:
-        """What has come, at least one byte; nothing when the client has gone or the server wants to end."""
+        """Return at least one byte, or nothing if the client has disconnected or the server is shutting down."""
         raise NotImplementedError
 
     @property
@@ -140,7 +140,7 @@ class Tunnel:
         raise NotImplementedError
 
     def write(self, data: bytes) -> bool:
-        """Sends now. True if the client reads more slowly than we write: wait with `drain`."""
+        """Send now. Returns True if the client reads more slowly than we write: then wait with `drain`."""
         raise NotImplementedError
 
     async def drain(self) -> None:
@@ -150,44 +150,44 @@ class Tunnel:
 class Exchange:
     """One request and its answer.
 
-    The body is not read until `receive` is called: handlers check first who asks.
+    The body is not read until `receive` is called: handlers check the client's key first.
     """
 
-    # Defaults of the class: most requests change few of them, and each would cost every request an assignment.
+    # Defaults on the class: most requests change few of them, and setting them would slow every request.
     body = b""
-    """Unpacked; empty until `receive`."""
+    """The decompressed body; empty until `receive`."""
     also: Mapping[str, str] = MappingProxyType({})
-    """Headers of every answer."""
+    """Headers that are added to every answer."""
     heard: Callable[[int, bytes], None] | None = None
     """Called with an answer that is sent whole."""
     local: LocalResponses | None = None
-    """What the connection of this request remembers, where it is a WebSocket."""
+    """The unstored responses of this request's connection, if it is a WebSocket."""
     digest = ""
-    """Of the key of a request that the gateway makes itself for a client, such as one of a batch."""
+    """Digest of the key, for a request that the gateway makes itself on behalf of a client, such as one of a batch."""
     started = False
     whole = False
-    """Whether the answer has been sent to its end."""
+    """Whether the answer has been sent completely."""
 
     def __init__(self, head: Head) -> None:
         self.head = head
 
     def close_after(self) -> None:
-        """Ends the connection after this answer, if the connection serves one request at a time (HTTP/1.1)."""
+        """Close the connection after this answer, if it serves one request at a time (HTTP/1.1)."""
 
     async def receive(self, limit: int | None = None) -> bytes:
-        """Reads the body into `body`: `limit` bytes at most, the server's own limit if None. Raises `BadRequest`."""
+        """Read the body to `body`: at most `limit` bytes, or the server's own limit if None. Raises `BadRequest`."""
         raise NotImplementedError
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Sends a whole answer."""
+        """Send a whole answer."""
         raise NotImplementedError
 
     def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:
-        """Starts an answer of unknown length, with its first bytes."""
+        """Start an answer of unknown length, with its first bytes."""
         raise NotImplementedError
 
     def write(self, data: bytes) -> bool:
-        """Sends now. True if the client reads more slowly than we write: wait with `drain`."""
+        """Send now. Returns True if the client reads more slowly than we write: then wait with `drain`."""
         raise NotImplementedError
 
     async def drain(self) -> None:
@@ -197,12 +197,12 @@ class Exchange:
         raise NotImplementedError
 
     def open_tunnel(self) -> Tunnel | None:
-        """Instead of an answer. None: the connection cannot leave HTTP, or the client does not ask for it."""
+        """Leave HTTP instead of answering. None if the connection cannot, or the client does not ask for it."""
         return None
 
 
 class Unattended(Exchange):
-    """The answer of a request that no client waits for: what is written goes to those who listen elsewhere."""
+    """The exchange of a background request: no client waits for the answer, so what is written is discarded."""
 
     def __init__(self) -> None:
         super().__init__(Head("POST", "/", "", {}))

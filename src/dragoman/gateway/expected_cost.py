@@ -1,4 +1,4 @@
-"""What a request will probably cost, before it is sent: budgets reserve it while the request is under way."""
+"""Estimates what a request will cost before it is sent. Budgets reserve the amount while the request runs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from dragoman.gateway.token_counting import estimate
 from dragoman.ir import Usage
 
 _MARGIN = 4 / 3
-"""Estimates of input tokens are within some 20 %; a reservation should rather be too large than too small."""
+"""Input token estimates are off by up to about 20 %; a reservation should rather be too large than too small."""
 EXPECTED_OUTPUT = 4_096
-"""Output tokens where neither the client nor the route limits them."""
+"""Output tokens to expect if neither the client nor the route limits them."""
 ESTIMATE_HEADER = "x-dragoman-estimate"
-"""A request with this header is not sent: it is answered with what it would use and cost."""
+"""A request with this header is not sent to a provider: the answer is what it would use and cost."""
 
 
 class Expected(Struct, frozen=True):
-    """What a request will probably use."""
+    """What a request is expected to use."""
 
     input: int
     output: int
     cost: float | None = None
-    """At the price of the dearest candidate; None if no price is known."""
+    """The cost at the most expensive candidate; None if no price is known."""
 
 
 NOTHING_EXPECTED = Expected(0, 0)
@@ -36,11 +36,11 @@ class Estimate(Struct, frozen=True, kw_only=True):
     object: str = "estimate"
     input_tokens: int
     output_tokens: int
-    """Up to the limit of the client or the route; a usual number where neither sets one."""
+    """The limit of the client or the route; `EXPECTED_OUTPUT` if neither sets one."""
     cost: float | None
     currency: str = CURRENCY
     models: list[str]
-    """The models that would be asked, as `provider/model`, in their order."""
+    """The models that would be tried, as `provider/model`, in order."""
 
 
 def estimated(expected: Expected, plan: Plan) -> Estimate:
@@ -49,7 +49,7 @@ def estimated(expected: Expected, plan: Plan) -> Estimate:
 
 
 def expected_use(client_request: ClientRequest, plan: Plan, prices: PriceList) -> Expected:
-    """Raises `DecodeError` for what the client sent."""
+    """Estimate what a request will use and cost. Raises `DecodeError` for an invalid request."""
     request = client_request.decoded()
     limits = (request.max_output_tokens, plan.settings.max_output_tokens)
     given = [limit for limit in limits if limit is not None]

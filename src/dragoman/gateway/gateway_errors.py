@@ -1,4 +1,4 @@
-"""The errors that the gateway itself raises, with the types and codes that clients of each format know."""
+"""The gateway's own errors, with the messages, types and codes that clients of each format expect."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _WRONG_KEY: Mapping[str, Failure] = {
     "cohere-chat": Failure("authentication", "invalid api token", 401),
     "bedrock-converse": Failure("permission", "The security token included in the request is invalid.", 403),
 }
-# Formats that share their words.
+# Formats that share the messages of another one.
 _LIKE: Mapping[str, str] = {
     "openai-responses": "openai-chat",
     "vertex": "gemini",
@@ -129,7 +129,7 @@ def bad_request(bad: BadRequest) -> Failure:
 
 
 def unreadable_request(error: DecodeError) -> Failure:
-    """The client's body is not what its format says."""
+    """Return the error for a body that does not match its format."""
     kind: FailureKind = "too_large" if isinstance(error, LimitExceeded) else "invalid_request"
     parameter = error.path.removeprefix("$").removeprefix(".") or None
     return Failure(kind, f"expected {error.expected}, got {error.got} - at {error.path}", None, parameter=parameter)

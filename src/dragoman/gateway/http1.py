@@ -35,7 +35,7 @@ _LAST_CHUNK = b"0\r\n\r\n"
 _NO_BODY = frozenset({204, 304})
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _LINGER = 2.0
-"""Seconds in which a client that still sends may read the answer before the connection is cut."""
+"""Seconds that a client that is still sending has to read the answer before the connection is cut."""
 _MAX_PIPELINED = 64
 _FRAMING = ("content-length", "transfer-encoding")
 
@@ -91,11 +91,11 @@ class Http1Tunnel(Tunnel):
 
 class Http1Exchange(Exchange):
     complete = False
-    """Whether the whole request is here."""
+    """Whether the whole request has arrived."""
     _reader: BodyReader | None = None
     _waiter: asyncio.Future[None] | None = None
     _early = b""
-    """What of the body came with the head: at most one read."""
+    """The part of the body that came with the head: at most one read."""
     _failure: BadRequest | None = None
 
     def __init__(self, connection: Http1Connection, head: Head, *, keep: bool, chunked: bool, quiet: bool) -> None:
@@ -134,7 +134,7 @@ class Http1Exchange(Exchange):
                 await self._waiter
             finally:
                 self._waiter = None
-                self._connection.due = NEVER  # the limit was for the body: an answer may take longer than that
+                self._connection.due = NEVER  # the limit was for the body: the answer may take longer
         if self._failure is not None:
             raise self._failure
         self.body = self._reader.end()
@@ -236,31 +236,31 @@ class Http1Exchange(Exchange):
 
 
 class Http1Connection(BufferedReader):
-    """One client. A connection that opens with HTTP/2 is handed to `Server.switch_to_http2`."""
+    """One client connection. If it opens with HTTP/2, it is handed to `Server.switch_to_http2`."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(server.buffer)
         self.server = server
         self.paused = False
         self.due = NEVER
-        """When the server should look at what takes so long."""
+        """When the server is to call `overdue`."""
         self._transport: asyncio.Transport | None = None
         self._secure = False
         self._opening: bytes | None = b""
-        """The first bytes, as long as they could be HTTP/2's."""
+        """The first bytes, as long as they may be the preface of HTTP/2; None once they are not."""
         self._reading = True
         self._discarding = False
         self._resumed: asyncio.Future[None] | None = None
-        # What the parser reports.
+        # State of the parser.
         self._pieces: list[bytes] = []
-        self.on_body = self._pieces.append  # read by the parser once, when it is made
+        self.on_body = self._pieces.append  # the parser reads this attribute once, when it is created
         self._parser = HttpRequestParser(self)
         self._url: list[bytes] = []
         self._pairs: list[tuple[bytes, bytes]] = []
         self._headers = RepeatedHeaders()
         self._in_head = False
         self._bodiless = 0
-        """Bytes that came since the last byte of a body or the end of a head."""
+        """Bytes received since the last byte of a body or the end of a head."""
         self._began = 0.0
         self._incoming: Http1Exchange | None = None
         """The request whose body is still to come."""
@@ -269,24 +269,24 @@ class Http1Connection(BufferedReader):
         self._upgrading = False
         self._replaying = False
         self._early: bytes | None = None
-        """What came behind a request to leave HTTP; None: no such request came."""
+        """What came after a request to leave HTTP; None if there was no such request."""
         self._tunnel: Http1Tunnel | None = None
-        # What is served.
+        # State of the requests being served.
         self._waiting: deque[Http1Exchange] = deque()
         self._current: Http1Exchange | None = None
         self._task: asyncio.Task[None] | None = None
         self._window = 0
-        """Bytes of the body when the current window of `body_rate` began."""
+        """Bytes of the body received when the current window of `body_rate` began."""
 
     # ── from the transport ──
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast("asyncio.Transport", transport)  # uvloop's is none by inheritance
+        transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
         self._transport = transport
         line = transport.get_extra_info("socket")
         if line is not None and line.family != getattr(socket, "AF_UNIX", None):
-            # asyncio does so only for sockets that were made with the number of TCP; ours may come from anywhere.
-            # Without it the last chunks of a stream wait 40 ms for the client to acknowledge those before.
+            # asyncio does this only for sockets created with IPPROTO_TCP; ours may be inherited.
+            # Without it the last chunks of a stream wait 40 ms for the client to acknowledge the previous ones.
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not self.server.admits(self):
             transport.abort()
@@ -329,7 +329,7 @@ class Http1Connection(BufferedReader):
             self._feed(data)
             return
         first = self._opening + bytes(data[: len(PREFACE)])
-        if first.startswith(PREFACE[:4]) and len(first) >= 4:  # noqa: PLR2004 - "PRI ", no method of HTTP/1.1
+        if first.startswith(PREFACE[:4]) and len(first) >= 4:  # noqa: PLR2004 - "PRI ", not a method of HTTP/1.1
             assert self._transport is not None  # noqa: S101 - it has just read
             self.server.switch_to_http2(self, self._transport, self._opening + bytes(data))
         elif PREFACE.startswith(first):
@@ -347,7 +347,7 @@ class Http1Connection(BufferedReader):
             self.due = self._began + self.server.limits.head_seconds
 
     def on_url(self, url: bytes) -> None:
-        self._url.append(url)  # in as many pieces as the client sends
+        self._url.append(url)  # called once per piece that arrives
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # not a trailer
@@ -367,7 +367,7 @@ class Http1Connection(BufferedReader):
         self._no_more = not self._incoming.keep
 
     def on_message_complete(self) -> None:
-        if self._upgrading:  # its body is still to come, see _stay
+        if self._upgrading:  # the body is still to come, see _stay
             return
         if self._pieces:
             self._take_body()
@@ -406,7 +406,7 @@ class Http1Connection(BufferedReader):
                     self._leave(bytes(rest))
                 else:
                     self._stay(rest)
-        except HttpParserUpgrade:  # asked for again in a pipelined request
+        except HttpParserUpgrade:  # a pipelined request asks for another upgrade
             self._no_more = True
         except HttpParserError as error:
             if not self._no_more:  # llhttp refuses bytes after a request that ends its connection
@@ -423,7 +423,7 @@ class Http1Connection(BufferedReader):
         self._advance()
 
     def _leave(self, rest: bytes) -> None:
-        """The last request of this connection asks for a WebSocket: what follows is not HTTP."""
+        """Stop parsing: the last request of this connection asks for a WebSocket, and what follows is not HTTP."""
         incoming, self._incoming = self._incoming, None
         assert incoming is not None  # noqa: S101 - see _feed
         incoming.keep, self._no_more, self._upgrading, self._early = False, True, False, rest
@@ -450,9 +450,9 @@ class Http1Connection(BufferedReader):
                 self._transport.pause_reading()
 
     def _stay(self, rest: memoryview) -> None:
-        """Ignores an `Upgrade` (RFC 9110, 7.8; the JDK's client sends one with each request).
+        """Ignore an `Upgrade` (RFC 9110, 7.8; the JDK's client sends one with each request).
 
-        llhttp leaves what follows to the other protocol, so a parser that has not seen the header reads the body.
+        llhttp leaves what follows to the other protocol, so a new parser that has not seen the header reads the body.
         """
         incoming = self._incoming
         headers = {} if incoming is None else incoming.head.headers
@@ -463,7 +463,7 @@ class Http1Connection(BufferedReader):
         self._parser.feed_data(rest)
 
     def _take_body(self) -> None:
-        """What the parser has found of a body, as one piece: a client may send it in chunks of a byte."""
+        """Pass on the parsed parts of a body, joined: a client may send it in chunks of one byte."""
         pieces = self._pieces
         if pieces:
             self._bodiless = 0
@@ -483,7 +483,7 @@ class Http1Connection(BufferedReader):
         self._regulate()
 
     def _regulate(self) -> None:
-        """Reads on only where the bytes have a place: in a body that a handler waits for, or in the next request."""
+        """Read only while the bytes can be used: for a body that a handler waits for, or the next request."""
         current = self._current
         reads = current is None or current.is_receiving
         if current is not None and current.complete:  # a client that disconnects is noticed only by reading
@@ -497,7 +497,7 @@ class Http1Connection(BufferedReader):
                 self._transport.pause_reading()
 
     def read_body(self) -> None:
-        """The current request's handler waits for its body."""
+        """Start reading the body that the current request's handler waits for."""
         self._window = 0
         self.due = self.server.loop.time() + self.server.limits.body_window
         self._regulate()
@@ -521,7 +521,7 @@ class Http1Connection(BufferedReader):
         self._current = None
         if self._transport is None:
             return
-        if not exchange.whole:  # the only way left to say so
+        if not exchange.whole:  # only a reset can signal that the answer is incomplete
             self.abort()
         elif not exchange.complete:
             self._linger()
@@ -534,14 +534,14 @@ class Http1Connection(BufferedReader):
                 self._advance()
 
     def _refuse(self, bad: BadRequest) -> None:
-        """Answers what is not HTTP, in plain text: nothing tells which format the client speaks."""
+        """Refuse an invalid request, in plain text because the client's format is unknown."""
         exchange = Http1Exchange(self, Head("GET", "/", "", {}), keep=False, chunked=True, quiet=False)
         with suppress(Gone):
             exchange.send(bad.status, _TEXT, f"{bad}\n".encode())
         self._linger()
 
     def _linger(self) -> None:
-        """Drops what still comes for a while: a client that sends does not read, and would see a reset instead."""
+        """Discard incoming data for a while: a client that is still sending would see a reset and not the answer."""
         self._discarding = True
         self.due = self.server.loop.time() + _LINGER
         if self._transport is not None:
@@ -576,7 +576,7 @@ class Http1Connection(BufferedReader):
     # ── ending ──
 
     def overdue(self) -> None:
-        """A time limit was hit: answers 408 where a request is in progress, otherwise drops the connection."""
+        """Handle a time limit: answer 408 if a request is in progress, otherwise drop the connection."""
         self.due = NEVER
         current, limits, now = self._current, self.server.limits, self.server.loop.time()
         if current is not None and current.is_receiving and not self.paused:

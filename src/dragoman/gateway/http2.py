@@ -1,7 +1,7 @@
-"""HTTP/2 connections of clients: frames, header compression and stream states by h2, time and memory limits here.
+"""HTTP/2 connections of clients: h2 does frames, header compression and stream states; limits are enforced here.
 
-Flow control is the admission: a client may send 64 KiB beyond what handlers have read, over all streams of a
-connection, and what a handler does not read is not acknowledged.
+Flow control bounds memory: a client may send 64 KiB more than handlers have read, over all streams of a connection,
+and data that a handler has not read is not acknowledged.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _CHECK = 1.0
 _FRAME_HEADER = 9
 _CROWDED = 64 << 10
 _MAX_RESETS = 200
-"""Streams that a client may cancel within `_RESET_WINDOW` (CVE-2023-44487: each costs the server far more)."""
+"""Streams that a client may cancel within `_RESET_WINDOW` (CVE-2023-44487: they cost the server far more)."""
 _RESET_WINDOW = 10.0
 _MAX_CONTROL = 10_000
 """Frames without a request or data that a client may send within `_RESET_WINDOW`: pings, settings, priorities."""
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
-# RFC 9113, 8.2.2: what belongs to a connection of HTTP/1.1.
+# RFC 9113, 8.2.2: headers that are specific to HTTP/1.1 connections.
 _CONNECTION_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade"})
 _NEVER = float("inf")
 
@@ -121,7 +121,7 @@ class Http2Exchange(Exchange):
         return self.body
 
     def feed(self, data: bytes, length: int) -> None:
-        """`length` counts what flow control does: padding, too."""
+        """Take a part of the body. `length` is its flow-controlled length, including padding."""
         self._unacknowledged += length
         if self._waiter is None or self._reader is None:
             self._early.append(data)  # within the window of the connection
@@ -187,7 +187,7 @@ class Http2Exchange(Exchange):
         self._connection.write(self, b"" if self.quiet else last)
 
     def written(self) -> None:
-        """Some of what waited was sent."""
+        """Wake `drain`: some of the waiting data was sent."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._drained = None
@@ -207,7 +207,7 @@ class Http2Exchange(Exchange):
 
 
 class _FrameBuffer(FrameBuffer):
-    """h2's own would keep up to 16 MiB of a frame before it finds it too large."""
+    """Refuses oversized frames early: h2's own would buffer up to 16 MiB of a frame first."""
 
     def __next__(self) -> Frame:
         try:
@@ -239,7 +239,7 @@ class Http2Connection(BufferedReader):
     # ── from the transport ──
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast("asyncio.Transport", transport)  # uvloop's is none by inheritance
+        transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
         self._transport = transport
         self._secure = transport.get_extra_info("ssl_object") is not None
         if not self.server.admits(self):
@@ -255,7 +255,7 @@ class Http2Connection(BufferedReader):
             self._end(exchange)
 
     def pause_writing(self) -> None:
-        """The client does not read: nothing more is read from it either, or answers to pings would pile up."""
+        """Stop reading from a client that does not read, because answers to its pings would pile up."""
         self.paused = True
         if self._transport is not None:
             self._transport.pause_reading()
@@ -280,7 +280,7 @@ class Http2Connection(BufferedReader):
                 else:
                     handle(self, event)
         except H2Error:
-            self._close()  # h2 has written what was wrong into a GOAWAY frame
+            self._close()  # h2 has queued a GOAWAY frame with the error
         else:
             self._flush()
 
@@ -324,7 +324,7 @@ class Http2Connection(BufferedReader):
         exchange, length = self._streams.get(event.stream_id or 0), event.flow_controlled_length or 0
         if exchange is not None:
             exchange.feed(event.data or b"", length)
-        elif length:  # of a stream that has its answer
+        elif length:  # the stream is already answered
             self.acknowledge(event.stream_id or 0, length)
         if not event.data:
             self._count_control()
@@ -407,7 +407,7 @@ class Http2Connection(BufferedReader):
         self._flush()
 
     def _pump(self, exchange: Http2Exchange) -> None:
-        """Sends as much as the client's windows allow."""
+        """Send as much as the client's windows allow."""
         outbox, id = exchange.outbox, exchange.id
         sent = False
         try:
@@ -448,7 +448,7 @@ class Http2Connection(BufferedReader):
             self._flush()
 
     def _forget(self, exchange: Http2Exchange) -> None:
-        """The answer has been sent; a client that still uploads is asked to stop (RFC 9113, 8.1)."""
+        """Drop an answered stream; ask a client that is still uploading to stop (RFC 9113, 8.1)."""
         if self._streams.pop(exchange.id, None) is None:
             return
         self._idle_since = self.server.loop.time()
@@ -458,7 +458,7 @@ class Http2Connection(BufferedReader):
             self.close_if_idle()
 
     def cut(self, exchange: Http2Exchange) -> None:
-        """Ends a stream whose answer is not whole."""
+        """Reset a stream whose answer is incomplete."""
         self._reset(exchange.id, ErrorCodes.INTERNAL_ERROR)
         self._end(exchange)
 

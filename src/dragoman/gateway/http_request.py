@@ -1,8 +1,8 @@
-"""The head of a client's request, whichever version of HTTP it came in, and the rules that a parser does not know.
+"""The head of a client's request in any version of HTTP, and the checks that parsers do not make.
 
-Framing (lengths, chunks, line ends, allowed bytes) is checked by llhttp and h2. What is refused here is what a proxy in
-front of us could read in another way: two keys, two hosts, a transfer coding besides `chunked`. A header that is only
-repeated, such as a doubled `User-Agent`, is accepted.
+Framing (lengths, chunks, line ends, allowed bytes) is checked by llhttp and h2. This module refuses what a proxy in
+front of us could interpret differently: two keys, two hosts, a transfer coding besides `chunked`. A harmless repeated
+header, such as a doubled `User-Agent`, is accepted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_HEAD = 64 << 10
 MAX_HEADERS = 200
 _ABSOLUTE = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 _TARGET = re.compile(r"[\x21-\x7e]+")
-# With two values a request has two meanings, and a proxy in front of us may have chosen the other one.
+# With two values a request is ambiguous, and a proxy in front of us may have used the other one.
 _ONCE = frozenset(
     {"content-length", "transfer-encoding", "host", "content-type", "content-encoding", "expect"}
     | {"authorization", "x-api-key", "x-goog-api-key", "api-key"}
@@ -26,16 +26,16 @@ _FIRST_COUNTS = frozenset({"user-agent"})
 _MAX_NAMES = 1_000
 _SHORT = 100
 _REMEMBERED_HEAD = 2 << 10
-"""Bytes of headers that a connection remembers of its last request."""
+"""Maximum bytes of headers that a connection remembers of its last request."""
 _targets: dict[bytes, tuple[str, str]] = {}
 join_header = ": ".join
-"""From a name and its value to a line: half the cost of an f-string in a loop."""
+"""Joins a name and its value to a line, at half the cost of an f-string in a loop."""
 known_names: dict[bytes, str] = {}
 """Header names as clients write them -> in lower case: the same few arrive with every request."""
 
 
 class BadRequest(Exception):
-    """A request that is not answered as it asks: not HTTP, too large, too slow, or more than there is memory for."""
+    """A request that is refused: not HTTP, too large, too slow, or too much for the memory budget."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         self.status = status
@@ -44,12 +44,12 @@ class BadRequest(Exception):
 
 class Head(Struct, frozen=True):
     method: str
-    """HEAD is GET here: handlers answer, and the connection keeps the body back."""
+    """HEAD appears as GET: handlers answer it, and the connection leaves out the body."""
     path: str
-    """As it came, escapes included."""
+    """The path as received, with its escapes."""
     query: str
     headers: Mapping[str, str]
-    """By names in lower case."""
+    """Values by lower-case name."""
     secure: bool = False
     """Whether the request came over TLS."""
 
@@ -74,7 +74,7 @@ def header_name(name: bytes) -> str:
 
 
 class RepeatedHeaders:
-    """The headers of one connection: clients repeat those of their last request, but for the length of the body."""
+    """The headers of one connection: clients repeat those of their last request, except for `content-length`."""
 
     __slots__ = ("_headers", "_length", "_pairs")
 
@@ -82,10 +82,10 @@ class RepeatedHeaders:
         self._pairs: list[tuple[bytes, bytes]] = []
         self._headers: dict[str, str] = {}
         self._length = -1
-        """Where `content-length` stands in `_pairs`; -1 if it does not."""
+        """The index of `content-length` in `_pairs`; -1 if it is absent."""
 
     def collect(self, pairs: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
-        """As `collect_headers`, once for all requests with the same headers."""
+        """Return what `collect_headers` does, reusing the result for requests with the same headers."""
         known, place = self._pairs, self._length
         if pairs == known:
             return self._headers
@@ -103,7 +103,7 @@ class RepeatedHeaders:
 
 
 def collect_headers(pairs: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Raises `BadRequest` for a header that must not be repeated."""
+    """Return the headers by lower-case name. Raises `BadRequest` if one that must be unique is repeated."""
     headers: dict[str, str] = {}
     if len(pairs) > MAX_HEADERS:
         raise BadRequest(f"more than {MAX_HEADERS} headers", 431)
@@ -126,7 +126,7 @@ def collect_headers(pairs: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def split_target(raw: bytes) -> tuple[str, str]:
-    """Path and query of a request target in origin or absolute form (RFC 9112, 3.2)."""
+    """Return path and query of a request target in origin or absolute form (RFC 9112, 3.2)."""
     known = _targets.get(raw)
     if known is not None:
         return known

@@ -34,14 +34,14 @@ class Connection(Protocol):
 def speaks_http2() -> bool:
     """Whether h2 is installed (extra `gateway`)."""
     try:
-        import h2  # noqa: F401, PLC0415 - a page alone does without it
+        import h2  # noqa: F401, PLC0415 - optional: the page alone does not need it
     except ImportError:
         return False
     return True
 
 
 def server_context() -> ssl.SSLContext:
-    """TLS for a listener, without its certificate yet. Clients choose the version of HTTP by ALPN."""
+    """Return a TLS context for a listener, still without certificate. Clients choose the HTTP version by ALPN."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2", "http/1.1"] if speaks_http2() else ["http/1.1"])
@@ -74,7 +74,7 @@ class Server:
         return True
 
     def switch_to_http2(self, connection: Http1Connection, transport: asyncio.Transport, data: bytes = b"") -> None:
-        """The connection turned out to speak HTTP/2."""
+        """Replace the connection, which turned out to be HTTP/2."""
         self.connections.discard(connection)
         try:
             from dragoman.gateway.http2 import Http2Connection  # noqa: PLC0415 - see speaks_http2
@@ -88,12 +88,12 @@ class Server:
             newer.received(memoryview(data))
 
     async def answer(self, exchange: Exchange) -> None:
-        """Runs the application. A handler that fails answers 500 or breaks off its answer; its connection is closed."""
+        """Run the application. If it fails, answer 500 or break off the answer, and close the connection."""
         try:
             await self._application(exchange)
         except (Gone, asyncio.CancelledError):
             raise
-        except Exception as error:  # noqa: BLE001 - the fault of one handler does not harm other requests
+        except Exception as error:  # noqa: BLE001 - a bug in one handler must not affect other requests
             context = {"message": f"the handler of {exchange.head.path} failed", "exception": error}
             self.loop.call_exception_handler(context)
             exchange.close_after()
@@ -101,7 +101,7 @@ class Server:
                 exchange.send(500, _TEXT, b"Something broke in the gateway.\n")
 
     async def close(self, patience: float) -> None:
-        """Stops listening; answers in progress have `patience` seconds to end."""
+        """Stop listening; answers in progress have `patience` seconds to end."""
         self.closing = True
         for server in self._listening:
             server.close()
@@ -117,7 +117,7 @@ class Server:
         await asyncio.sleep(0)
 
     def _tick(self) -> None:
-        """One timer for all time limits: a timer per read would be set and cancelled for every chunk."""
+        """Check all time limits with one timer: a timer per read would be set and cancelled for every chunk."""
         now = self.loop.time()
         self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()
         for connection in [one for one in self.connections if now >= one.due]:

@@ -1,4 +1,4 @@
-"""Endpoints of the Interactions API besides generating: get, resume a stream, cancel, delete."""
+"""Endpoints of the Interactions API that do not generate: get, resume a stream, cancel, delete."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNAUTHORISED = 401
 
 
 async def _found(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept | None:
-    """None: the upstream that made the interaction keeps it, and has answered."""
+    """Return the stored interaction; None if the upstream keeps it and its answer was passed on."""
     caller = await gateway.admitted(endpoint, exchange, record)
     found = await gateway.interactions.find(endpoint.id, caller.id)
     if isinstance(found, Noted):
@@ -59,7 +59,7 @@ async def _interaction(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
 
 
 async def _resume(gateway: Gateway, found: Kept, last_event_id: str, exchange: Exchange, record: Record) -> None:
-    """What followed the last event that the client saw: what is there at once, the rest as it comes."""
+    """Send the events after the last one that the client saw: stored ones immediately, the rest as they come."""
     events = gateway.interactions.watch(found)
     if events is None:
         ended = await gateway.interactions.ended(found)
@@ -73,7 +73,7 @@ async def _resume(gateway: Gateway, found: Kept, last_event_id: str, exchange: E
 
 
 async def follow(events: RunningEvents, place: int, exchange: Exchange, record: Record) -> None:
-    """Send the events from this place on as they come. A client too slow for what is held is cut off."""
+    """Send the events from this place on as they come. A client that falls behind the buffer is cut off."""
     record.status = 200
     exchange.start(200, {**_EVENTS, "x-request-id": record.id})
     with suppress(UnknownEvent):
@@ -96,7 +96,7 @@ async def _cancel(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, reco
 
 async def _elsewhere(gateway: Gateway, noted: Noted, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     upstream = gateway.router.upstream(noted.upstream, FORMAT)
-    if upstream is None:  # it is configured no more
+    if upstream is None:  # it is no longer configured
         raise no_interaction(endpoint.id)
     channel = upstream.channel
     rest = exchange.head.path.partition("/interactions/")[2]
@@ -122,7 +122,7 @@ async def _elsewhere(gateway: Gateway, noted: Noted, endpoint: Endpoint, exchang
 
 
 async def _pass_on(answer: HttpResponse, exchange: Exchange, record: Record) -> None:
-    """A stream that the upstream resumes: its events leave as they come."""
+    """Forward the events of a stream that the upstream resumes, as they come."""
     record.status = answer.status
     exchange.start(answer.status, {**_EVENTS, "x-request-id": record.id})
     try:

@@ -1,4 +1,4 @@
-"""What one WebSocket connection remembers of its own responses."""
+"""The unstored responses that one WebSocket connection remembers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections import OrderedDict
 from dragoman.gateway.state.base import Kept
 
 _MOST_LOCAL = 16
-"""Responses that one connection remembers."""
+"""Maximum number of responses that one connection remembers."""
 
 
 class LocalResponses:
-    """Responses of one WebSocket connection that are not stored: this connection alone can follow them."""
+    """Responses of one WebSocket connection that are not stored: only this connection can continue them."""
 
     def __init__(self) -> None:
         self._chains: OrderedDict[str, list[Kept]] = OrderedDict()
 
     def chain(self, id: str) -> list[Kept]:
-        """A response and all before it, the last one first."""
+        """Return a response and all before it, the latest first."""
         return self._chains.get(id, [])
 
     def remember(self, chain: list[Kept]) -> None:

@@ -1,4 +1,4 @@
-"""Model servers on this machine, found at the ports on which such servers usually listen."""
+"""Finds model servers on this machine, at the ports on which they usually listen."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dragoman.local.models import installed_models
 
 _TIMEOUTS = Timeouts(connect=0.3, first_byte=1.0, total=1.5)
 OWN = "local"
-"""The provider whose server is a process of ours."""
+"""The provider whose server dragoman starts itself."""
 
 
 async def find_local_servers(environment: Environment) -> dict[str, tuple[str, ...]]:
-    """Providers whose server runs here, or is started when it is asked, and their models."""
+    """Return the providers whose server runs on this machine or is started on demand, with their models."""
     possible = [one for one in PROVIDERS.values() if not one.key_required and is_local(one.base_url) and one.listing]
     found = await asyncio.gather(*(_models(provider, environment) for provider in possible))
     running = {provider.name: names for provider, names in zip(possible, found, strict=True) if names}
@@ -26,7 +26,7 @@ async def find_local_servers(environment: Environment) -> dict[str, tuple[str, .
 
 
 async def _models(provider: Provider, environment: Environment) -> tuple[str, ...]:
-    """Something that listens on its port is not enough: it has to list models as that server does."""
+    """Return the server's models. A listener on its port is not enough: it must list models as that server does."""
     options: Options = {"environment": environment, "proxy": "", "timeouts": _TIMEOUTS, "retry": ONCE}
     channel = open_channel(provider, options)
     try:

@@ -1,7 +1,7 @@
 """The gateway as an MCP server at `/mcp` (streamable HTTP): ask a model, convert a body, call tools of other servers.
 
-The protocol is that of the official SDK, which speaks ASGI; each request is complete in itself, so that any worker can
-answer it. The client's key is checked first, and what it asks of a model is asked with that key.
+The official SDK implements the protocol, over ASGI. It is stateless, so that any worker can answer a request. The
+client's key is checked first, and calls to models are made with that key.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _CONVERT: dict[str, Any] = {
     "required": ["body", "source", "target"],
 }
 _LARGEST = 4 << 20
-"""Bytes of one message: the SDK reads it on the event loop."""
+"""Maximum bytes of one message: the SDK parses it on the event loop."""
 _COPIED = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
 class _Visit(Struct, frozen=True):
-    """Who asks."""
+    """The request that the SDK's handlers run for."""
 
     gateway: Any
     caller: Caller
@@ -90,7 +90,7 @@ class McpEndpoint:
         await ready.wait()
 
     async def _keep(self, ready: asyncio.Event) -> None:
-        """Opened and closed by one task, as the SDK's task groups want it."""
+        """Open and close the SDK's manager in one task, as its task groups require."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._manager.run())
             ready.set()
@@ -102,7 +102,7 @@ class McpEndpoint:
             await asyncio.wait([self._keeper])
 
     async def serve(self, exchange: Exchange) -> int:
-        """The status of the answer."""
+        """Answer a request; return the status of the answer."""
         answer = _Answer(exchange)
         await self._manager.handle_request(_scope(exchange.head), _receiver(exchange.body), answer.send)
         return answer.status
@@ -113,7 +113,7 @@ async def mcp(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: 
         await gateway.none(endpoint, exchange, record)
         return
     caller = await gateway.admitted(endpoint, exchange, record)
-    if exchange.head.method == "GET":  # a stream of messages that this server never sends would only be held open
+    if exchange.head.method == "GET":  # this server sends no messages: the stream would only be held open
         raise BadBody(Failure("invalid_request", "This MCP server has no stream of its own: use POST.", 405))
     if len(exchange.body) > _LARGEST:
         raise BadBody(Failure("too_large", f"A message of MCP may have {_LARGEST} bytes.", 413))
@@ -150,7 +150,7 @@ def _receiver(body: bytes) -> Callable[[], Awaitable[dict[str, Any]]]:
     async def receive() -> dict[str, Any]:
         if given:
             return given.pop()
-        await asyncio.Event().wait()  # a client that leaves ends the task
+        await asyncio.Event().wait()  # the task is cancelled when the client disconnects
         raise AssertionError("never set")
 
     return receive
@@ -175,7 +175,7 @@ class _Answer:
 
 
 class _Inner(Exchange):
-    """A request that the gateway makes to itself for a client, with the client's key."""
+    """A request that the gateway makes to itself on behalf of a client, with the client's key."""
 
     __slots__ = ("answer", "status")
 
@@ -185,10 +185,10 @@ class _Inner(Exchange):
         self.status = 0
         self.answer = b""
 
-    async def receive(self, limit: int | None = None) -> bytes:  # noqa: ARG002 - the body is here
+    async def receive(self, limit: int | None = None) -> bytes:  # noqa: ARG002 - the body is complete
         return self.body
 
-    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:  # noqa: ARG002 - no heads here
+    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:  # noqa: ARG002
         self.started = self.whole = True
         self.status, self.answer = status, body
 
@@ -243,12 +243,12 @@ async def _ask_model(visit: _Visit, _name: str, given: Mapping[str, Any]) -> tup
     shown = {name: visit.head.headers[name] for name in _COPIED if name in visit.head.headers}
     headers = {**shown, "content-type": "application/json"}
     inner = _Inner(Head("POST", "/v1/chat/completions", "", headers), msgspec.json.encode(body))
-    leaving = visit.caller.leave()  # the question takes a slot of the same key, which may have only one
+    leaving = visit.caller.leave()  # the inner request takes a slot of the same key, which may have only one
     if leaving is not None:
         await leaving
     await visit.gateway(inner)
     told = msgspec.json.decode(inner.answer)
-    if inner.status != 200:  # noqa: PLR2004 - of HTTP
+    if inner.status != 200:  # noqa: PLR2004 - an HTTP status
         return str(told.get("error", {}).get("message", told)), True
     return told["choices"][0]["message"].get("content") or "", False
 

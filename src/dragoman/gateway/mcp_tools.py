@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 HEADER = "x-dragoman-mcp"
 OWN_SCHEME = "dragoman:"
-"""Of the address of a server that this gateway keeps, where a client's API demands an address."""
+"""The URL scheme for servers of this gateway, for client APIs that require a URL."""
 _AT_A_TIME = 8
 _CUT = "… [cut by the gateway: {} characters in all]"
 
@@ -72,7 +72,7 @@ class McpTools:
         self._offered: tuple[Offered, ...] = ()
 
     async def open(self) -> None:
-        """A server that cannot be reached is logged, and left out."""
+        """Connect to the servers. One that cannot be reached is logged and left out."""
         found: list[Offered] = []
         for name, table in self.table.servers.items():
             try:
@@ -95,7 +95,7 @@ class McpTools:
         await self._stack.aclose()
 
     def offered(self, caller: Caller, servers: Sequence[str] | None = None) -> tuple[Offered, ...]:
-        """The tools that this key may use, of these servers or of all."""
+        """Return the tools that this key may use, of these servers or of all."""
         tables = self.table.servers
         return tuple(
             one
@@ -107,7 +107,7 @@ class McpTools:
     # ── what a client asks for ──
 
     def asked(self, client_request: ClientRequest) -> tuple[str, ...]:
-        """The servers whose tools the client wants to have run. Raises `BadBody` for one that is not configured."""
+        """Return the servers whose tools the client asks for. Raises `BadBody` for one that is not configured."""
         header = client_request.headers.get(HEADER)
         if header is not None:
             names = tuple(name.strip() for name in header.split(",") if name.strip())
@@ -131,7 +131,10 @@ class McpTools:
     async def run(
         self, relay: Relay, client_request: ClientRequest, plan: Plan, caller: Caller, record: Record
     ) -> Completion:
-        """The answer after the last call of these tools. Raises `Failed`, and `DecodeError` of the client's body."""
+        """Return the answer after the last call of these tools.
+
+        Raises `Failed`, and `DecodeError` for an invalid body of the client.
+        """
         request = client_request.decoded()
         own = [tool for tool in request.tools if not self._is_ours(tool)]
         taken = {getattr(tool, "name", "") for tool in own}
@@ -160,8 +163,8 @@ class McpTools:
     ) -> Completion:
         asked = structs.replace(client_request, request=request, stream=False, options={}, is_changed=True)
         begun = await relay.ask(asked, plan, record)
-        assert isinstance(begun, WholeAnswer)  # noqa: S101 - it was not asked to stream
-        assert begun.completion is not None  # noqa: S101 - of an answer that is no refusal
+        assert isinstance(begun, WholeAnswer)  # noqa: S101 - the call does not stream
+        assert begun.completion is not None  # noqa: S101 - the answer is not an error
         return begun.completion
 
     def _allowed(self, request: Request, caller: Caller, client_request: ClientRequest) -> tuple[Offered, ...]:
@@ -187,12 +190,12 @@ class McpTools:
         return list(await asyncio.gather(*map(run, calls)))
 
     async def call(self, call: ToolCall, offered: Offered, record: Record) -> ToolResult:
-        """Run one call. What goes wrong is the result; the log has who called what, never the arguments."""
+        """Run one call. Errors become the result; the log has the key and the tool, never the arguments."""
         began = time.monotonic()
         try:
             value = await offered.tool.run(offered.tool.decode(call.arguments), ToolContext(call))
             result = _cut(result_of(call, value), self.table.max_result)
-        except Exception as error:  # noqa: BLE001 - the model hears of it, and the request goes on
+        except Exception as error:  # noqa: BLE001 - the model gets the error, and the request continues
             result = error_of(call, f"{type(error).__name__}: {error}")
         self._log.event(
             "mcp_call",
@@ -208,7 +211,7 @@ class McpTools:
 
 
 def _address(table: McpServerTable, environment: Environment) -> ServerAddress:
-    """Values that begin with `env:` are those of the environment. Raises `ConfigError`."""
+    """Return the address of a server. Values `env:NAME` are read from the environment. Raises `ConfigError`."""
     if table.url:
         headers = {name: revealed_key(value, environment) for name, value in table.headers.items()}
         return HttpServer(url=table.url, headers=headers)
@@ -225,7 +228,7 @@ def _renamed(tool: Tool, name: str) -> Tool:
 
 
 def _cut(result: ToolResult, most: int) -> ToolResult:
-    """Long texts are cut; data beyond the limit becomes a cut text, as half of JSON is none."""
+    """Truncate a long result. Data becomes truncated text, because part of a JSON value is not valid JSON."""
     value: Any = result.value
     if result.kind == "multimodal" or value is None:
         return result
@@ -248,14 +251,14 @@ def _not_run(call: ToolCall, *, is_over: bool) -> Loss:
 
 
 def _without(completion: Completion, calls: Sequence[ToolCall]) -> Completion:
-    """The answer without calls that the client knows nothing of; the model makes them again where it needs them."""
+    """Remove calls of tools that the client does not know; the model repeats them if it needs them."""
     if not calls:
         return completion
     ids = {call.id for call in calls}
     message = completion.messages[0]
     parts = tuple(part for part in message.parts if not (isinstance(part, ToolCall) and part.id in ids))
     finish = completion.finish
-    if not any(isinstance(part, ToolCall) for part in parts):  # the model had more to call: its answer is cut
+    if not any(isinstance(part, ToolCall) for part in parts):  # the model wanted to call more: its answer is incomplete
         finish = Finish("length")
     messages = (structs.replace(message, parts=parts), *completion.messages[1:])
     return structs.replace(completion, messages=messages, finish=finish)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 _NOT_ADDED = frozenset({"dragoman_breaker_open", "dragoman_model_breaker_open"})
-"""One worker that has seen an upstream fail is enough, and two are no more."""
+"""Metrics that are 1 if any worker has an open breaker; their values are not added up."""
 _WORSE = ("closed", "half-open", "open")
 
 
@@ -17,16 +17,16 @@ class Peers(Protocol):
     """The other workers of a gateway, as one of them sees them."""
 
     async def ask(self, target: str) -> list[bytes]:
-        """What each answers; who does not answer is left out."""
+        """Return the answer of each worker; those that do not answer are left out."""
         ...
 
     def follow(self, target: str) -> AsyncGenerator[bytes, None]:
-        """Data of the events that they stream, as they come, for ever."""
+        """Yield the data of the events that the workers stream, without end."""
         ...
 
 
 def merge_metrics(texts: Sequence[str]) -> str:
-    """Samples of the same name and labels are added up, each under its own heading."""
+    """Merge metrics: samples with the same name and labels are added up, under one heading per metric."""
     headings: dict[str, list[str]] = {}
     samples: dict[str, dict[str, float]] = {}
     for text in texts:
@@ -52,7 +52,7 @@ def _number(value: float) -> str:
 
 
 def upstream_health(breaker: str) -> dict[str, str]:
-    """An upstream is unhealthy while the breaker of one of its models is open."""
+    """Return the health of an upstream, which is unhealthy while the breaker of one of its models is open."""
     return {"status": "unhealthy" if breaker == "open" else "healthy", "breaker": breaker}
 
 
@@ -64,7 +64,7 @@ def merge_health(bodies: Sequence[bytes]) -> dict[str, Any]:
         unrecorded.update(one.get("unrecorded", {}))
         for name, upstream in one["upstreams"].items():
             breakers[name] = max(breakers.get(name, "closed"), upstream["breaker"], key=_WORSE.index)
-    # The worker that is worst off speaks for all.
+    # One unhealthy worker makes the gateway unhealthy.
     worst = next((one for one in told if one["status"] != "healthy"), told[0])
     more = {"unrecorded": dict(unrecorded)} if unrecorded else {}
     return {

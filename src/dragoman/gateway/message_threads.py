@@ -1,8 +1,8 @@
-"""Anthropic message threads (`thread` of a Messages request), for upstreams that keep none.
+"""Anthropic message threads (`thread` of a Messages request), for upstreams without threads.
 
-`create` holds the conversation under the id of the reply, `continue` names a reply and sends only what is new. The
-SDKs' tool runner does so by default. A conversation that is not (or no longer) here is answered as Anthropic answers
-it, after which the SDK sends everything again.
+`create` stores the conversation under the id of the reply; `continue` names a reply and sends only new messages. The
+SDKs' tool runner uses both by default. If a conversation is not stored (any more), the error is Anthropic's, after
+which the SDK sends everything again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dragoman.translate import encode_response
 
 FORMAT = "anthropic-messages"
 LIFETIME = 3600.0
-"""Seconds after the last request of a thread. Anthropic promises five minutes and deletes within an hour."""
+"""Seconds a thread is kept after its last request. Anthropic promises five minutes and deletes within an hour."""
 _HELD = ("system", "tools")
-"""What `create` says for the whole thread, and `continue` must not repeat."""
+"""Keys that `create` sets for the whole thread, and that `continue` must not repeat."""
 _PREFIX = "thread:"
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _array = msgspec.json.Decoder(list[Raw]).decode
@@ -34,7 +34,7 @@ _encode = msgspec.json.encode
 
 
 def _refusal(status: int, code: str, message: str) -> UnknownResponse:
-    """The SDK decides by the code in `error.details` whether to send everything again."""
+    """Return an error with a code: the SDK decides by `error.details` whether to send everything again."""
     return UnknownResponse(Failure("not_found" if status == 404 else "invalid_request", message, status, code=code))  # noqa: PLR2004
 
 
@@ -48,7 +48,7 @@ class Thread:
         self._threads = threads
         self._owner = owner
         self._held = held
-        """System, tools and messages up to here."""
+        """System, tools and messages so far."""
         self._account = Accumulator()
         self._stream = StreamDecoder(FORMAT, account=self._account)
 
@@ -79,7 +79,7 @@ class MessageThreads:
         self.store = store
 
     async def begin(self, client_request: ClientRequest, plan: Plan, owner: str) -> Thread | None:
-        """None: no thread, or the upstream keeps its own. Raises `UnknownResponse`."""
+        """Return the thread; None if there is none or the upstream keeps it. Raises `UnknownResponse`."""
         thread = client_request.known.thread
         if thread is None:
             return None

@@ -29,7 +29,7 @@ class Listed(Struct, frozen=True):
 
 
 class Catalogue:
-    """Routes, models that the configuration names, and what the providers list themselves, asked now and then."""
+    """Lists routes, configured models, and the models that providers list, which are cached for a while."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -54,7 +54,7 @@ class Catalogue:
         return tuple(dict.fromkeys([*routes, *self._matching(listed), *listed]))
 
     def _matching(self, listed: Sequence[Listed]) -> list[Listed]:
-        """Names without a provider that a route with wildcards takes: what it leads to, and models it matches."""
+        """Return names without provider that a wildcard route accepts: its targets, and listed models it matches."""
         found: list[Listed] = []
         for pattern, route in self._router.config.routes.items():
             if not set(pattern) & set("*?["):
@@ -67,10 +67,10 @@ class Catalogue:
 
 
 def allowed_models(models: Sequence[Listed], caller: Caller, router: Router) -> list[Listed]:
-    """What this client may ask for, under names that it may use.
+    """Return the models that this client may use, under names that it may use.
 
-    A key for `claude-*` may not ask for `anthropic/claude-sonnet-5`, so the list has that model without the provider,
-    if the name alone leads there.
+    A key for `claude-*` may not use the name `anthropic/claude-sonnet-5`, so the list has that model without the
+    provider, if the name alone is routed to it.
     """
     allowed = []
     for model in models:
@@ -83,7 +83,7 @@ def allowed_models(models: Sequence[Listed], caller: Caller, router: Router) -> 
 
 
 async def _of_place(place: Place) -> Sequence[str]:
-    """A provider that does not answer has no models today."""
+    """Return the models of a provider; none if it does not answer."""
     if place.models:
         return place.models
     try:

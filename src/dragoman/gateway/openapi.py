@@ -1,6 +1,6 @@
 """The OpenAPI description of the gateway, which it serves at `/openapi.json`.
 
-Bodies of the vendors' formats are described by their vendors; here they are objects, with the name of the format.
+Vendors document the bodies of their formats; here they are plain objects, tagged with the name of the format.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _VARIABLE = re.compile(r"{(\w+)}")
 
 
 class Described(Struct, frozen=True):
-    """One path, with the operations that `endpoints.py` finds behind it."""
+    """One path and its operation in `endpoints.py`."""
 
     method: str
     path: str
     operation: Operation
     summary: str
     format: str = ""
-    """Of the bodies, where they are those of a vendor's API."""
+    """The format of the bodies, if they are those of a vendor's API."""
 
 
 _GENERATE = "Ask a model"
@@ -129,7 +129,7 @@ DESCRIBED: tuple[Described, ...] = (
     Described("GET", "/api/version", "version", "The version of Ollama that is spoken", "ollama-chat"),
 )
 _OPEN: frozenset[Operation] = frozenset({"health", "ready", "openapi", "front", "version"})
-"""Answered without a key."""
+"""Operations that need no key."""
 _TEXT: frozenset[Operation] = frozenset({"metrics", "front"})
 _STATUS = {"type": "string", "enum": ["healthy", "unhealthy"]}
 _COUNTS = {"type": "object", "additionalProperties": {"type": "integer"}}

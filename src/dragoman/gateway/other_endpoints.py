@@ -1,4 +1,4 @@
-"""The endpoints that generate nothing: model lists, health, metrics, and stored responses."""
+"""Endpoints that do not generate: model lists, health, metrics, and stored responses."""
 
 from __future__ import annotations
 
@@ -77,14 +77,17 @@ async def _show(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record
 
 
 def _window(gateway: Gateway, name: str, format: str) -> int:
-    """Of the model that a request with this name is sent to first, whatever the configuration calls its provider."""
+    """Return the context window of the model that a request with this name is sent to first.
+
+    The lookup uses the provider's own name, not the one that the configuration gives it.
+    """
     first = next(iter(gateway.router.plan(name, format).candidates), None)
     asked = name if first is None else f"{first.upstream.channel.provider.name}/{first.model}"
     return window_of("", asked, {})
 
 
 def _shown(name: str, window: int) -> dict[str, object]:
-    """What tools that choose a local model look at: its abilities, and how much it reads."""
+    """Return what clients check when they choose a local model: its capabilities and its context window."""
     architecture = "dragoman"
     described = ONE["ollama-chat"](Listed(name, architecture))
     return {
@@ -103,7 +106,7 @@ def _shown(name: str, window: int) -> dict[str, object]:
 
 
 async def _running(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    """Models that are loaded: those that can be asked, none of which is ever unloaded."""
+    """List the loaded models: all available ones, since none is ever unloaded."""
     caller = await gateway.admitted(endpoint, exchange, record)
     listed = allowed_models(await gateway.catalogue.models(), caller, gateway.router)
     loaded = {"expires_at": _NEVER, "size_vram": 0}
@@ -118,7 +121,7 @@ async def _version(_gateway: Gateway, _door: Endpoint, exchange: Exchange, recor
     _put(exchange, record, {"version": _OLLAMA_VERSION})
 
 
-# ── how it is ──
+# ── status ──
 
 
 async def _front(_gateway: Gateway, _door: Endpoint, exchange: Exchange, record: Record) -> None:
@@ -133,7 +136,7 @@ async def _health(gateway: Gateway, _door: Endpoint, exchange: Exchange, record:
 
 
 async def _ready(gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    """Whether a balancer should send requests here: 503 while keys cannot be checked, as their database is away."""
+    """Answer whether a load balancer should send requests here: 503 while the database of keys is unreachable."""
     problem = gateway.access.problem
     record.status = 503 if problem else 200
     answer = {"status": "unhealthy", "problem": problem} if problem else {"status": "healthy"}
@@ -165,7 +168,7 @@ def _own_health(gateway: Gateway, asking: int = 0) -> bytes:
 
 
 def _unrecorded(gateway: Gateway) -> dict[str, int]:
-    """What the gateway could not write down, though it answered."""
+    """Return how much could not be recorded although requests were answered."""
     return {**gateway.access.unrecorded, "log_lines_lost": gateway.log.lost}
 
 
@@ -184,7 +187,7 @@ def _breakers(gateway: Gateway) -> dict[str, str]:
 
 
 def worker_endpoints(gateway: Gateway) -> dict[str, Application]:
-    """By path: each worker tells the others about itself alone."""
+    """Return the handlers for other workers, by path: each worker reports only about itself."""
 
     async def health(exchange: Exchange) -> None:
         exchange.send(200, JSON, _own_health(gateway))
@@ -195,11 +198,11 @@ def worker_endpoints(gateway: Gateway) -> dict[str, Application]:
     return {"/health": health, "/metrics": metrics}
 
 
-# ── responses that are kept ──
+# ── stored responses ──
 
 
 async def _found(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept | None:
-    """None: the upstream that made the response keeps it, and has answered."""
+    """Return the stored response; None if the upstream keeps it and its answer was passed on."""
     caller = await gateway.admitted(endpoint, exchange, record)
     found = await gateway.responses.find(endpoint.id, caller.id)
     if isinstance(found, Noted):
@@ -232,7 +235,7 @@ async def _cancel_response(gateway: Gateway, endpoint: Endpoint, exchange: Excha
 async def _elsewhere(gateway: Gateway, noted: Noted, exchange: Exchange, record: Record) -> None:
     upstream = gateway.router.upstream(noted.upstream, Responses.format)
     path = exchange.head.path.partition("/responses/")[2]
-    if upstream is None:  # it is configured no more
+    if upstream is None:  # it is no longer configured
         raise not_found(path)
     channel = upstream.channel
     url = f"{channel.base_url}/responses/{path}{query_for_upstream(exchange.head)}"
@@ -250,7 +253,7 @@ async def _elsewhere(gateway: Gateway, noted: Noted, exchange: Exchange, record:
 
 
 def query_for_upstream(head: Head) -> str:
-    """The client's query without its key for the gateway, under whichever name it stands there."""
+    """Return the client's query without its key for the gateway, under whichever name it was sent."""
     key = presented_key(head)
     kept = [
         (name, value)

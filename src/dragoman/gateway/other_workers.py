@@ -1,6 +1,6 @@
-"""The other workers of a gateway: what they have counted, and the page, which lives in the first of them.
+"""The other workers of a gateway: fetches their metrics, and forwards the page's requests to the first worker.
 
-Each listens on its own socket in a private folder, and answers there for itself alone.
+Each worker listens on its own socket in a private folder, and reports there only about itself.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dragoman.gateway.upstream_http import UpstreamHttp
 
 _FIRST = 0
 _PATIENCE = 2.0
-"""Seconds for another worker to report its counts; one that is restarting has none."""
+"""Seconds for another worker to report its counts; one that is restarting is left out."""
 _AGAIN = 1.0
 _MOST = 64 << 20
-"""Bytes of an answer, or of a line of a stream."""
+"""Maximum bytes of an answer, or of a line of a stream."""
 _SHORT = Timeouts(connect=_PATIENCE, first_byte=_PATIENCE, between_bytes=_PATIENCE, total=_PATIENCE)
 _PATIENT = Timeouts(connect=_PATIENCE, first_byte=600.0, between_bytes=None)
 _OK = 200
@@ -33,12 +33,12 @@ _BEHIND = 1_000
 _DATA = b"data: "
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _OF_A_CONNECTION = frozenset({"connection", "content-length", "transfer-encoding", "keep-alive", "date"})
-# Of a request that is handed over: its body was read and unpacked, and its connection is another.
+# Headers not forwarded with a request: its body was read and decompressed, and the connection is another.
 _NOT_HANDED_OVER = _OF_A_CONNECTION | {"expect", "content-encoding", "upgrade", "http2-settings"}
 
 
 def is_for_the_page(head: Head) -> bool:
-    """`/` for browsers, and all under `/_/`."""
+    """Whether the request is for the page: `/` in browsers, and everything below `/_/`."""
     if head.path.startswith("/_/"):
         return True
     return head.path == "/" and head.method == "GET" and "text/html" in head.headers.get("accept", "")
@@ -59,7 +59,7 @@ class OtherWorkers:
 
     @property
     def _page(self) -> str:
-        """Apart: what clients ask for must never be taken for what a sibling asks."""
+        """The socket of the page. It is separate so that clients' requests never reach the workers' handlers."""
         return str(self._folder / "page.sock")
 
     async def ask(self, target: str) -> list[bytes]:
@@ -88,7 +88,7 @@ class OtherWorkers:
                 task.cancel()
 
     async def _follow(self, place: int, target: str, heard: asyncio.Queue[bytes]) -> None:
-        """Follows the worker again if it was replaced."""
+        """Queue the events of a worker, and reconnect when it is replaced."""
         while True:
             client = UpstreamHttp(unix=self._socket(place))
             try:
@@ -106,7 +106,7 @@ class OtherWorkers:
             await asyncio.sleep(_AGAIN)
 
     async def hand_over(self, exchange: Exchange) -> None:
-        """The first worker answers; each piece passes as it comes, and a disconnect on either side ends both."""
+        """Let the first worker answer. Chunks pass as they come, and a disconnect on either side ends both."""
         try:
             await exchange.receive()
         except BadRequest as bad:
@@ -132,7 +132,7 @@ class OtherWorkers:
     async def among(
         self, gateway: Gateway, application: Application, limits: ServerLimits
     ) -> AsyncIterator[Application]:
-        """Reachable for the others, who are reachable for us."""
+        """Listen for the other workers, and make them available as `gateway.siblings`."""
 
         async def for_siblings(exchange: Exchange) -> None:
             await gateway.private.get(exchange.head.path, _nothing)(exchange)
@@ -154,7 +154,7 @@ class OtherWorkers:
 
 
 async def _listening(path: str, application: Application, limits: ServerLimits) -> Server:
-    Path(path).unlink(missing_ok=True)  # noqa: ASYNC240 - of the one whose place this was
+    Path(path).unlink(missing_ok=True)  # noqa: ASYNC240 - left by the worker that this one replaces
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(path)
     server = Server(application, limits)

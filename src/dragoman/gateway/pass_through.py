@@ -1,9 +1,9 @@
 """Requests that pass byte-exact: images, audio, moderations, reranking, files, fine-tuning, cached contents.
 
-The client's key, its limits, the routes of models and the records are as for all requests. The body is read within the
-limits of the server before anything is sent, because a form may name its model behind its file; the answer leaves as it
-comes. Only the name of a routed model is replaced. What a provider keeps (files, jobs, cached contents) is visible to
-the key that made it: the account behind the gateway is shared.
+Keys, limits, routes of models and records work as for all requests. The body is read completely, within the limits of
+the server, before anything is sent, because a form may name its model after its file; the answer is forwarded as it
+comes. Only the name of a routed model is replaced. Objects that a provider stores (files, jobs, cached contents) are
+visible only to the key that created them, because the account behind the gateway is shared.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ _decoder = json.JSONDecoder()
 
 async def pass_through(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     row = endpoint.passed
-    assert row is not None  # noqa: S101 - `match_endpoint` gives it with this operation
+    assert row is not None  # noqa: S101 - `match_endpoint` sets it for this operation
     caller = await gateway.admitted(endpoint, exchange, record)
     _check_body(exchange.head)
     chosen: bool | Plan = False
-    changes = exchange.head.method == "POST"  # a key without anything left may still look at what it has
+    changes = exchange.head.method == "POST"  # a key without remaining budget may still read
     if not changes:
         chosen = await serve_here(gateway, endpoint, exchange, record, caller)
     if chosen is True:
@@ -124,11 +124,11 @@ async def _pass_on(here: Here, row: Passed, chosen: Plan | None) -> None:
         opened.release()
 
 
-# ── who is asked ──
+# ── choosing the upstream ──
 
 
 async def _plan(gateway: Gateway, row: Passed, endpoint: Endpoint, head: Head, caller: Caller, model: str) -> Plan:
-    """The upstreams that have this endpoint. Raises `Denied`, `NoSuchModel`, `BadBody` (501)."""
+    """Return a plan with the upstreams that have this endpoint. Raises `Denied`, `NoSuchModel`, `BadBody` (501)."""
     router = gateway.router
     if row.holding == "one":
         noted = await _noted(gateway, row, endpoint.id, caller)
@@ -169,7 +169,7 @@ def _has(row: Passed, candidate: Candidate, gateway: Gateway) -> bool:
 
 
 def _no_provider(row: Passed, asked: Sequence[str]) -> Failure:
-    """Clients repeat a 501 unless a header says that it is no use; `refused` sends it."""
+    """Return a 501. Clients would retry it; `refuse` adds the header that tells them not to."""
     could = ", ".join(dict.fromkeys(row.providers))
     whose = f"{', '.join(asked)} has no endpoint for it" if asked else "no provider that is configured here has it"
     words = (
@@ -179,9 +179,9 @@ def _no_provider(row: Passed, asked: Sequence[str]) -> Failure:
 
 
 async def _noted(gateway: Gateway, row: Passed, id: str, caller: Caller) -> str | None:
-    """The upstream that keeps a thing. Raises `UnknownResponse` for one that another key has made.
+    """Return the upstream that stores an object. Raises `UnknownResponse` if another key created it.
 
-    A gateway without keys has one owner, who may have made it elsewhere: None leaves the choice of the upstream open.
+    A gateway without keys has one owner, who may have created it elsewhere: then None leaves the upstream open.
     """
     try:
         found = await gateway.responses.find(held_id(row, id), caller.id)
@@ -193,7 +193,7 @@ async def _noted(gateway: Gateway, row: Passed, id: str, caller: Caller) -> str 
 
 
 def held_id(row: Passed, id: str) -> str:
-    """How the store knows it: ids of providers are unique among what they name."""
+    """Return the id under which the owner is stored: providers' ids are unique per kind of object."""
     return f"{row.name}/{id.rpartition('/')[2]}"
 
 
@@ -206,20 +206,20 @@ class _Named(Struct):
 
 _named = msgspec.json.Decoder(_Named).decode
 _LONGEST_HEAD = 16 << 10
-"""Bytes of the headers of one field of a form."""
+"""Maximum bytes of the headers of one form field."""
 _FIELD = re.compile(rb'\r\ncontent-disposition:[^\r\n]*;\s*name="?model"?(?=[;\r])[^\r\n]*\r\n', re.IGNORECASE)
 _BOUNDARY = re.compile(r'boundary=(?:"([^"]+)"|([^;\s]+))', re.IGNORECASE)
 
 
 def _check_body(head: Head) -> None:
-    """Forms are taken here; a page in a browser names its origin, which was checked before."""
+    """Check the content type. Multipart forms are accepted: browsers send an origin, which was already checked."""
     kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/x-www-form-urlencoded":
         check_content_type(head)
 
 
 def model_in(body: bytes, head: Head) -> str:
-    """The model that a JSON body or a form names; empty if it names none."""
+    """Return the model that a JSON body or a form names; empty if it names none."""
     if place := _form_field(body, head):
         return body[slice(*place)].decode("utf-8", "replace").strip()
     if head.headers.get("content-type", "").lower().startswith("multipart/"):
@@ -231,7 +231,7 @@ def model_in(body: bytes, head: Head) -> str:
 
 
 def _form_field(body: bytes, head: Head) -> tuple[int, int] | None:
-    """Where the value of the field `model` stands in a form."""
+    """Return start and end of the value of the form field `model`, if there is one."""
     given = head.headers.get("content-type", "")
     found = _BOUNDARY.search(given) if given.lower().startswith("multipart/") else None
     if found is None:
@@ -246,17 +246,17 @@ def _form_field(body: bytes, head: Head) -> tuple[int, int] | None:
         if _FIELD.search(body, place, head_end + 2):
             end = body.find(b"\r\n" + delimiter, head_end + 4)
             return None if end < 0 else (head_end + 4, end)
-        place = head_end + 4  # each byte is looked at once
+        place = head_end + 4  # each byte is searched once
     return None
 
 
 def _bare(name: str) -> str:
-    """Google's bodies name a model by its path: `models/NAME`, `projects/…/publishers/google/models/NAME`."""
+    """Return the name without Google's path, such as `models/NAME` or `projects/…/publishers/google/models/NAME`."""
     return name.rpartition("models/")[2]
 
 
 def with_routed_model(body: bytes, head: Head, old: str, model: str) -> bytes:
-    """The same bytes, with the name that the model has at the upstream. `old` is the name as the body has it."""
+    """Replace only the model name with its name at the upstream. `old` is the name as the body has it."""
     new = old.removesuffix(_bare(old)) + model
     if not old or not model or old == new:
         return body
@@ -267,7 +267,7 @@ def with_routed_model(body: bytes, head: Head, old: str, model: str) -> bytes:
     return with_model(body, old, new)
 
 
-# ── there ──
+# ── sending ──
 
 
 def _attempt(
@@ -299,7 +299,7 @@ def _attempt(
 
 
 def _path_with_model(endpoint: Endpoint, model: str) -> str:
-    """Where the part of the path that is passed on names the model, it is the upstream's name."""
+    """Return the path to forward; if it names the model, with the upstream's name for it."""
     before, found, after = endpoint.path.rpartition(":")
     folder, _, _ = before.partition("/models/")
     return f"{folder}/models/{quote(model, safe='')}:{after}" if found and "/models/" in before else endpoint.path
@@ -325,16 +325,16 @@ def _provider_headers(candidate: Candidate, head: Head) -> dict[str, str]:
     return {**own, "user-agent": _AGENT, "accept-encoding": "identity", **channel.headers}
 
 
-# ── and back ──
+# ── answering ──
 
 
 _UPLOAD_URL = "x-goog-upload-url"
 
 
 def _upload_url(url: str, head: Head, base_url: str) -> str:
-    """The address for the bytes of an upload, at this gateway.
+    """Return the URL for the bytes of an upload, pointing to this gateway.
 
-    Google's SDK sends them without a key to the address that it was given, so the client's own key goes with it.
+    Google's SDK sends the bytes to this URL without a key, so the client's own key is added to it.
     """
     given, base = urlsplit(url), urlsplit(base_url)
     if given.netloc != base.netloc or "host" not in head.headers:
@@ -364,7 +364,7 @@ async def _send_as_it_comes(opened: OpenAnswer, here: Here) -> None:
 
     try:
         await stream_to(response, onward, exchange.drain)
-    except ProviderError as error:  # half an answer is with the client: cutting the connection says so
+    except ProviderError as error:  # the client has half an answer: cutting the connection signals it
         raise failed_as(error, opened.upstream) from error
     record.usage = tail.usage()
     if caller.grant is not None:
@@ -373,7 +373,7 @@ async def _send_as_it_comes(opened: OpenAnswer, here: Here) -> None:
 
 
 async def _send_whole(opened: OpenAnswer, here: Here) -> None:
-    """Answers that say what the provider keeps: whose it is has to be noted, or looked up."""
+    """Send an answer that names objects of the provider, whose owner must be noted or looked up first."""
     gateway, exchange, record, caller = here.gateway, here.exchange, here.record, here.caller
     row, response = here.endpoint.passed, opened.response
     assert row is not None  # noqa: S101 - see pass_through
@@ -400,9 +400,9 @@ async def _send_whole(opened: OpenAnswer, here: Here) -> None:
 
 
 async def _mentioned(here: Here, row: Passed, body: bytes) -> bytes:
-    """Files that a job has made are the client's; addresses at the provider are addresses here.
+    """Note the client as owner of files that a job created, and make URLs of the provider point to this gateway.
 
-    Anthropic's SDK fetches results from the address that the batch names, with the client's key for this gateway.
+    Anthropic's SDK fetches results from the URL in the batch, with the client's key for this gateway.
     """
     if "results_url" in row.mentions:
         address = address_of(here.exchange.head).encode()
@@ -414,7 +414,7 @@ async def _mentioned(here: Here, row: Passed, body: bytes) -> bytes:
 
 
 async def _with_own_batches(here: Here, row: Passed, body: bytes) -> bytes:
-    """The first page of a list begins with what this gateway keeps itself."""
+    """Add what this gateway stores itself to the start of the first page of a list."""
     asked = here.exchange.head.parameters
     if not row.here or not here.gateway.batches.is_enabled or any(name in asked for name in _CURSORS):
         return body
@@ -440,7 +440,7 @@ def _ids_in(body: bytes, row: Passed) -> list[str]:
 
 
 async def _own_entries(gateway: Gateway, row: Passed, body: bytes, caller: Caller) -> bytes:
-    """A list without what other keys have made."""
+    """Remove entries that other keys created from a list."""
     try:
         fields = msgspec.json.decode(body, type=dict[str, Raw])
         entries = msgspec.json.decode(fields.get(row.items, Raw(b"[]")), type=list[Raw])
@@ -458,12 +458,12 @@ async def _own_entries(gateway: Gateway, row: Passed, body: bytes, caller: Calle
 
 
 def _uses_tokens(endpoint: Endpoint) -> bool:
-    """Only models do: what stands in a file about tokens was written by the author of the file."""
+    """Whether to count tokens: only for models, since token counts in a file are just its content."""
     return endpoint.passed is not None and endpoint.passed.has_model
 
 
 class UsageReader:
-    """The token counts of an answer that passes: they stand near its end, whatever it is."""
+    """Reads the token counts of a passed answer from its end, where every format has them."""
 
     __slots__ = ("_counts", "_tail")
 
@@ -486,7 +486,7 @@ class UsageReader:
 
 
 def _object_at(text: str, place: int) -> dict[str, Any] | None:
-    """The JSON object that begins there; None if it does not end."""
+    """Return the JSON object that begins at this place; None if it is incomplete."""
     try:
         value, _ = _decoder.raw_decode(text, place)
     except (ValueError, RecursionError):
@@ -495,7 +495,7 @@ def _object_at(text: str, place: int) -> dict[str, Any] | None:
 
 
 def _usage(counts: dict[str, Any]) -> Usage | None:
-    """Counts under the names of OpenAI, of Google and of Cohere."""
+    """Return token counts, under the names that OpenAI, Google or Cohere use."""
     billed = counts.get("billed_units")
     if isinstance(billed, dict):
         counts = billed

@@ -1,7 +1,7 @@
 """The endpoints whose bytes pass unchanged to an upstream that has them: one row each.
 
-A row names the providers that serve the endpoint, each with what stands between its base URL and the path of the row.
-Nothing here is translated: `pass_through` finds an upstream, and answers 501 where there is none.
+A row names the providers that serve the endpoint, each with what comes between its base URL and the path of the row.
+Nothing is translated: `pass_through` finds an upstream, and answers 501 if there is none.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 PROVIDER_HEADER = "x-dragoman-provider"
-"""Names the provider of a request that names no model."""
+"""The header that names the provider, for requests without a model."""
 Holding: TypeAlias = Literal["", "create", "one", "list"]
-"""What a request does to things that the provider keeps in the account: makes one, refers to one, lists them."""
+"""What a request does with objects in the provider's account: creates one, refers to one, lists them."""
 
 
 class Passed(Struct, frozen=True, kw_only=True):
     name: str
-    """As errors call it."""
+    """The name in error messages."""
     method: str
     path: re.Pattern[str]
-    """With the group `path`: what follows the base URL; `model` and `id`, where the path names them."""
+    """Has the groups `path`, which follows the base URL, and `model` and `id` if the path names them."""
     format: str
-    """Of the client: its errors and its keys look like this."""
+    """The client's format, for errors and keys."""
     providers: Mapping[str, str]
-    """Providers that have it, and what stands before `path` there."""
+    """Providers that have the endpoint, and their prefix of `path`."""
     has_model: bool = False
     """Whether a request may name a model: in the path, as a key of a JSON body or as a field of a form."""
     holding: Holding = ""
     items: str = "data"
-    """Of a list: the key of its entries."""
+    """The key of the entries in a list."""
     id: str = "id"
-    """The key of the id in what is made and listed."""
+    """The key of the id in created and listed objects."""
     here: str = ""
-    """What the gateway does itself with what it keeps: a key of `batch_endpoints.HERE`."""
+    """The handler for objects that the gateway stores itself: a key of `batch_endpoints.HERE`."""
     mentions: tuple[str, ...] = ()
-    """Keys of files that an answer names, which are then the client's too."""
+    """Keys of files in an answer, which then belong to the client too."""
     by_headers: bool = False
-    """Another format has the same path: only a client whose headers tell its format asks for this one."""
+    """Another format has the same path: this row is only for clients whose headers show its format."""
 
 
-# ── who has what ──
+# ── providers of each endpoint ──
 
 _COMPATIBLE = {"openai-compatible": "", "vllm": "", "llama-cpp": "", "lm-studio": ""}
-"""Servers of one's own: which endpoints they have is theirs to say."""
+"""Self-hosted servers: any of them may have the endpoint, so the server decides."""
 _OPENAI = {"openai": "", "openai-chat": ""}
 _AZURE = {"azure": "", "azure-responses": ""}
 _IMAGES = {**_OPENAI, **_AZURE, "xai": "", "together": "", "gemini-openai": "", **_COMPATIBLE}
@@ -66,15 +66,15 @@ _VERTEX = {"vertex": "", "vertex-interactions": ""}
 # ── the rows ──
 
 _V1 = r"(?:/openai)?(?:/v1)?"
-"""OpenAI's own addresses, those of Azure, and a base URL without a version."""
+"""Paths of OpenAI, those of Azure, and those of a base URL without a version."""
 _DEPLOYMENT = r"/openai/deployments/(?P<model>[^/]+)"
 _ID = r"(?P<id>[\w-][\w.-]*)"
-"""Nothing that leads to another folder."""
+"""Cannot lead to another folder."""
 _GOOGLE = r"/v1(?:beta|alpha)?"
 
 
 def _row(name: str, method: str, path: str, providers: Mapping[str, str], holding: Holding = "", **more: Any) -> Passed:
-    """`before` is what stands before the part of the path that follows a base URL; the rest are fields."""
+    """Make a row. `before` is the part of the client's path before `path`; the rest are fields."""
     before = more.pop("before", _V1)
     return Passed(
         name=name,
@@ -88,7 +88,7 @@ def _row(name: str, method: str, path: str, providers: Mapping[str, str], holdin
 
 
 def _model_row(name: str, path: str, providers: Mapping[str, str]) -> Passed:
-    """Azure's older addresses name the model in the path as well."""
+    """Make a row of an endpoint with a model. Azure's older paths name the model, too."""
     return _row(name, "POST", path, providers, has_model=True, before=f"(?:{_V1}|{_DEPLOYMENT})")
 
 
@@ -99,7 +99,7 @@ _OF_FILES: tuple[tuple[str, str, Holding, str], ...] = (
     ("DELETE", f"/files/{_ID}", "one", "delete_file"),
     ("GET", f"/files/{_ID}/content", "one", "file_content"),
 )
-"""Anthropic has them at the same paths as OpenAI: the client's headers tell them apart."""
+"""Anthropic and OpenAI use the same paths: the client's headers distinguish them."""
 _OF_COLLECTIONS: tuple[tuple[str, str, Holding], ...] = (
     ("POST", "", "create"),
     ("GET", "", "list"),
@@ -110,7 +110,7 @@ _OF_COLLECTIONS: tuple[tuple[str, str, Holding], ...] = (
 
 
 def _google_rows(name: str, folder: str, items: str, here: Mapping[str, str] = {}, **more: Any) -> tuple[Passed, ...]:
-    """A collection of the Gemini API. In bodies an id stands behind its folder: `files/abc`."""
+    """Make the rows of a collection of the Gemini API. In bodies an id is prefixed with its folder: `files/abc`."""
     one = f"{_GOOGLE}/{folder}/(?P<id>[\\w-]+)"
     rows: tuple[tuple[str, str, Holding], ...] = (
         ("GET", f"{_GOOGLE}/{folder}", "list"),
@@ -288,9 +288,9 @@ PASSED: tuple[Passed, ...] = (
 
 
 def match_passed(method: str, path: str, speaker: str) -> tuple[Passed, Mapping[str, str]] | None:
-    """The row of a request, and the groups of its path. `speaker` is the client's format, as its headers tell it.
+    """Return the row of a request and the groups of its path. `speaker` is the client's format by its headers.
 
-    Anthropic has its files at OpenAI's paths, and so has Google in its newest version: a client of theirs says so.
+    Anthropic has its files at OpenAI's paths, and so has Google's newest version: their clients send such headers.
     """
     found = [(row, match) for row in PASSED if row.method == method and (match := row.path.fullmatch(path))]
     chosen = next((one for one in found if one[0].format == speaker), None) or next(
@@ -300,5 +300,5 @@ def match_passed(method: str, path: str, speaker: str) -> tuple[Passed, Mapping[
 
 
 def is_passed(path: str) -> bool:
-    """Whether the path is one of these, perhaps under another method."""
+    """Whether the path is one of these, with any method."""
     return any(row.path.fullmatch(path) for row in PASSED)

@@ -1,7 +1,7 @@
-"""Bytes from a socket, read into one buffer that all connections of an event loop share.
+"""Reads from sockets into one buffer that all connections of an event loop share.
 
-asyncio's plain protocols allocate 256 KiB for each read and give nearly all of it back: twenty times the cost of the
-read itself, and more than everything else that a chunk of a stream needs here.
+asyncio's plain protocols allocate 256 KiB for each read and free nearly all of it: twenty times the cost of the read
+itself, and more than all other work for a chunk of a stream here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ SIZE = 64 << 10
 
 
 def shared_buffer(loop: asyncio.AbstractEventLoop) -> memoryview | None:
-    """None for loops that read while they run other code (Windows' proactor): each connection needs its own."""
+    """Return a buffer; None for loops that read in the background (Windows' proactor), where none can be shared."""
     reads_when_called = isinstance(loop, asyncio.SelectorEventLoop) or type(loop).__module__.startswith("uvloop")
     return memoryview(bytearray(SIZE)) if reads_when_called else None
 
@@ -28,5 +28,5 @@ class BufferedReader(asyncio.BufferedProtocol):
         self.received(self._buffer[:nbytes])
 
     def received(self, data: memoryview) -> None:
-        """Valid only until this returns."""
+        """Process received data, which is valid only until this returns."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
 """Realtime APIs over WebSockets: messages pass unchanged between a client and an upstream that has the same API.
 
-OpenAI names the model in the address; Gemini's Live API names it in the first message, which is therefore read before
-anything is connected. Keys, permissions, routes and limits are those of all requests; tokens are counted where the
+OpenAI names the model in the URL; Gemini's Live API names it in the first message, which is therefore read before an
+upstream is connected. Keys, permissions, routes and limits work as for all requests; tokens are counted if the
 upstream reports them. Frames are read and written by `websockets`.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LONGEST_CONNECTION = 3600.0
 _FIRST_MESSAGE = 30.0
-"""Seconds for a client to say which model it wants."""
+"""Seconds for a client to send the message that names the model."""
 _CONNECTING = 20.0
 _SUBPROTOCOL = "realtime"
 _SWITCHED = 101
@@ -59,7 +59,7 @@ class _Setup(Struct):
 
 
 class _Event(Struct):
-    """What is read of messages: the model that a client sets up, and tokens."""
+    """The keys of messages that the gateway reads: the model that a client sets up, and token counts."""
 
     type: str = ""
     response: _Response | None = None
@@ -95,7 +95,7 @@ async def realtime(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
 
 
 def _candidate(gateway: Gateway, endpoint: Endpoint, caller: Caller, model: str, record: Record) -> Candidate:
-    """Raises `Denied`, `NoSuchModel`, and `BadBody` (501) where no upstream of the model has the API."""
+    """Return the first candidate that has the API. Raises `Denied`, `NoSuchModel`, and `BadBody` (501) if none has."""
     record.model = model = model.removeprefix("models/")
     caller.may_use(model)
     plan = gateway.router.plan(model, endpoint.format)
@@ -112,7 +112,7 @@ def _candidate(gateway: Gateway, endpoint: Endpoint, caller: Caller, model: str,
 
 
 class _Session:
-    """One connection on each side."""
+    """A connection to the client and one to the upstream."""
 
     def __init__(self, gateway: Gateway, endpoint: Endpoint, caller: Caller, record: Record, client: Any) -> None:
         self._gateway = gateway
@@ -140,7 +140,7 @@ class _Session:
             self._client.close(1001, "time is over")
         except Gone:
             pass
-        except Exception as error:  # noqa: BLE001 - the client has left HTTP: the reason is in the closing frame
+        except Exception as error:  # noqa: BLE001 - no longer HTTP: the close frame has the reason
             self._record.failure = "server"
             self._record.error = str(getattr(error, "failure", error)) or type(error).__name__
             failure = getattr(error, "failure", None)
@@ -173,7 +173,7 @@ class _Session:
         )
 
     async def _pump(self, messages: AsyncIterator[str | bytes], upstream: ClientConnection) -> None:
-        """Relays until either side ends; then the other one is closed too."""
+        """Relay messages until either side closes; then close the other one too."""
 
         async def onward() -> None:
             async for message in messages:

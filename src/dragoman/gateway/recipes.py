@@ -1,4 +1,4 @@
-"""What to set so that a client asks this gateway instead of its vendor: lines for a shell, which may be evaluated."""
+"""Shell lines, for `eval`, that make a client use this gateway instead of its vendor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where the gateway is, what it wants to see, and which model is to answer."""
+    """URL and key of the gateway, and the model that is to answer."""
 
     url: str
     key: str
@@ -22,7 +22,7 @@ Recipe: TypeAlias = Callable[[Address], Iterator[str]]
 
 
 def _exports(variables: Mapping[str, str], *more: str) -> Recipe:
-    """Values may hold `{url}`, `{key}` and `{model}`; so may the lines behind them, which are comments."""
+    """Return a recipe of exports, followed by comment lines; both may contain `{url}`, `{key}` and `{model}`."""
 
     def lines(address: Address) -> Iterator[str]:
         given = {"url": address.url, "key": address.key, "model": address.model}
@@ -38,7 +38,7 @@ _GOOGLE = {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "{key}"}
 
 
 def _codex(address: Address) -> Iterator[str]:
-    """It takes the address of a provider from its configuration alone, and `-c` adds to that."""
+    """Yield lines for Codex, which reads the URL of a provider only from its configuration; `-c` extends that."""
     provider = {"name": "dragoman", "base_url": f"{address.url}/v1", "env_key": "DRAGOMAN_KEY", "wire_api": "responses"}
     settings = {
         "model": address.model,
@@ -54,7 +54,7 @@ def _codex(address: Address) -> Iterator[str]:
 
 
 def _gemini_cli(address: Address) -> Iterator[str]:
-    """With another address it refuses to start unless its settings say that it has a key."""
+    """Yield lines for Gemini CLI, which starts with another URL only if its settings select an API key."""
     yield from _exports(_GOOGLE | {"GEMINI_MODEL": "{model}"})(address)
     settings = shlex.quote(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}}))
     yield "# if you have a settings file already, choose the API key there, or with /auth"
@@ -63,7 +63,7 @@ def _gemini_cli(address: Address) -> Iterator[str]:
 
 
 def _opencode(address: Address) -> Iterator[str]:
-    """Of the formats that it speaks, Anthropic's carries most of what other vendors want back."""
+    """Yield lines for OpenCode. Of its formats, Anthropic's carries most of what other vendors need returned."""
     provider = {
         "npm": "@ai-sdk/anthropic",
         "name": "dragoman",
@@ -77,7 +77,7 @@ def _opencode(address: Address) -> Iterator[str]:
 
 
 def _llm(address: Address) -> Iterator[str]:
-    """Its models stand in a file. JSON is YAML too, so that no name needs other quotes there."""
+    """Yield lines that add the model to llm's YAML file, as JSON (valid YAML), so that any name is quoted correctly."""
     name = f"dragoman/{address.model}"
     entry = {"model_id": name, "model_name": address.model, "api_base": f"{address.url}/v1", "api_key_name": "dragoman"}
     line = f"- {json.dumps({**entry, 'supports_tools': True, 'supports_schema': True, 'vision': True})}"
@@ -94,7 +94,7 @@ RECIPES: Mapping[str, Recipe] = {
             "ANTHROPIC_BASE_URL": "{url}",
             "ANTHROPIC_AUTH_TOKEN": "{key}",
             "ANTHROPIC_MODEL": "{model}",
-            # What it asks for by itself: titles, summaries, agents of its own.
+            # For requests of Claude Code itself: titles, summaries, subagents.
             **{f"ANTHROPIC_DEFAULT_{size}_MODEL": "{model}" for size in ("OPUS", "SONNET", "HAIKU")},
         }
     ),
@@ -109,7 +109,7 @@ RECIPES: Mapping[str, Recipe] = {
     "bedrock": _exports(
         {
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": "{url}",
-            # A bearer token is shown over TLS only.
+            # The SDK sends bearer tokens over TLS only.
             "AWS_ACCESS_KEY_ID": "{key}",
             "AWS_SECRET_ACCESS_KEY": "{key}",
             "AWS_REGION": "us-east-1",
@@ -117,7 +117,7 @@ RECIPES: Mapping[str, Recipe] = {
         }
     ),
     "vercel-ai-sdk": _exports(
-        # Its addresses end in a version, unlike those of the vendors' own SDKs.
+        # Its base URLs end in a version, unlike those of the vendors' own SDKs.
         _OPENAI
         | {
             "ANTHROPIC_BASE_URL": "{url}/v1",

@@ -1,6 +1,6 @@
-"""One request from a client to whichever upstream answers, and the answer back.
+"""Sends a client's request to the first upstream that answers, and relays the answer.
 
-Until the first byte has gone to the client everything may be tried again elsewhere; after it, nothing is.
+Until the first byte was sent to the client, a request may be retried at another upstream; after that, never.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ T = TypeVar("T")
 
 _RETRY = RetryPolicy(first_delay=0.25, longest_delay=4.0, longest_hint=10.0)
 _BAD_GATEWAY = 502
-"""For failures of an upstream that came without a status of their own."""
+"""For failures of an upstream without a status."""
 _JSON_STREAMS = frozenset({"gemini", "vertex", "ollama-chat"})
 """Formats whose streams some servers send as `application/json`."""
 _OF_HTTP = frozenset({405, 408, 415, 431, 501, 502})
-"""Statuses that no format has an error type for: the body has the nearest one, and the status stays."""
-# SDKs repeat a 501 by themselves, unless this says that it is no use.
+"""Statuses for which no format has an error type: the body has the nearest type, and the status is kept."""
+# SDKs retry a 501 unless this header tells them not to.
 _OF_STATUS = {401: {"www-authenticate": "Bearer"}, 501: {"x-should-retry": "false"}}
 _SHOWN_LOSSES = 5
 _MOST_REMEMBERED, _SHORT_WORDS = 256, 500
 _loss_words: dict[tuple[Loss, ...], str] = {}
-"""Answers of one provider to clients of one format mostly lose the same: how that reads in a header."""
+"""Losses -> their header value. Answers of one provider to clients of one format mostly have the same losses."""
 _LONGEST_HEADER = 2_000
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\xff]+")
-# Of an upstream's answer in the client's own format.
+# Headers that are returned from an upstream of the client's own format.
 _PASSED_BACK = (
     "content-type",
     "retry-after",
@@ -67,7 +67,7 @@ _LIMITS_BACK = ("x-ratelimit-", "anthropic-ratelimit-")
 
 
 class Failed(Exception):
-    """No upstream has answered. `raw` are the bytes of its refusal, where they are in the client's own format."""
+    """No upstream answered. `raw` is the upstream's error, if it is in the client's own format."""
 
     def __init__(self, failure: Failure, raw: Refusal | None = None) -> None:
         self.failure = failure
@@ -76,7 +76,7 @@ class Failed(Exception):
 
 
 class Refusal(Struct, frozen=True):
-    """An answer in the client's own format, as it came."""
+    """An answer in the client's own format, unchanged."""
 
     status: int
     headers: Mapping[str, str]
@@ -109,7 +109,7 @@ class StreamedAnswer(Struct, frozen=True):
 
 
 class OpenAnswer(Struct, frozen=True):
-    """An answer whose bytes are still to be read."""
+    """An answer whose body has not been read yet."""
 
     upstream: Upstream
     response: HttpResponse
@@ -120,7 +120,7 @@ class OpenAnswer(Struct, frozen=True):
 
 
 LARGE = 256 << 10
-"""Bytes of a body that are converted in a few milliseconds; a larger one would hold up all other requests."""
+"""Bytes of a body that can be converted in a few milliseconds; a larger one would block the event loop."""
 
 
 async def off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T:
@@ -128,7 +128,7 @@ async def off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T
 
 
 class Relay:
-    """What is the same for all requests of a gateway."""
+    """Sends requests to upstreams and relays their answers."""
 
     def __init__(self, answer_limit: int = 512 << 20) -> None:
         self._answer_limit = answer_limit
@@ -136,14 +136,14 @@ class Relay:
     # ── asking ──
 
     def ask(self, client_request: ClientRequest, plan: Plan, record: Record) -> Awaitable[WholeAnswer | StreamedAnswer]:
-        """The first answer that begins. Raises `Failed`, and `DecodeError` for what the client sent."""
+        """Return the first answer that begins. Raises `Failed`, and `DecodeError` for an invalid request."""
         return self.first_answer(plan, record, partial(self._attempt, client_request, plan, record))
 
     async def first_answer(self, plan: Plan, record: Record, attempt: Callable[[Candidate], Awaitable[T]]) -> T:
-        """Tries each candidate in turn. Raises `Failed`.
+        """Try each candidate in turn. Raises `Failed`.
 
-        One is tried again only after a failure that proves that the request was not processed: anything else could
-        run, and cost, twice.
+        A candidate is retried only after a failure that proves that the request was not processed: any other request
+        could run, and cost, twice.
         """
         waiting = _admitted_by_breaker(plan.candidates)
         again: list[Candidate] = []
@@ -173,8 +173,8 @@ class Relay:
         try:
             raise problem
         finally:
-            # An error that its own traceback refers to would keep all that these frames hold, such as the body of an
-            # answer, until the garbage collector comes by.
+            # Break the cycle between the error and its traceback, which would keep everything in these frames, such
+            # as the body of an answer, until the next garbage collection.
             del problem
 
     async def _attempt(
@@ -239,10 +239,10 @@ class Relay:
         except (DecodeError, EncodeError) as error:
             raise _broken(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
         failure = failure_within(upstream_call.channel, call, body) or failure_in(completion)
-        # An answer of the client's own format may say that it failed, as those of the Responses API do.
+        # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
         if failure is not None and not (upstream_call.same and completion.id):
             raise _broken(upstream_call, failure)
-        # An answer that failed may be an error in the client's format.
+        # A failed answer may be encoded as an error in the client's format.
         status = response.status if encoded.status == HTTPStatus.OK else encoded.status
         return WholeAnswer(upstream_call, encoded, completion, _passed_back(response, upstream_call), status)
 
@@ -275,9 +275,9 @@ class Relay:
         heard: Callable[[bytes], None] | None,
         ending: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Forward each chunk as it arrives. When either side disconnects, the other is closed at once.
+        """Forward each chunk as it arrives. When either side disconnects, the other is closed immediately.
 
-        `ending` is waited for before the answer ends.
+        `ending` is awaited before the answer ends.
         """
         response, translator = streamed.response, streamed.translator
         try:
@@ -297,7 +297,7 @@ class Relay:
         exchange.finish(last)
 
     async def open(self, call: Call, candidate: Candidate, *, same: bool) -> OpenAnswer:
-        """An answer that has begun, whatever it is: its bytes are the caller's to read. Raises `ProviderError`."""
+        """Return an answer that has begun; the caller reads its body. Raises `ProviderError`."""
         upstream, breaker = candidate.upstream, candidate.breaker
         breaker.begin()
         upstream.in_flight += 1
@@ -316,7 +316,7 @@ class Relay:
         return OpenAnswer(upstream, response)
 
     async def forward(self, upstream_call: UpstreamCall, upstream: Upstream) -> Refusal:
-        """The same bytes there and back."""
+        """Send the request and return the answer, both unchanged. Raises `Failed`."""
         try:
             response = await send_once(upstream_call.channel, upstream_call.call)
             body = await read_whole(response, self._answer_limit)
@@ -327,7 +327,7 @@ class Relay:
 
 
 async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
-    """The first bytes for the client. A stream that fails before it has said anything may be asked for elsewhere."""
+    """Return the first bytes for the client. A stream that fails before its first content may be retried elsewhere."""
     first, ended = b"", False
     while not first and not ended:
         data = await response.chunk()
@@ -335,14 +335,14 @@ async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
         first = translator.close() if ended else translator.feed(data)
         if translator.failure is not None and not _said(translator):
             failure = translator.failure
-            if failure.raw_type == LimitExceeded.__name__:  # what is too large is the answer, not the request
+            if failure.raw_type == LimitExceeded.__name__:  # the answer is too large, not the request
                 failure = structs.replace(failure, kind="server", status=_BAD_GATEWAY)
             raise provider_error(failure)
     return first
 
 
 def _onward(feed: Callable[[bytes], bytes], write: Sink, heard: Callable[[bytes], None] | None) -> Sink:
-    """What comes in one read leaves in one write."""
+    """Return a sink that writes the translation of each read in one write."""
     if heard is None:
         return lambda data: write(feed(data))
 
@@ -360,10 +360,10 @@ def _said(translator: StreamTranslator) -> bool:
 
 
 def _admitted_by_breaker(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates whose breakers are closed or due for a trial. Raises `Failed` if all of them rest.
+    """Return the candidates whose breakers are closed or due for a trial. Raises `Failed` if there are none.
 
-    Where every breaker of several candidates is open because of failures, they are tried nevertheless: a late answer
-    is better than none. A model that is rate limited is left alone for as long as its provider asked.
+    If there are several candidates and failures opened all their breakers, they are tried nevertheless: a late answer
+    is better than none. A rate-limited model is not tried for as long as its provider asked.
     """
     fit = [one for one in candidates if one.breaker.admits()]
     if not fit and len(candidates) > 1:
@@ -375,12 +375,12 @@ def _admitted_by_breaker(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _is_same_target(one: Candidate, other: Candidate) -> bool:
-    """The same model of the same provider, perhaps with another key: no fallback, but the same request once more."""
+    """Whether both are the same model of the same provider, perhaps with another key: a repetition, not a fallback."""
     return (one.upstream.place, one.model) == (other.upstream.place, other.model)
 
 
 def _delay(attempt: int, error: ProviderError, plan: Plan) -> float | None:
-    """Seconds until the candidates that were refused are tried again; None: not at all."""
+    """Return the seconds until refused candidates are retried; None if they are not."""
     return structs.replace(_RETRY, attempts=plan.settings.attempts).delay_after(attempt, error)
 
 
@@ -395,17 +395,17 @@ def failed_as(error: ProviderError, upstream: Upstream) -> Failed:
 
 
 def own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
-    """Clients take a 401 for a refusal of their own key, and so do the codes that vendors give with it."""
+    """Return an error stating that the gateway's key was refused: clients relate a 401 and its code to their key."""
     whose = f"the gateway's key for provider {upstream.name!r} was refused (not the key of the client)"
     return Failure("authentication", f"{whose}: {failure.message}", 401, request_id=failure.request_id)
 
 
 def _attach_refusal(error: ProviderError, call: Call, channel: Channel, *, same: bool) -> None:
-    """The bytes of a refusal in the client's own format go with it, unless a key of ours is quoted in them."""
+    """Attach the upstream's error body if it is in the client's own format and does not quote a key of ours."""
     if not same or call.status is None or not call.received or error.status is None:
         return
     body = call.received[0]
-    if body.lstrip()[:1] not in {b"{", b"["}:  # a page of some proxy in between is in no client's format
+    if body.lstrip()[:1] not in {b"{", b"["}:  # a page of a proxy in between is not in the client's format
         return
     secrets = [secret.reveal().encode() for secret in channel.credential.secrets]
     if not any(secret and secret in body for secret in secrets):
@@ -415,18 +415,18 @@ def _attach_refusal(error: ProviderError, call: Call, channel: Channel, *, same:
 def _broken(
     upstream_call: UpstreamCall, failure: Failure | None, error: DecodeError | EncodeError | None = None
 ) -> ProviderError:
-    """A success by its status and no answer by its body: a failure of the upstream."""
+    """Return the error for an answer with a success status whose body is not a valid answer."""
     if failure is None:
         reason = "it is not a stream" if error is None else str(error)
         failure = Failure("server", f"the upstream's answer is not what its format says: {reason}")
     status = _BAD_GATEWAY if failure.kind == "server" else failure.status
-    # In the usual shape: what stands in an answer that is none follows no rules.
+    # Drop vendor-specific details: the contents of an invalid answer follow no rules.
     failure = structs.replace(failure, status=status, metadata=None, details=None)
     return error_of(upstream_call.channel, failure)
 
 
 def _is_whole(response: HttpResponse, upstream_call: UpstreamCall) -> bool:
-    """A JSON document where a stream of events was asked for."""
+    """Whether the answer is a single document although a stream was requested."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     streams_json = upstream_call.channel.provider.format in _JSON_STREAMS
     return not streams_json and kind in {"application/json", "text/html"}
@@ -446,10 +446,10 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -> bytes:
-    """What ends the stream in the client's own format, where it can still say so; else the connection is cut."""
+    """End the stream with an error in the client's format, if possible, and return it; else the connection is cut."""
     translator, upstream_call = streamed.translator, streamed.upstream_call
     protocol = upstream_call.client_request.protocol
-    # Also where only the request was fitted to the server: the answer passes, and only here are breaks noticed.
+    # Also if only the request was adapted to the server: the answer passes unchanged, so this code must report breaks.
     if protocol.format == upstream_call.channel.provider.format:
         clean = translator.clean
         translator.fail(failure)
@@ -465,7 +465,7 @@ def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -
 
 
 def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:
-    """How many things did not cross, and the first of them."""
+    """Return headers with the number of losses and the first of them."""
     if not losses:
         return {}
     shown = tuple(losses[:_SHOWN_LOSSES])
@@ -480,7 +480,7 @@ def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:
 
 
 def refuse(exchange: Exchange, failure: Failure, format: str, headers: Mapping[str, str]) -> int:
-    """An error in the client's own words."""
+    """Send an error in the client's format; return its status."""
     encoded = encode_failure(failure, format)
     if failure.status in _OF_HTTP:
         encoded = structs.replace(encoded, status=failure.status)

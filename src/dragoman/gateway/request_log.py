@@ -1,4 +1,4 @@
-"""The log of the gateway: a line for each request, as JSON for programs or as text for people at a terminal."""
+"""The log of the gateway: one line per request, as JSON for programs or as text for a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLIENT_ERROR, _SERVER_ERROR = 400, 500
 
 
 class Stream(Protocol):
-    """Where lines go."""
+    """The destination of log lines."""
 
     def write(self, text: str, /) -> object: ...
 
@@ -32,7 +32,7 @@ class Stream(Protocol):
 
 
 class LogFile:
-    """A file that another program may move away or delete: the next line then starts a new file of the same name."""
+    """A file that another program may move or delete: a new file with the same name is then started."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -69,7 +69,7 @@ class LogFile:
 
 
 class Log:
-    """Lines of JSON. Requests are served also when they cannot be written; how many could not is counted."""
+    """Writes lines of JSON. If that fails, requests are served anyway, and lost lines are counted."""
 
     silent = False
 
@@ -123,7 +123,7 @@ class Log:
             self.lost += 1
 
     def reopen(self) -> None:
-        """After a program that rotates logs has moved the file, if it is one."""
+        """Open the log file again, after a log rotation has moved it."""
         if isinstance(self._stream, LogFile):
             try:
                 self._stream.reopen()
@@ -143,7 +143,7 @@ class Log:
 
 
 class TextLog(Log):
-    """One short line for each request, aligned, with the error in it; colours where the terminal has them."""
+    """Writes one short, aligned line per request, with its error, in colour if the terminal supports it."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         shown = sys.stderr if stream is None else stream
@@ -164,7 +164,7 @@ class TextLog(Log):
             f"{line.get('seconds', 0):.2f} s",
             *_accounts(line),
         ]
-        # Clients and upstreams wrote parts of it: a terminal obeys nothing but our own colours.
+        # Clients and upstreams wrote parts of the line: escape everything but our own colour sequences.
         words = [self._terminal.paint(f"{status:>3}", style), *map(visible, parts)]
         if line.get("error"):
             words.append(self._terminal.paint(visible(str(line["error"])), style))
@@ -176,7 +176,7 @@ class TextLog(Log):
 
 
 def _target(line: Mapping[str, object]) -> str:
-    """The upstream and its name of the model, unless the client asked for just that."""
+    """Return the upstream and its name of the model, unless the client asked for exactly that."""
     upstream, target = line.get("upstream"), line.get("target")
     found = f"{upstream}/{target}" if upstream and target else str(upstream or "")
     return "" if found == line.get("model") else found
@@ -205,11 +205,11 @@ class Silence(Log):
     silent = True
 
     def write(self, line: Mapping[str, object]) -> None:
-        """No log was asked for."""
+        """Discard the line: the log is off."""
 
 
 def open_log(style: LogStyle, file: str = "") -> Log:
-    """Raises `OSError` if the file cannot be opened. Text is for a terminal; files and pipes get JSON, unless asked."""
+    """Open the log. Files and pipes get JSON, a terminal gets text. Raises `OSError` if the file cannot be opened."""
     if style == "off":
         return Silence()
     if file:

@@ -33,12 +33,12 @@ class Record(Struct, kw_only=True):
     started: float
     upstream: str = ""
     target: str = ""
-    """The model as the upstream knows it."""
+    """The upstream's name for the model."""
     format: str = ""
-    """That the upstream speaks."""
+    """The upstream's format."""
     status: int = 0
     complete: bool = False
-    """The model has said its last word: a client that hangs up then has missed nothing."""
+    """The model's answer has ended: a client that disconnects then has missed nothing."""
     attempts: int = 0
     first_byte: float | None = None
     usage: Usage | None = None
@@ -48,15 +48,15 @@ class Record(Struct, kw_only=True):
     seconds: float = 0.0
     cost: float | None = None
     held: CapturedRequest | None = None
-    """Where the page shows it."""
+    """The capture of this request, for the page and the log."""
     trace: Trace | None = None
-    """Where the OpenTelemetry span is written."""
+    """The OpenTelemetry span of this request."""
     cache: str = ""
-    """What the response cache had: hit, miss or bypass; empty where there is no cache."""
+    """The result of the response cache: hit, miss or bypass; empty if there is no cache."""
     mcp_calls: int = 0
-    """Calls of MCP tools that the gateway has run for it."""
+    """Calls of MCP tools that the gateway ran for this request."""
     settled: bool = False
-    """Whether it was handed to the ledger."""
+    """Whether its usage was passed to the ledger."""
 
 
 _UNRECORDED: Mapping[str, str] = {
@@ -65,7 +65,7 @@ _UNRECORDED: Mapping[str, str] = {
     "log_lines_lost": "Lines of the log that could not be written.",
 }
 Labels: TypeAlias = tuple[str, ...]
-# From what a gateway adds by itself to the longest that is waited for a first byte.
+# From the overhead of the gateway itself to the longest wait for a first byte.
 _BOUNDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
@@ -78,7 +78,7 @@ class _Histogram:
 
 
 class _Counts:
-    """Of the requests of one client format to one upstream."""
+    """Counters of the requests of one client format to one upstream."""
 
     __slots__ = ("cost", "details", "durations", "failures", "first_bytes", "input", "output", "retries", "statuses")
 
@@ -91,14 +91,14 @@ class _Counts:
         self.input = 0
         self.output = 0
         self.details: defaultdict[str, int] = defaultdict(int)
-        """Tokens of other kinds."""
+        """Tokens of other kinds, by kind."""
         self.cost: float | None = None
 
 
 class Metrics:
-    """Counters by client format, upstream and status; models are not labels, as clients could invent any number.
+    """Counters by client format, upstream and status. Models are not labels, because clients could invent any number.
 
-    What every request adds to is in the slots of one object per pair; labels are put together when they are read.
+    What every request increments is in the slots of one object per pair; labels are built when metrics are read.
     """
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class Metrics:
         resting: Mapping[tuple[str, str], str],
         unrecorded: Mapping[str, int] | None = None,
     ) -> str:
-        """`breakers` are those of upstreams, `resting` those of models that are not closed."""
+        """Return the metrics. `breakers` has the states per upstream, `resting` those per model that are not closed."""
         pair, pairs = ("client", "upstream"), self._pairs.items()
         requests: dict[Labels, int] = {
             (*key, str(status)): n for key, counts in pairs for status, n in counts.statuses.items()

@@ -1,4 +1,4 @@
-"""Endpoints of the Responses API besides generating: compaction, conversations, WebSocket mode."""
+"""Further endpoints of the Responses API: compaction, conversations, WebSocket mode."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _array = msgspec.json.Decoder(list[Raw]).decode
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.encode
 _MOST_ITEMS = 20
-"""Items that one request may add to a conversation, as OpenAI limits it."""
+"""Items that one request may add to a conversation, OpenAI's limit."""
 _PAGE, _LONGEST_PAGE = 20, 100
 
 
@@ -49,7 +49,7 @@ def _put(exchange: Exchange, record: Record, body: object) -> None:
 
 
 async def _websocket(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    """Keys are checked before the connection leaves HTTP, and again for each turn."""
+    """Serve WebSocket mode. The key is checked before the connection leaves HTTP, and again for each turn."""
     await gateway.admitted(endpoint, exchange, record)
     try:
         from dragoman.gateway.responses_websocket import ResponsesWebSocket  # noqa: PLC0415 - of the extra `gateway`
@@ -60,7 +60,7 @@ async def _websocket(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, r
     if tunnel is None:
         raise BadBody(Failure("invalid_request", "A WebSocket needs a connection of HTTP/1.1.", 400))
     record.status = 101
-    gateway.metrics.in_flight -= 1  # an open connection is no request under way; its turns are
+    gateway.metrics.in_flight -= 1  # an open connection does not count as a request; its turns do
     try:
         await ResponsesWebSocket(tunnel, exchange.head, gateway, gateway.config.server.max_body).run()
     finally:
@@ -99,7 +99,7 @@ async def _compact(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
             client_request, body=_encode({**body, "input": [*items, _message(_SUMMARISE)]}), request=None
         )
         answered = await gateway.relay.ask(asked, plan, record)
-        assert isinstance(answered, WholeAnswer)  # noqa: S101 - it was not asked to stream
+        assert isinstance(answered, WholeAnswer)  # noqa: S101 - the call does not stream
         compacted = _compacted(answered, items)
         record.usage = answered.completion.usage if answered.completion else None
         await gateway.settle(caller, record)
@@ -108,7 +108,7 @@ async def _compact(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
         caller.leave()
 
 
-# What an upstream that compacts by itself has no use for.
+# Keys that are useless for an upstream with its own compaction.
 _NOT_COMPACTED = ("store", "include")
 
 
@@ -117,7 +117,7 @@ def _message(text: str | Raw) -> Raw:
 
 
 def _compacted(answered: WholeAnswer, items: list[Raw]) -> dict[str, Any]:
-    """What users said, as they said it, and a summary of everything."""
+    """Return the user messages unchanged, and a compaction item that summarises everything."""
     completion = answered.completion
     summary = completion.messages[0].text if completion is not None and completion.messages else ""
     if not summary:
@@ -210,7 +210,7 @@ async def _list_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, 
 
 
 def _page(items: list[tuple[str, bytes]], asked: Mapping[str, str]) -> dict[str, Any]:
-    """Newest first unless asked otherwise; `after` is the last item of the page before."""
+    """Return a page of items, newest first by default; `after` is the last item of the previous page."""
     items = items if asked.get("order") == "asc" else items[::-1]
     ids = [id for id, _ in items]
     after = asked.get("after", "")

@@ -1,8 +1,8 @@
 """The Responses API over a WebSocket: one connection, one `response.create` per turn.
 
-Each turn is served as a request of its own, by the same path as over HTTP: keys, limits, routes, records. What differs
+Each turn is served as a separate request, by the same path as over HTTP: keys, limits, routes, records. What differs
 is the framing, and that the connection remembers responses that are not stored (`store: false`), so that the next turn
-may name them as `previous_response_id`. The frames are read and written by `websockets`, without its sockets.
+may name them as `previous_response_id`. Frames are read and written by the sans-I/O protocol of `websockets`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dragoman.gateway.http_request import Head
 from dragoman.gateway.local_responses import LocalResponses
 
 LONGEST_CONNECTION = 3600.0
-"""Seconds, as OpenAI limits it."""
+"""Seconds, OpenAI's limit."""
 _MOST_LANES = 32
 _MOST_ACTIVE = 16
 _MOST_WAITING = 100
-"""Turns of one connection that have not ended."""
+"""Maximum number of unfinished turns of one connection."""
 _PING_EVERY = 30.0
 _SWITCHED = 101
 _FAILED_FROM = 400
@@ -55,7 +55,7 @@ _client_event = msgspec.json.Decoder(_ClientEvent).decode
 
 
 class _Turn(Exchange):
-    """One `response.create`, as the gateway serves any request; what it answers leaves as messages."""
+    """One `response.create`, served as any other request; its answer is sent as messages."""
 
     __slots__ = ("_events", "_lane", "_previous", "_session", "has_failed")
 
@@ -73,7 +73,7 @@ class _Turn(Exchange):
         return self.body
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """A whole answer: an error, since turns stream."""
+        """Send a whole answer, which is an error, since turns stream."""
         self.started = self.whole = True
         if self.heard is not None:
             self.heard(status, body)
@@ -111,7 +111,7 @@ class _Turn(Exchange):
         self._session.emit(payload, self._lane)
 
     def _with_previous(self, payload: bytes) -> bytes:
-        """An upstream that was sent the whole conversation does not know which response this one continues."""
+        """Add the id of the previous response: an upstream that got the whole conversation does not know it."""
         event: dict[str, Any] = _object(payload)
         if "response" in event:
             event["response"] = {**_object(event["response"]), "previous_response_id": self._previous}
@@ -134,7 +134,7 @@ class ResponsesWebSocket:
         self._lanes: dict[str | None, asyncio.Task[None]] = {}
         self._active = asyncio.Semaphore(_MOST_ACTIVE)
         self._message = bytearray()
-        """What has come of it. As one piece: a client may send frames of a byte, or of none."""
+        """The message received so far. One buffer: a client may send frames of one byte, or empty ones."""
         self._turns = 0
 
     async def run(self) -> None:
@@ -160,7 +160,7 @@ class ResponsesWebSocket:
             await asyncio.gather(*self._lanes.values(), return_exceptions=True)
 
     async def _read(self) -> None:
-        """Until the connection closes, or the server wants to."""
+        """Read messages until the connection closes or the server is shutting down."""
         heard_at = time.monotonic()
         while not self._frames.close_expected():
             try:
@@ -181,11 +181,11 @@ class ResponsesWebSocket:
             for frame in self._frames.events_received():
                 if isinstance(frame, Frame):
                     self._on_frame(frame)
-            if self.is_crowded:  # answers to what is wrong, and to pings, would pile up
+            if self.is_crowded:  # errors and answers to pings would pile up
                 await self.drain()
 
     async def _finish_turns(self, code: CloseCode) -> None:
-        """Turns under way end by themselves; then the connection does."""
+        """Wait for running turns, then close the connection."""
         if self._frames.state is State.OPEN:
             await asyncio.gather(*self._lanes.values(), return_exceptions=True)
             self._frames.send_close(code)
@@ -229,7 +229,7 @@ class ResponsesWebSocket:
         self.emit(_encode(failed), None)
 
     def _start(self, event: _ClientEvent, body: bytes) -> None:
-        """Turns of one stream follow each other."""
+        """Start a turn after the previous one of the same stream."""
         before = self._lanes.get(event.stream_id)
         self._turns += 1
         self._lanes[event.stream_id] = asyncio.ensure_future(self._take_turn(event, body, before))
@@ -247,7 +247,7 @@ class ResponsesWebSocket:
                 turn = _Turn(self, event, body)
                 await self._serve(turn)
             if event.previous_response_id is not None and (turn.has_failed or not turn.whole):
-                # A turn that failed leaves nothing to be continued, as OpenAI has it.
+                # As at OpenAI, the previous response of a failed turn cannot be continued.
                 self.local.forget(event.previous_response_id)
         except Gone:
             pass
@@ -258,7 +258,7 @@ class ResponsesWebSocket:
     # ── writing ──
 
     def emit(self, payload: bytes, lane: str | None) -> None:
-        """One event as one message. Raises `Gone`."""
+        """Send an event as one message. Raises `Gone`."""
         if lane is not None:
             payload = b'%b,"stream_id":%b}' % (payload.rstrip()[:-1], _encode(lane))
         try:

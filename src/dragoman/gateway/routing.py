@@ -1,4 +1,4 @@
-"""From the name of a model to the upstreams that may answer for it, in the order to try them."""
+"""Maps the name of a model to the upstreams that may answer, in the order to try them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTab
 from dragoman.gateway.upstreams import Breaker, BreakerSettings, Upstream, open_upstreams
 
 _MOST_PLANS = 1_000
-# Which providers have a model of such a name. One whose own format the client speaks goes first.
+# Providers that have models with such names. The one whose own format the client uses comes first.
 _VENDORS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern), tuple(providers))
     for pattern, *providers in (
@@ -38,7 +38,7 @@ _VENDORS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 )
 
 
-# Some APIs name the model in the path. Nothing in a name may lead elsewhere, or end the path.
+# Some APIs name the model in the path: a name must not lead to another path, or end it.
 _NAME = re.compile(r"[!$&-\[\]^_`a-z{|}~]{1,300}")
 _ELSEWHERE = frozenset({"", ".", ".."})
 
@@ -48,7 +48,7 @@ def is_name(model: str) -> bool:
 
 
 class Candidate(Struct, frozen=True):
-    """One upstream and the name that the model has there."""
+    """One upstream, and its name for the model."""
 
     upstream: Upstream
     model: str
@@ -79,7 +79,7 @@ class Plan(Struct, frozen=True):
     settings: RouteSettings
 
     def speaks_only(self, format: str) -> bool:
-        """Whether every candidate speaks this format."""
+        """Whether every candidate uses this format."""
         for candidate in self.candidates:  # noqa: SIM110 - a generator costs more than the comparison
             if candidate.upstream.channel.provider.format != format:
                 return False
@@ -87,7 +87,7 @@ class Plan(Struct, frozen=True):
 
 
 class NoSuchModel(Exception):
-    """`hint` tells people what is missing."""
+    """No upstream has this model. `hint` says what is missing."""
 
     def __init__(self, model: str, hint: str = "") -> None:
         self.model = model
@@ -99,7 +99,7 @@ PLAIN = RouteSettings()
 
 
 class Place(Struct, frozen=True):
-    """A provider of the table as this gateway reaches it."""
+    """A provider with the settings that this gateway uses for it."""
 
     name: str
     provider: Provider
@@ -108,11 +108,11 @@ class Place(Struct, frozen=True):
     breaker: BreakerSettings = BreakerSettings()
     models: tuple[str, ...] = ()
     exact: bool = False
-    """It was configured by name, so a client of another format of the same vendor gets this one too."""
+    """It was configured by name, so that clients of the same vendor's other formats use it too."""
 
 
 class Router:
-    """Immutable but for the upstreams it has opened: a new configuration is a new router."""
+    """Immutable except for the upstreams it has opened: a new configuration makes a new router."""
 
     def __init__(
         self,
@@ -139,11 +139,11 @@ class Router:
     # ── names ──
 
     def plan(self, model: str, format: str) -> Plan:
-        """Raises `NoSuchModel`."""
+        """Return the candidates for a model. Raises `NoSuchModel`."""
         plan = self._plans.get((model, format))
         if plan is None:
             plan = self._planned(model, format)
-            # One candidate without a route is the same for every request; models have the names that clients give them.
+            # The plan of one candidate without a route never changes. Clients choose the names, so limit the cache.
             if plan.settings is PLAIN and len(plan.candidates) == 1 and len(self._plans) < _MOST_PLANS:
                 self._plans[model, format] = plan
         return plan
@@ -171,7 +171,7 @@ class Router:
         return next(((name, route) for pattern, name, route in self._globs if pattern.match(model)), (model, None))
 
     def _balanced(self, route: RouteTable) -> list[str]:
-        """One by weight, by chance; the others behind it."""
+        """Return the targets in random order, by weight."""
         if isinstance(route.to, str):
             return [route.to]
         choices = [one if isinstance(one, Weighted) else Weighted(model=one) for one in route.to]
@@ -189,7 +189,7 @@ class Router:
         return ordered
 
     def _unfolded(self, targets: Sequence[str], format: str, seen: set[str]) -> Iterator[str]:
-        """Routes may name other routes."""
+        """Yield `provider/model` for each target, following routes that name other routes."""
         for target in targets:
             route = self.config.routes.get(target)
             if route is None:
@@ -198,7 +198,7 @@ class Router:
                 yield from self._unfolded([*self._balanced(route), *route.fallback], format, {*seen, target})
 
     def _full(self, model: str, format: str) -> str:
-        """`provider/model`, where the name alone may tell the provider."""
+        """Return `provider/model`; if the provider is missing, the model's name or the client's format selects it."""
         head, slash, rest = model.partition("/")
         if slash and rest and (head in self._places or ALIASES.get(head, head) in PROVIDERS):
             return model
@@ -211,12 +211,12 @@ class Router:
         return f"{home if home in having else having[0]}/{model}"
 
     def provider_of(self, model: str) -> str | None:
-        """The provider that a model named without one is asked of, where the name says whose it is."""
+        """Return the provider that a model name without one is routed to, if the name shows its vendor."""
         having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
         return None if having is None else having[0]
 
     def _names_as_it_likes(self, home: str, format: str) -> bool:
-        """A server of one's own may have models called `Qwen/Qwen3-8B`; a vendor and its simulator have none such."""
+        """Whether models may be named like `Qwen/Qwen3-8B`: at self-hosted servers, not at vendors or simulators."""
         place = self._place(home, format)
         if not place.exact and place.name in self._simulated:
             return False
@@ -243,7 +243,7 @@ class Router:
         return tuple(found)
 
     def _is_offered(self, provider: str, model: str) -> bool:
-        """A model on this machine may be any file of it: a client may name only those that are installed as models."""
+        """Whether clients may use this local model: only installed ones, since a name could be any file."""
         names = self._local.get(provider)
         return provider in self._places or names is None or model in names
 
@@ -268,7 +268,7 @@ class Router:
         return place or self._sibling(provider) or self._of_environment(provider)
 
     def _sibling(self, provider: Provider) -> Place | None:
-        """A vendor whose other API is configured, and who has no key in the environment, is asked there."""
+        """Return the vendor's other API, if that is configured and the environment has no key for this one."""
         if provider.name in self._simulated or any(self._environment.get(name) for name in provider.key_environment):
             return None
         configured = (self._places.get(other.name) for other in PROVIDERS.values() if _is_sibling(other, provider))
@@ -282,10 +282,10 @@ class Router:
         options: Options = {"base_url": simulated, "environment": {}, "proxy": "", **_made_up(provider)}  # type: ignore[typeddict-item]
         return Place(provider.name, provider, options)
 
-    # ── what there is ──
+    # ── listing ──
 
     def available(self) -> Iterator[Place]:
-        """Providers that could be asked: configured, simulated, or with a key in the environment."""
+        """Yield the providers that can be used: configured, simulated, or with a key in the environment."""
         yield from self._places.values()
         for provider in PROVIDERS.values():
             if provider.name in self._places:
@@ -297,14 +297,14 @@ class Router:
                 yield self._of_environment(provider)
 
     def upstreams_of(self, place: Place) -> Sequence[Upstream]:
-        """One for each of its keys. Raises `NotConfigured`."""
+        """Return the upstreams of a provider, one per key. Raises `NotConfigured`."""
         return self._upstreams(place.name, place.provider.format)
 
     def is_simulated(self, name: str) -> bool:
         return name in self._simulated and name not in self._places
 
     def upstream(self, name: str, format: str) -> Upstream | None:
-        """The one of that name, if there is such a one by now."""
+        """Return the upstream with this name, if it is still configured."""
         try:
             upstreams = self._upstreams(name.partition("#")[0], format)
         except (KeyError, NotConfigured):
@@ -312,7 +312,7 @@ class Router:
         return next((one for one in upstreams if one.name == name), None)
 
     def named_upstreams(self, name: str, format: str) -> Sequence[Upstream]:
-        """Those of a provider, or the one with a certain key (`name#2`); none if it is not configured."""
+        """Return the upstreams of a provider, or the one with a certain key (`name#2`); empty if not configured."""
         if "#" in name:
             found = self.upstream(name, format)
             return () if found is None else (found,)
@@ -326,7 +326,7 @@ class Router:
             yield from upstreams
 
     def adopt(self, older: Router) -> None:
-        """Upstreams that nothing has changed about keep their connections and what is known of their health."""
+        """Take over unchanged upstreams of the older router, with their connections and breakers."""
         for name, upstreams in older._opened.items():
             mine, theirs = self._places.get(name), older._places.get(name)
             if mine == theirs and self._simulated == older._simulated:
@@ -334,7 +334,7 @@ class Router:
 
 
 def _speaking(provider: Provider, format: str) -> Provider:
-    """The same vendor's API in the client's own format, where it has one at the same address with the same key."""
+    """Return the same vendor's API in the client's format, if there is one with the same base URL and key."""
     if provider.format == format:
         return provider
     others = (other for other in PROVIDERS.values() if other.format == format and _is_sibling(other, provider))
@@ -350,14 +350,14 @@ def _is_sibling(other: Provider, provider: Provider) -> bool:
 
 
 def _made_up(provider: Provider) -> dict[str, str]:
-    """A simulator takes any key, and needs the variables that stand in paths."""
+    """Return options for a simulator, which accepts any key and needs the variables of paths."""
     variables = {variable.name for variable in provider.variables}
     made_up = {"region": "us-east-1"} if "region" in variables else {}
     return {"api_key": "simulated", **made_up}
 
 
 def configured_place(name: str, table: ProviderTable, environment: Environment) -> Place:
-    """A provider as the configuration describes it. Raises `ConfigError`."""
+    """Return a provider with its configured settings. Raises `ConfigError`."""
     kind = table.kind or name
     provider = PROVIDERS[ALIASES.get(kind, kind)]
     given = {

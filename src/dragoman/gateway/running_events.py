@@ -1,8 +1,8 @@
-"""The events of interactions that are being made: all that came so far, and a wait for what comes next.
+"""The events of running interactions: those received so far, and a way to wait for the next ones.
 
-Any number of clients read the same list, each from its own place, so a client that is slow or late costs no memory.
-The bytes of one interaction and of all together are bounded: beyond that the oldest events of an interaction are
-dropped, and a client that asks for what follows one of them is refused.
+Any number of clients read the same list, each from its own place, so a slow or late client costs no memory. The bytes
+of one interaction and of all together are bounded: beyond that the oldest events of an interaction are dropped, and a
+client that asks for what follows one of them gets an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DONE = b"event: done\ndata: [DONE]\n\n"
 _ENDS = frozenset({"interaction.completed", "error"})
 _MEBIBYTE = 1 << 20
 _BATCH = 256 << 10
-"""Bytes that a client is given at a time."""
+"""Bytes that are written to a client at a time."""
 _MOST_EVENTS = 1_000
 
 
@@ -32,7 +32,7 @@ class UnknownEvent(Exception):
 
 
 class Room:
-    """Bytes of events that may be held: by one interaction, and by all of them."""
+    """The memory limit for events: of one interaction, and of all of them."""
 
     def __init__(self, each: int = 8 * _MEBIBYTE, together: int = 64 * _MEBIBYTE) -> None:
         self.each = each
@@ -49,7 +49,7 @@ _head = msgspec.json.Decoder(_Head).decode
 
 
 class RunningEvents:
-    """One interaction. `id` is the id that was promised, where the answer was promised before it began."""
+    """The events of one interaction. `id` is set if the client got an id before the answer began."""
 
     def __init__(self, room: Room, id: str = "") -> None:
         self.id = id
@@ -61,14 +61,14 @@ class RunningEvents:
         self._numbered = 0
         self._size = 0
         self._ending: int | None = None
-        """Place of the event that ends the stream. It is shown once the answer is kept: who sees it may ask for it."""
+        """Place of the final event. It is sent once the answer is stored, because clients may then fetch it."""
         self._has_ended = False
         self._changed = asyncio.Event()
 
     # ── writing ──
 
     def feed(self, data: bytes) -> None:
-        """Bytes of the stream, as the client gets them."""
+        """Add bytes of the stream, in the client's format."""
         for payload in self._framing.feed(data):
             self._add(bytes(payload))
         self._wake()
@@ -87,7 +87,7 @@ class RunningEvents:
         self._append(id, b"event: %b\ndata: %b\n\n" % (head.event_type.encode(), payload))
 
     def _identified(self, payload: bytes, event_id: str) -> bytes:
-        """With an id to resume from, and with the id that was promised."""
+        """Return the event with an id to resume from, and with the interaction id that the client already has."""
         fields: dict[str, Any] = _object(payload)
         changed = "event_id" not in fields
         fields["event_id"] = event_id
@@ -111,7 +111,7 @@ class RunningEvents:
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        """A quarter at once, so that the cost of dropping does not grow with the number of events."""
+        """Drop a quarter of the events at once, so that the cost per event does not grow with their number."""
         count = max(1, len(self._events) // 4)
         gone = sum(len(event) for _, event in self._events[:count])
         del self._events[:count]
@@ -120,7 +120,7 @@ class RunningEvents:
         self._room.used -= gone
 
     def end(self, status: str) -> None:
-        """No more comes. A stream that has not said so itself ends with this status."""
+        """End the stream; add a final event with this status if there was none."""
         if self._ending is None:
             interaction = {"id": self.id, "object": "interaction", "status": status}
             self._add(_encode({"interaction": interaction, "event_type": "interaction.completed"}))
@@ -129,7 +129,7 @@ class RunningEvents:
         self._wake()
 
     def release(self) -> None:
-        """Gives the room back; clients that still read keep what is there."""
+        """Return the memory to the budget; clients that are still reading can finish."""
         self._room.used -= self._size
         self._size = 0
 
@@ -140,11 +140,11 @@ class RunningEvents:
     # ── reading ──
 
     def whole(self) -> bytes | None:
-        """The stream from its first event on; None where that is no longer held."""
+        """Return the stream from its first event on; None if events were dropped."""
         return None if self._dropped else b"".join(event for _, event in self._events)
 
     def place_after(self, last_event_id: str) -> int:
-        """The number of the event behind the one with this id; that of the first event without one."""
+        """Return the place after the event with this id; the first place if no id is given."""
         if not last_event_id:
             if self._dropped:
                 raise UnknownEvent
@@ -155,7 +155,7 @@ class RunningEvents:
         raise UnknownEvent
 
     def _batch(self, place: int) -> list[bytes]:
-        """Events from this place on that may be shown, some of them."""
+        """Return some of the events from this place on that may be sent already."""
         end = self._ending if self._ending is not None and not self._has_ended else place + _MOST_EVENTS
         batch: list[bytes] = []
         size = 0
@@ -167,9 +167,9 @@ class RunningEvents:
         return batch
 
     async def read(self, place: int) -> AsyncIterator[bytes]:
-        """Events from this place on, as they come, until the interaction has ended.
+        """Yield the events from this place on, as they come, until the interaction has ended.
 
-        Raises `UnknownEvent` for a reader that is so slow that its next event was dropped.
+        Raises `UnknownEvent` if the reader is so slow that its next event was dropped.
         """
         while True:
             changed = self._changed

@@ -53,11 +53,11 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()
     """Agents to serve as models: MODULE:NAME each."""
     front: Front | None = None
-    """Stands before the first worker; the others show it what they have to show."""
+    """The page in front of the first worker; the other workers report to it."""
     page_key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
 
     def config(self) -> Config:
-        """The file's, where the command line says nothing else."""
+        """Return the configuration of the file with the options of the command line."""
         config = load_config(self.file)
         given: dict[str, object] = {"host": self.host, "port": self.port, "log": "off" if self.quiet else None}
         given |= {"tls_cert": self.tls_cert, "tls_key": self.tls_key}
@@ -71,7 +71,7 @@ class Checked(Struct, frozen=True):
 
 
 def checked(options: ServeOptions, *, offline: bool = False) -> Checked:
-    """Reads the configuration (raises `ConfigError`), and asks every upstream that it names for its models."""
+    """Read the configuration (raises `ConfigError`), and ask every upstream in it for its models."""
     config = options.config()
     router = Router(config, environment())
     summary = (
@@ -102,8 +102,8 @@ async def _reach_one(channel: Channel) -> Reached:
         await channel.transport.close()
 
 
-# Where a gateway that listens everywhere is to be found from here.
-_NEAR = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not listened on
+# Where clients on this machine reach a gateway that listens on all interfaces.
+_NEAR = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
 
 
 def environment_for(client: str, options: ServeOptions, model: str) -> str:
@@ -131,7 +131,7 @@ def serve(options: ServeOptions) -> int:
 
 
 async def _check(config: Config) -> None:
-    """Before anything listens: a mistake ends it with one line."""
+    """Check the configuration before anything listens, so that an error ends the command with one line."""
     found = environment()
     ledger = await open_ledger(config.server, found)
     try:
@@ -141,11 +141,11 @@ async def _check(config: Config) -> None:
 
 
 def _with_workers(options: ServeOptions, config: Config, listening: socket.socket, folder: Path) -> int:
-    if not config.server.database:  # what one process keeps, the others have to find
+    if not config.server.database:  # workers must share what each of them stores
         shared = structs.replace(config.server, database=str(folder / "gateway.db"), usage=False)
         config = structs.replace(config, server=shared)
 
-    async def work(place: int, is_new: bool) -> None:  # noqa: FBT001 - as a crew calls it
+    async def work(place: int, is_new: bool) -> None:  # noqa: FBT001 - called by WorkerPool
         siblings = OtherWorkers(folder, place, options.workers)
         await _work(options, config, listening, speaks=is_new and place == 0, siblings=siblings)
 

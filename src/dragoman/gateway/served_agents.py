@@ -1,9 +1,9 @@
-"""Agents behind the gateway: as models in every wire format, and at addresses for front ends.
+"""Agents behind the gateway: as models in every wire format, and at endpoints for front ends.
 
-An agent answers on a loopback address of its own as Anthropic's API would; the gateway routes its name there, so that
-every client format reaches it. `/agents/NAME/ag-ui`, `/agents/NAME/ui-messages` and `/agents/NAME/json-lines` of the
-gateway stream its events to front ends, under the same keys as everything else. Runs that pause are kept in the
-gateway's store, so that they go on in another worker or after a restart.
+Agents answer on a loopback address like Anthropic's API; the gateway routes their names there, so that every client
+format can use them. `/agents/NAME/ag-ui`, `/agents/NAME/ui-messages` and `/agents/NAME/json-lines` of the gateway
+stream an agent's events to front ends, with the same keys as everything else. Paused runs are kept in the gateway's
+store, so that they can continue in another worker or after a restart.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _PROVIDER = "agents"
 _PREFIX = "/agents/"
 _PATIENCE = 1.0
 _KEPT_SECONDS = 30 * 86_400.0
-"""How long a paused run may be gone on with."""
+"""How long a paused run can be continued."""
 _STREAM = {"content-type": "text/event-stream", "cache-control": "no-store"}
 _JSON = {"content-type": "application/json"}
 
 
 def load_agent(place: str) -> tuple[str, Agent[Any]]:
-    """The agent at `module:name`, and the name it is asked for by. Raises `ConfigError`."""
+    """Return the agent at `module:name` with its model name. Raises `ConfigError`."""
     module, _, name = place.partition(":")
     folder = str(Path.cwd())
     if folder not in sys.path:
@@ -72,7 +72,7 @@ def load_agent(place: str) -> tuple[str, Agent[Any]]:
 async def serve_agents(
     agents: Mapping[str, Agent[Any]], setting: Setting, among: Among | None = None
 ) -> AsyncIterator[tuple[Setting, Among]]:
-    """What `serving` needs so that these agents are models of the gateway and have addresses for front ends."""
+    """Return what `serving` needs to offer these agents as models and at endpoints for front ends."""
     served = ServedAgents(agents)
 
     @asynccontextmanager
@@ -91,7 +91,7 @@ async def serve_agents(
 
 
 class ServedAgents:
-    """Agents by name, and the server on the loopback address where they are models."""
+    """Agents by name, and the loopback server that offers them as models."""
 
     def __init__(self, agents: Mapping[str, Agent[Any]]) -> None:
         self._agents = agents
@@ -111,7 +111,7 @@ class ServedAgents:
                 await server.close(_PATIENCE)
 
     def configured(self, config: Config) -> Config:
-        """The configuration with a provider for the agents and a route for each."""
+        """Return the configuration with a provider for the agents and a route for each."""
         names = tuple(self._agents)
         provider = ProviderTable(kind="anthropic", base_url=self._url, api_key=self._key, models=names)
         routes = {name: RouteTable(to=f"{_PROVIDER}/{name}", attempts=1) for name in names}
@@ -170,7 +170,7 @@ class ServedAgents:
     # ── for front ends ────────────────────────────────────────────────────────────────────────────────────────
 
     def before(self, gateway: Gateway, application: Application) -> Application:
-        """The application, with the addresses for front ends before it."""
+        """Return an application that serves the front-end endpoints and passes the rest to this one."""
         self._runs = StoredRuns(gateway.responses.store)
 
         async def serve(exchange: Exchange) -> None:
@@ -200,7 +200,7 @@ class ServedAgents:
             exchange.send(400, _JSON, msgspec.json.encode({"error": f"not a {protocol} request: {error}"}))
             return
         exchange.start(200, headers)
-        # A client that goes away ends its run at once, not when the generator is collected.
+        # When the client disconnects, the run ends immediately and not when the generator is collected.
         async with aclosing(answer) as pieces:
             async for data in pieces:
                 if exchange.write(data):
@@ -209,7 +209,7 @@ class ServedAgents:
 
 
 class StoredRuns:
-    """Paused runs in the gateway's store. One that cannot be reached keeps nothing, and finds nothing."""
+    """Paused runs in the gateway's store. While it is unreachable, nothing is stored or found."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -236,7 +236,7 @@ class StoredRuns:
 
 
 _OWNER = "agents"
-"""Owner of paused runs in the store; whose run it is, is part of its key."""
+"""Owner of all paused runs in the store; the real owner is part of a run's key."""
 
 
 def _refused(failure: Failure) -> ProviderError:

@@ -1,4 +1,4 @@
-"""Running a gateway: its parts, its listeners, reload and shutdown."""
+"""Runs a gateway: its parts, its listeners, reload and shutdown."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from dragoman.gateway.stored_responses import Responses
 from dragoman.gateway.telemetry import open_tracing
 from dragoman.streams import StreamDecoder, StreamEncoder
 
-# Where a simulator of each provider's API stands under the address of `dragoman sim`.
+# The path of each provider's simulator under the URL of `dragoman sim`.
 _SIMULATED: Mapping[str, str] = {
     "openai": "/openai/v1",
     "openai-chat": "/openai/v1",
@@ -54,7 +54,7 @@ _SIMULATED: Mapping[str, str] = {
     "gemini-interactions": "/gemini",
 }
 _YOUNG_OBJECTS = 5_000
-"""Objects that are made before the garbage collector looks at them: those of some twenty requests under way."""
+"""Allocations before the garbage collector runs: about those of twenty concurrent requests."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -63,13 +63,13 @@ class Setting(Struct, frozen=True, kw_only=True):
     config: Config = Config()
     environment: Environment = {}
     simulated: Mapping[str, str] = {}
-    """Provider -> the address of its simulator, for those that are not asked for real."""
+    """Provider -> the URL of its simulator, for those that are simulated."""
     local: Mapping[str, tuple[str, ...]] = {}
-    """Providers whose server runs on this machine, and the only models that may be asked of them."""
+    """Providers whose server runs on this machine, and the only models that clients may use there."""
     page_key: str = ""
-    """What the page's own questions show, where keys are asked for."""
+    """The key that the page sends with its own requests, if keys are required."""
     extend: Callable[[Config], Config] | None = None
-    """Adds to every configuration, also to one that is read again."""
+    """Extends every configuration, including reloaded ones."""
 
     def router(self, config: Config) -> Router:
         config = config if self.extend is None else self.extend(config)
@@ -77,13 +77,13 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 Front: TypeAlias = Callable[[Gateway, Setting, str], AbstractAsyncContextManager[Application]]
-"""What stands before a gateway at an address and passes on what is not its own, such as a page for people."""
+"""An application in front of a gateway, such as the page, that passes on requests that are not its own."""
 Among: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractAsyncContextManager[Application]]
-"""What makes one worker known to the others, and hands over to them what is theirs."""
+"""Connects one worker to the others, and forwards requests that another worker must answer."""
 
 
 def has_keys(config: Config, environment: Environment) -> bool:
-    """Whether there is anybody real to ask."""
+    """Whether a real provider is configured or has a key in the environment."""
     return bool(config.providers) or any(_keyed(provider, environment) for provider in PROVIDERS.values())
 
 
@@ -106,7 +106,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_exposure(host: str, access: Access) -> None:
-    """Anyone who can reach a gateway without keys spends its owner's keys."""
+    """Raise `ConfigError` if other machines could use the owner's keys through a gateway without keys."""
     if not is_loopback(host) and not access.required:
         raise ConfigError(
             f"refusing to listen on {host} without keys: set server.keys, or make one with `dragoman keys create`"
@@ -128,13 +128,13 @@ async def serving(
     front: Front | None = None,
     among: Among | None = None,
 ) -> AsyncIterator[Running]:
-    """A gateway that serves until the block is left."""
+    """Run a gateway until the block is left."""
     config = setting.config.server
     ledger = await open_ledger(config, setting.environment)
     access = Access(config.keys, setting.environment, ledger, setting.page_key)
     check_exposure(config.host, access)
     router = setting.router(setting.config)
-    for format in CLIENT_PROTOCOLS:  # now, and not while the first client waits
+    for format in CLIENT_PROTOCOLS:  # in advance, so that the first client need not wait
         warm(format)
     told = log or _log(setting.config)
     ledger.problem = lambda words: told.event("database_away", error=words)
@@ -165,12 +165,12 @@ async def serving(
     try:
         yield Running(gateway, server, url, ledger, setting, tls)
     finally:
-        await fronts.aclose()  # first: streams to pages do not end by themselves
+        await fronts.aclose()  # first, because streams to pages do not end by themselves
         await server.close(config.drain_seconds)
         await gateway.batches.close(config.drain_seconds)
         tending.cancel()
         await _close_parts(gateway)
-        if gateway.tracing is not None:  # the last spans are told, which may take a while
+        if gateway.tracing is not None:  # exporting the last spans may take a while
             await asyncio.to_thread(gateway.tracing.close)
         await asyncio.wait([tending])
         await ledger.close()
@@ -195,10 +195,10 @@ class Running:
         self._tls = tls
 
     def reload(self, config: Config) -> None:
-        """Requests under way end as they began; the next ones follow the new configuration. Raises `ConfigError`."""
+        """Use a new configuration for new requests; those in progress keep the old one. Raises `ConfigError`."""
         access = Access(config.server.keys, self._setting.environment, self._ledger, self._setting.page_key)
         check_exposure(self._setting.config.server.host, access)
-        if self._tls is not None and config.server.tls_cert:  # renewed certificates count for the next connections
+        if self._tls is not None and config.server.tls_cert:  # new connections use a renewed certificate
             load_certificate(self._tls, config.server.tls_cert, config.server.tls_key)
         self.gateway.replace(self._setting.router(config), access)
 
@@ -212,7 +212,7 @@ def _answer_cache(setting: Setting, ledger: Ledger, log: Log) -> AnswerCache | N
 
 
 async def _close_parts(gateway: Gateway) -> None:
-    """What the gateway has opened, once no client is served any more."""
+    """Close what the gateway has opened, once no client is served any more."""
     await gateway.responses.close()
     await gateway.interactions.close()
     await gateway.close()
@@ -276,7 +276,7 @@ def warm(format: str) -> None:
 
 @asynccontextmanager
 async def simulators() -> AsyncIterator[dict[str, str]]:
-    """The strict simulators, on a port of their own: what a first run without keys talks to."""
+    """Run the strict simulators on a separate port, for a first run without keys."""
     from dragoman.sim import server, service  # noqa: PLC0415 - only where no real provider is configured
 
     simulated = service.Service(service.Settings(any_model=True))
@@ -293,9 +293,9 @@ async def run(
     front: Front | None = None,
     among: Among | None = None,
 ) -> None:
-    """Until SIGINT or SIGTERM.
+    """Run a gateway until SIGINT or SIGTERM.
 
-    SIGHUP reads the configuration again (one with mistakes changes nothing) and opens the file of the log again.
+    SIGHUP reloads the configuration (one with errors changes nothing) and reopens the log file.
     """
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
@@ -319,7 +319,7 @@ async def run(
 
 
 def _spare_collector() -> None:
-    """What was loaded at the start stays for ever: the garbage collector need not look at it again.
+    """Exclude what was loaded at the start, which stays forever, from garbage collection.
 
     A full collection took 25 ms, in which no request was served, and all of them 3 % of the time of small requests.
     """
@@ -329,7 +329,7 @@ def _spare_collector() -> None:
 
 
 def environment() -> Environment:
-    """That of the process, with the keys of providers that the user has stored. Raises `ConfigError`."""
+    """Return the environment of the process with the provider keys that the user has stored. Raises `ConfigError`."""
     try:
         return environment_with_stored_keys(os.environ)
     except KeyStoreError as error:

@@ -1,9 +1,9 @@
-"""What vendors signed, remembered for clients that lose it.
+"""Remembers vendors' signatures for clients that lose them.
 
-Gemini 3 refuses a call without its thought signature, Claude wants its thinking back within a tool loop. Clients of
-other formats have no field for either: some drop what they do not know, others move or merge it. So the gateway keeps
-the signed message of an answer under its first call id (or a digest of its text), per key, for a while, and puts back
-what is missing when the message returns. Clients then need not be given anything that is not theirs.
+Gemini 3 refuses a call without its thought signature, Claude needs its thinking back within a tool loop. Clients of
+other formats have no field for either: some drop unknown fields, others move or merge them. So the gateway stores the
+signed message of an answer under its first call id (or a digest of its text), per key, for a while, and restores what
+is missing when the message returns. Clients then need not get other vendors' signatures at all.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from dragoman.ir import (
 from dragoman.ir.values import encode_json
 
 _MOST_LOOKED_UP = 100
-"""Messages of one request, the newest, whose signatures are looked up."""
+"""How many messages of a request, the newest ones, have their signatures looked up."""
 _LARGEST = 256 << 10
-"""Bytes of one remembered message."""
+"""Maximum bytes of one remembered message."""
 _SIGNED = (Reasoning, Text, ToolCall)
 _parts = msgspec.json.Decoder(tuple[Reasoning | Text | ToolCall, ...]).decode
 
 
 def key_of(message: Message) -> str | None:
-    """Under what a message is found again: the id of its first call, or its words."""
+    """Return the key under which a message is stored: the id of its first call, or a digest of its text."""
     calls = message.tool_calls
     if calls:
         return f"call:{calls[0].id}"
@@ -51,19 +51,19 @@ def key_of(message: Message) -> str | None:
 
 
 def _words(parts: Iterable[AnyPart]) -> str:
-    """The text without its white space: clients join and trim it in their own way."""
+    """Return the text without white space, because clients join and trim texts differently."""
     return "".join("".join(part.text.split()) for part in parts if isinstance(part, Text | Refusal))
 
 
 class SignatureMemory:
-    """Of one gateway, in its store. `seconds` is for how long; 0 remembers nothing."""
+    """The remembered signatures in a gateway's store. `seconds` is the lifetime; 0 remembers nothing."""
 
     def __init__(self, store: Store, seconds: float) -> None:
         self._store = store
         self.seconds = seconds
 
     async def remember(self, completion: Completion, owner: str) -> None:
-        """Keeps the signed message of an answer; answers without signatures leave nothing."""
+        """Store the signed message of an answer; nothing is stored for answers without signatures."""
         if not self.seconds or completion.finish is None or not is_signed(completion.messages[:1]):
             return
         message = completion.messages[0]
@@ -77,7 +77,7 @@ class SignatureMemory:
                 await self._store.remember(owner, key, held)
 
     async def recall(self, request: Request, owner: str) -> Mapping[str, bytes]:
-        """What is remembered of the messages of a request, by their keys."""
+        """Return what is remembered of the messages of a request, by their keys."""
         if not self.seconds:
             return {}
         said = [message for message in request.messages if message.role == "assistant"][-_MOST_LOOKED_UP:]
@@ -106,7 +106,7 @@ def is_signed(messages: Iterable[Message]) -> bool:
 
 
 def _bare(part: Reasoning | Text | ToolCall) -> Reasoning | Text | ToolCall:
-    """What is needed to recognise a part and to sign it again."""
+    """Return only what is needed to recognise a part and to restore its signature."""
     if isinstance(part, ToolCall):
         return ToolCall(part.id, part.name, {}, signature=part.signature)
     if isinstance(part, Text):
@@ -115,7 +115,7 @@ def _bare(part: Reasoning | Text | ToolCall) -> Reasoning | Text | ToolCall:
 
 
 def restored(request: Request, remembered: Mapping[str, bytes], family: str) -> Request:
-    """The request with what this family signed back on its parts."""
+    """Return the request with this family's signatures restored."""
     if not remembered:
         return request
     messages = tuple(_restored(message, remembered, family) for message in request.messages)
@@ -148,9 +148,9 @@ def _owed(parts: Sequence[AnyPart], family: str) -> list[tuple[str, str]]:
 
 
 def _rebuilt(parts: Sequence[AnyPart], skeleton: Sequence[AnyPart], family: str) -> list[AnyPart]:
-    """The parts in the order in which they were minted, each with its signature.
+    """Return the parts in their original order, each with its signature.
 
-    Calls are the client's own. Its text is too, unless it says the same: then the cuts that were signed return.
+    Calls are taken from the client. So is the text, unless it has the same words: then the signed parts are restored.
     """
     calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
     thoughts = {part.text for part in skeleton if isinstance(part, Reasoning)}
@@ -181,17 +181,17 @@ def _rebuilt(parts: Sequence[AnyPart], skeleton: Sequence[AnyPart], family: str)
 
 
 def _replaces(part: AnyPart, thoughts: set[str], family: str, *, same_words: bool) -> bool:
-    """Whether the skeleton says this part again."""
+    """Whether the skeleton already contains this part."""
     if isinstance(part, Reasoning):
         return _is_of(part, family) or part.text in thoughts or not part.text
     return isinstance(part, Text | Refusal) and same_words
 
 
-# ── what clients are given ──
+# ── what clients get ──
 
 
 def unsigned(completion: Completion, family: str) -> Completion:
-    """The answer without what other families signed: the gateway remembers it."""
+    """Return the answer without other families' signatures, which the gateway remembers."""
     if not is_signed(completion.messages):
         return completion
     messages = tuple(
@@ -209,7 +209,7 @@ def _is_foreign(part: AnyPart, family: str) -> bool:
 
 
 def _shows(part: AnyPart, family: str) -> bool:
-    """A thought without words, or a text without characters, shows nothing but its signature."""
+    """Whether a part has more than a foreign signature to show."""
     return not _is_foreign(part, family) or isinstance(part, ToolCall) or bool(getattr(part, "text", ""))
 
 
@@ -218,17 +218,17 @@ def _unsigned(part: AnyPart, family: str) -> AnyPart:
 
 
 class UnsignedEvents:
-    """The same for the events of a stream. A thought is announced with its first words, if it has any."""
+    """Removes other families' signatures from stream events. Reasoning starts with its first text, if it has any."""
 
     def __init__(self, family: str) -> None:
         self._family = family
         self._silent: dict[int, PartStart] = {}
-        """Thoughts that have said nothing yet."""
+        """Starts of reasoning parts without text so far."""
 
     def __call__(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         told = list(events)
         if not self._silent and len(told) == 1 and type(told[0]) is PartDelta:
-            return told  # nearly all of them
+            return told  # nearly all calls
         kept: list[AnyEvent] = []
         for event in told:
             if isinstance(event, PartStart):

@@ -1,4 +1,4 @@
-"""Errors of requests that refer to what is not kept, in OpenAI's words."""
+"""Errors of requests that refer to state which is not stored, with OpenAI's messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _INVALID = "invalid_request_error"
 
 
 class UnknownResponse(Exception):
-    """A request that refers to a response, an item or a conversation, and cannot be served."""
+    """A request refers to a response, an item or a conversation, and cannot be served."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
@@ -43,7 +43,7 @@ def no_previous(id: str) -> UnknownResponse:
 
 
 LARGEST_HISTORY = 128 << 20
-"""Bytes of a conversation, or of a response with all before it, that the gateway keeps."""
+"""Maximum bytes of a conversation, or of a response with all before it, that the gateway keeps."""
 
 
 def too_long_a_history() -> UnknownResponse:

@@ -1,8 +1,8 @@
-"""The state of the Interactions API, for upstreams that have none: interactions are kept, and others may follow them.
+"""The state of the Interactions API, for upstreams without state: interactions are stored and can be continued.
 
-An interaction that was streamed is kept with its events, so that a client whose connection broke can read on from the
-last event that it saw (`GET …?stream=true&last_event_id=…`), also while the interaction is being made. What runs in the
-background is always streamed from its upstream, so that it can be watched; it goes on when the client leaves.
+A streamed interaction is stored with its events, so that a client whose connection broke can resume after the last
+event that it saw (`GET …?stream=true&last_event_id=…`), even while the interaction is running. Background interactions
+are always streamed from the upstream, so that they can be watched; they continue when the client disconnects.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ FORMAT = "gemini-interactions"
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _array = msgspec.json.Decoder(list[Raw]).decode
 _encode = msgspec.json.encode
-# What concerns the state, which is ours here.
+# Keys that concern the state, which the gateway handles.
 _OURS = ("previous_interaction_id", "store", "background")
 _CONTENTS = frozenset({"text", "image", "audio", "video", "document"})
 _STREAM = ".stream"
-"""What follows the id of an interaction in the id of its events."""
+"""Suffix of an interaction's id under which its events are stored."""
 _NOT_FOUND = 404
 _BAD_REQUEST = 400
 _IN_PROGRESS = frozenset({"in_progress", "queued"})
 _LOOKED_AFTER = 0.5
-"""Seconds between two looks at an interaction that another process makes."""
+"""Seconds between checks of an interaction that another process runs."""
 
 
 def no_interaction(id: str) -> UnknownResponse:
@@ -53,7 +53,7 @@ def unknown_event(last_event_id: str) -> UnknownResponse:
 
 
 class KeptInteraction:
-    """One request whose answer may be kept."""
+    """One request whose answer may be stored."""
 
     def __init__(self, interactions: Interactions, client_request: ClientRequest, owner: str, own: list[Raw]) -> None:
         self.client_request = client_request
@@ -63,7 +63,7 @@ class KeptInteraction:
         self._account = Accumulator()
         self._decoder = StreamDecoder(FORMAT, account=self._account)
         self.running: Running | None = None
-        """What was streamed so far, where the interaction is kept."""
+        """The events so far, if the interaction is stored."""
 
     @property
     def stores(self) -> bool:
@@ -88,7 +88,7 @@ class KeptInteraction:
         self._interactions.show(self.running)
 
     async def keep(self, response: bytes, *, surely: bool = False) -> bytes:
-        """The interaction as it is kept, and as it is sent where it is not streamed. One that is not kept has no id."""
+        """Store the interaction; return what a client without streaming gets, which has no id if it is not stored."""
         fields: dict[str, Any] = _object(response)
         previous = self.client_request.known.previous_interaction_id
         if previous is not None:
@@ -106,7 +106,7 @@ class KeptInteraction:
         return whole
 
     async def keep_streamed(self) -> None:
-        """A stream that broke off leaves nothing to follow."""
+        """Store the streamed interaction, unless its stream broke off."""
         if self.running is None:
             return
         events, completion = self.running.events, self._account.so_far()
@@ -119,13 +119,13 @@ class KeptInteraction:
             self.end("cancelled")
 
     def end(self, status: str) -> None:
-        """Those who watch see the interaction end: with this status, where its stream has not told another."""
+        """End the interaction for watching clients, with this status unless its stream had a final event."""
         if self.running is not None:
             self._interactions.end(self.running, status)
             self.running = None
 
     async def _keep_events(self, events: RunningEvents) -> None:
-        """A stream of which the first events were dropped cannot be resumed once it has ended."""
+        """Store the events, unless the first ones were dropped; then the ended stream cannot be resumed."""
         whole = events.whole()
         if whole is not None:
             with suppress(Unavailable):
@@ -137,7 +137,7 @@ class KeptInteraction:
 
 
 class _BackgroundInteraction(Background):
-    """An interaction that is promised before it is there."""
+    """An interaction whose id the client gets before the answer exists."""
 
     def __init__(self, keeping: KeptInteraction, model: str) -> None:
         super().__init__(keeping, model)
@@ -149,7 +149,7 @@ class _BackgroundInteraction(Background):
         more: dict[str, object] = {"status": status} if error is None else {"status": status, "errors": [error]}
         return await self._keeping.keep(_encode({**self._promised, **more}), surely=surely)
 
-    async def completed(self, response: bytes) -> None:  # noqa: ARG002 - it was streamed, and what was heard is kept
+    async def completed(self, response: bytes) -> None:  # noqa: ARG002 - the streamed events are stored
         if await self.was_cancelled():
             self._interaction.end("cancelled")
         else:
@@ -165,7 +165,7 @@ class _BackgroundInteraction(Background):
 
 
 class Running(Struct, eq=False):
-    """An interaction that is being made here."""
+    """An interaction that runs in this process."""
 
     owner: str
     input: list[Raw]
@@ -184,16 +184,16 @@ class Interactions(Responses):
         self._running: dict[str, Running] = {}
         self.room = Room()
 
-    # ── interactions that are being made ──
+    # ── running interactions ──
 
     def run(self, owner: str, own: list[Raw], id: str = "") -> Running:
-        """An interaction begins; with an id, it can be watched at once."""
+        """Register a new interaction; with an id, it can be watched immediately."""
         running = Running(owner, own, RunningEvents(self.room, id))
         self.show(running)
         return running
 
     def show(self, running: Running) -> None:
-        """Others can watch as soon as the interaction has an id."""
+        """Make the interaction available to other requests, once it has an id."""
         if running.events.id:
             self._running[running.events.id] = running
 
@@ -203,12 +203,12 @@ class Interactions(Responses):
         self._running.pop(running.events.id, None)
 
     def watch(self, kept: Kept) -> RunningEvents | None:
-        """The events of an interaction, while this process makes it."""
+        """Return the events of an interaction, if it runs in this process."""
         running = self._running.get(kept.id)
         return running.events if running is not None and running.owner == kept.owner else None
 
     async def ended(self, kept: Kept) -> Kept:
-        """The interaction once it has ended, where another process makes it."""
+        """Wait until an interaction of another process has ended, and return it."""
         while msgspec.json.decode(kept.response).get("status") in _IN_PROGRESS:
             await asyncio.sleep(_LOOKED_AFTER)
             found = await self.find(kept.id, kept.owner)
@@ -217,10 +217,10 @@ class Interactions(Responses):
             kept = found
         return kept
 
-    # ── interactions that are kept ──
+    # ── stored interactions ──
 
     async def begin_interaction(self, client_request: ClientRequest, plan: Plan, owner: str) -> KeptInteraction | None:
-        """None: the upstream keeps its own state, and the request follows nothing that is kept here."""
+        """Return the state of a request; None if the upstream keeps it and nothing stored here is continued."""
         known = client_request.known
         native = plan.candidates[0].upstream.channel.provider.format == FORMAT
         previous = known.previous_interaction_id
@@ -238,7 +238,7 @@ class Interactions(Responses):
         fields = _object(client_request.body)
         own = _steps(fields.get("input"))
         keeping = KeptInteraction(self, client_request, owner, own)
-        # An upstream with a state of its own keeps what it is sent as it would without us.
+        # An upstream that is stateful stores what it gets as it would without the gateway.
         left_out = _OURS[:1] if native and not keeping.in_background else _OURS
         sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in left_out}
         if chain:
@@ -266,7 +266,7 @@ class Interactions(Responses):
             raise no_interaction(id) from None
 
     async def cancel(self, kept: Kept) -> Kept:
-        """As the interaction is afterwards; one that has ended stays as it is."""
+        """Cancel the interaction and return its new state; one that has ended is unchanged."""
         if kept.id in self._running and kept.id not in self._working:
             words = "Only an interaction in the background can be cancelled; this one ends with its connection."
             raise UnknownResponse(Failure("invalid_request", words, _BAD_REQUEST))
@@ -274,7 +274,7 @@ class Interactions(Responses):
         return await super().cancel(_as_background(kept)) if status in _IN_PROGRESS else kept
 
     async def timeline(self, kept: Kept, *, include_input: bool) -> bytes:
-        """What GET answers: all steps up to here, those of the user included."""
+        """Return the answer to GET: all steps so far, including those of the user."""
         steps = _context(await self._chain(kept.id, kept.owner) or [kept])
         fields = _object(kept.response)
         if not include_input:
@@ -282,7 +282,7 @@ class Interactions(Responses):
         return _encode({**fields, "steps": steps, "input": Raw(kept.input)})
 
     async def events_after(self, kept: Kept, last_event_id: str) -> bytes:
-        """The events of the stream behind this one; all of them without one."""
+        """Return the events of the stream after this one; all of them if no id is given."""
         stored = await self.store.kept(kept.id + _STREAM, kept.owner)
         events = _whole_stream(kept) if stored is None else stored.response
         if not last_event_id:
@@ -301,12 +301,12 @@ class Interactions(Responses):
 
 
 def _as_background(kept: Kept) -> Kept:
-    """Only what works in the background is unfinished here."""
+    """Mark an unfinished stored interaction as a background one, since only those are stored unfinished."""
     return structs.replace(kept, response=_encode({**_object(kept.response), "background": True}))
 
 
 def _steps(given: Raw | None) -> list[Raw]:
-    """The input as steps: a text, a content and a list of contents are one step of the user."""
+    """Return the input as steps: a text, a content or a list of contents becomes one step of the user."""
     if given is None:
         return []
     value = bytes(given)
@@ -332,7 +332,7 @@ def _context(chain: list[Kept]) -> list[Raw]:
 
 
 def _whole_stream(kept: Kept) -> bytes:
-    """The events of an interaction that was not streamed: each step whole, at its start."""
+    """Return events for an interaction that was not streamed, with each step complete in its start event."""
     fields: dict[str, Any] = _object(kept.response)
     steps = _array(bytes(fields.pop("steps", b"[]")))
     opening = {name: fields[name] for name in ("id", "object", "model") if name in fields}

@@ -1,4 +1,4 @@
-"""The state of the Responses API, for upstreams that have none: answers are kept, and others may follow them."""
+"""The state of the Responses API, for upstreams without state: answers are stored, and others may continue them."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ FORMAT = "openai-responses"
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _array = msgspec.json.Decoder(list[Raw]).decode
 _encode = msgspec.json.encode
-# What concerns the state, which is ours here.
+# Keys that concern the state, which the gateway handles.
 _OURS = ("previous_response_id", "store", "background", "conversation", "generate")
-# The members of a response that concern the state: an upstream with a state of its own does not know ours.
+# Keys of a response that concern the state: a stateful upstream does not know the gateway's state.
 _STATE = ("previous_response_id", "store", "background", "conversation")
 _COMPLETED, _INCOMPLETE = b'"response.completed"', b'"response.incomplete"'
 _TYPE_WITHIN = 100
-"""Bytes of an event in which its type stands."""
+"""The type of an event is within this many bytes."""
 _ENDED = frozenset({"completed", "incomplete"})
-# Ids of the items of an answer that we have translated: all of one answer have this in the middle.
+# Ids of the items of a translated answer: all items of one answer share the middle part.
 _ITEM_IDS = re.compile(rf"[a-z]+_({INVENTED_PREFIX}[0-9a-f]+)_[0-9]+")
 _ANY_ITEM_ID = re.compile(rb'"id":\s*"' + _ITEM_IDS.pattern.encode() + b'"')
 _REFERENCE = "item_reference"
@@ -58,13 +58,13 @@ _ENCRYPTED = "reasoning.encrypted_content"
 _THOUGHT = "rs_"
 _MOST_NOTED = 10_000
 _GONE = 30.0
-"""Seconds without progress after which a response is given up."""
+"""Seconds without progress after which a response counts as failed."""
 _LOOKED_AFTER = 1.0
-"""Seconds between two looks at whether another gateway was asked to cancel what we work on."""
+"""Seconds between checks whether another gateway was asked to cancel a response of this one."""
 
 
 class Followed(Struct, frozen=True):
-    """What a request continues: responses that are here, and the items of a conversation."""
+    """What a request continues: stored responses, or the items of a conversation."""
 
     chain: list[Kept] = []
     conversation: str | None = None
@@ -76,7 +76,7 @@ class Followed(Struct, frozen=True):
 
 
 class Keeping:
-    """One request whose answer may be kept."""
+    """One request whose answer may be stored."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Keeping:
     ) -> None:
         self.client_request = client_request
         self.echo: Mapping[str, Any] = {}
-        """Members of the response that repeat the request."""
+        """Keys of the response that repeat the request."""
         self._responses = responses
         self._owner = owner
         self._own_input = own_input
@@ -103,7 +103,7 @@ class Keeping:
         return self.client_request.known.store is not False
 
     def heard(self, out: bytes) -> None:
-        """Remembers the event of a stream that holds the whole answer: its last one."""
+        """Remember the last event of a stream, which contains the whole answer."""
         for payload in self._events.feed(out):
             if payload.find(_COMPLETED, 0, _TYPE_WITHIN) >= 0 or payload.find(_INCOMPLETE, 0, _TYPE_WITHIN) >= 0:
                 self._last = payload
@@ -112,9 +112,9 @@ class Keeping:
         return bytes(_object(self._last)["response"]) if self._last else None
 
     async def keep(self, response: bytes, *, surely: bool = False) -> bytes:
-        """The answer as it is kept, and as it is told where it is not streamed.
+        """Store the answer, and return it as a client without streaming gets it.
 
-        One that is there already is told also when the database is away.
+        Unless `surely` is set, it is returned even if the database is unreachable.
         """
         whole = with_echo(response, self.echo)
         fields = _object(whole)
@@ -128,7 +128,7 @@ class Keeping:
             try:
                 await self._responses.store.keep(kept)
                 if items := _ANY_ITEM_ID.search(whole):
-                    # Who refers to one of its items finds the response behind this.
+                    # For references to one of its items: maps the middle part of item ids to the response.
                     await self._responses.store.keep(Kept(items[1].decode(), self._owner, id, b"", b""))
             except Unavailable:
                 if surely:
@@ -140,13 +140,13 @@ class Keeping:
             await self._responses.store.add_items(id, self._owner, identified([*self._own_input, *output]))
 
     def warmed_up(self, model: str) -> bytes:
-        """The stream of a response without output."""
+        """Return the stream of a response without output."""
         encoder = StreamEncoder(FORMAT, **self.client_request.options)
         start = StreamStart(f"resp_{secrets.token_hex(16)}", model, _now())
         return encoder.encode([start, UsageUpdate(Usage(0, 0)), Finished(Finish("stop"))]) + encoder.close()
 
     async def keep_streamed(self) -> None:
-        """A stream that broke off leaves nothing to follow."""
+        """Store the streamed response, unless its stream broke off."""
         response = self.completed()
         self._last = b""
         if response is not None:
@@ -165,14 +165,14 @@ class Keeping:
 
 
 class Noted(Struct, frozen=True):
-    """An upstream with a state of its own made this response: who asks for it is sent there."""
+    """A note that a stateful upstream created this response; requests for it are forwarded there."""
 
     upstream: str
     owner: str
 
 
 class Promising(Protocol):
-    """What a promised answer needs of the request that it is for."""
+    """What a background answer needs of its request."""
 
     async def keep(self, response: bytes, *, surely: bool = False) -> bytes: ...
 
@@ -180,7 +180,7 @@ class Promising(Protocol):
 
 
 class Background:
-    """A response that is promised before it is there."""
+    """A response whose id the client gets before the answer exists."""
 
     def __init__(self, keeping: Promising, model: str) -> None:
         self.id = f"resp_{secrets.token_hex(16)}"
@@ -217,7 +217,7 @@ class Background:
         await self._told("cancelled")
 
     async def was_cancelled(self) -> bool:
-        """Another gateway may have been asked to; all of them are told that we still work on it."""
+        """Return whether another gateway cancelled the response, and renew the lease that marks it as in progress."""
         with suppress(Unavailable):
             kept = await self._keeping.still_kept(self.id)
             return kept is not None and _status(kept) == "cancelled"
@@ -245,7 +245,7 @@ class Responses:
         task.add_done_callback(ended)
 
     async def cancel(self, kept: Kept) -> Kept:
-        """As the response is afterwards. Only what works in the background can be cancelled so."""
+        """Cancel a background response and return its new state. Others cannot be cancelled."""
         task = self._working.get(kept.id)
         if task is not None:
             task.cancel()
@@ -269,7 +269,7 @@ class Responses:
     async def begin(
         self, client_request: ClientRequest, plan: Plan, owner: str, local: LocalResponses | None = None
     ) -> Keeping | None:
-        """None: the upstream keeps its own state, and the request refers to nothing that is kept here."""
+        """Return the state of a request; None if the upstream keeps it and nothing stored here is referred to."""
         known = client_request.known
         candidate = plan.candidates[0]
         native = candidate.upstream.channel.provider.format == FORMAT
@@ -292,7 +292,7 @@ class Responses:
         if continues_elsewhere:
             sent["previous_response_id"] = known.previous_response_id
         elif native:
-            # What is kept here need not be stored there too; and reasoning that is not stored comes back encrypted.
+            # The upstream need not store what is stored here; unstored reasoning must then be returned encrypted.
             sent |= _stateless(fields, candidate.model)
         keeping = Keeping(self, client_request, owner, own, followed, local)
         echo = echo_of(fields)
@@ -322,16 +322,16 @@ class Responses:
         return Followed(chain)
 
     async def _chain(self, id: str, owner: str) -> list[Kept]:
-        """Those that are here; what an upstream keeps, it follows by itself."""
+        """Return the stored responses of a chain; an upstream follows those that it stores itself."""
         chain = [kept for kept in await self.store.chain(id, owner) if kept.response]
         if sum(len(kept.input) + len(kept.response) for kept in chain) > LARGEST_HISTORY:
-            raise too_long_a_history()  # so none grows further, and none fills the memory
+            raise too_long_a_history()  # bounds its growth and the memory that it takes
         return chain
 
     async def _referred(self, item: Raw, place: int, owner: str, *, native: bool) -> Raw:
-        """The item that one refers to, where it is kept here. A thought may be lost, and is reported; nothing else may.
+        """Return the item that a reference names, if it is stored here. Only reasoning may be missing, a reported loss.
 
-        An upstream with a state of its own looks for the others itself.
+        A stateful upstream resolves other references itself.
         """
         fields = _object(item)
         if fields.get("type") != Raw(_encode(_REFERENCE)):
@@ -347,7 +347,7 @@ class Responses:
         raise no_item(id, place)
 
     async def _whatever_became_of(self, kept: Kept) -> Kept:
-        """A gateway that died cannot report it; another one does."""
+        """Mark a response as failed if the gateway that worked on it has died."""
         if kept.id in self._working or _status(kept) != "in_progress" or await self.store.age(kept.id) < _GONE:
             return kept
         failed = _orphaned(kept)
@@ -375,7 +375,7 @@ class Responses:
 
 
 def _is_local(known: Peek) -> bool:
-    """What an upstream need not know of: only this connection can follow it, or it is no request at all."""
+    """Whether the upstream need not store it: only this connection can continue it, or nothing is generated."""
     return known.store is False or known.generate is False
 
 
@@ -396,7 +396,7 @@ def _orphaned(kept: Kept) -> Kept:
 
 
 async def _watched(background: Background, task: asyncio.Task[None]) -> None:
-    while not await background.was_cancelled():  # noqa: ASYNC110 - it happens elsewhere
+    while not await background.was_cancelled():  # noqa: ASYNC110 - another process changes it
         await asyncio.sleep(_LOOKED_AFTER)
     task.cancel()
 
@@ -406,7 +406,7 @@ def _status(kept: Kept) -> object:
 
 
 def _items(given: Raw | None) -> list[Raw]:
-    """A bare text is one message of the user."""
+    """Return the input as items; a bare text becomes one message of the user."""
     if given is None:
         return []
     value = bytes(given)
@@ -425,7 +425,7 @@ def _context(chain: list[Kept]) -> list[Raw]:
 
 
 def input_items(chain: list[Kept]) -> dict[str, Any]:
-    """Newest first, as the API lists them."""
+    """Return the list of input items, newest first, as the API does."""
     whole = [*_context(chain[1:]), *_array(chain[0].input)]
     items: list[dict[str, Any]] = []
     for place, raw in enumerate(whole):

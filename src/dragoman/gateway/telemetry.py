@@ -1,4 +1,4 @@
-"""Where spans are exported, by the configuration or by OpenTelemetry's environment variables."""
+"""Sets up the export of spans, from the configuration or OpenTelemetry's environment variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPOKEN = "http/protobuf"
 
 
 def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log) -> Tracing | None:
-    """None if telemetry is off. Raises `ConfigError` if the file asks for something unavailable."""
+    """Return the tracing, or None if it is off. Raises `ConfigError` if the file asks for something unavailable."""
     endpoint = _endpoint(table, environment)
     if not endpoint:
         return None
@@ -34,7 +34,7 @@ def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log
         missing = f"spans need more packages: {install_command('otel')}"
         if table.endpoint:
             raise ConfigError(f"telemetry.endpoint: {missing}") from None
-        # A variable that stands there for other programs is no reason not to start.
+        # The variable may be meant for other programs: start anyway.
         log.event("telemetry_off", reason=missing)
         return None
     headers = {name: revealed_key(value, environment) for name, value in table.headers.items()}

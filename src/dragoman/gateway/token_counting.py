@@ -1,4 +1,4 @@
-"""How many tokens a request has: asked of the upstream where it speaks the client's format, else estimated."""
+"""Counts the tokens of a request: the upstream does if it uses the client's format, else they are estimated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PER_OBJECT = 3
 
 class Counter(Struct, frozen=True):
     path: Callable[[str], str]
-    """From the path that generates to the one that counts."""
+    """Maps the path that generates to the one that counts."""
     told: Callable[[int], Mapping[str, object]]
 
 
@@ -43,7 +43,7 @@ COUNTERS: Mapping[str, Counter] = {
 
 
 def estimate(body: bytes) -> int:
-    """Within about 20 % for English prose; too coarse for billing. Raises `DecodeError`."""
+    """Estimate tokens, within about 20 % for English prose; too coarse for billing. Raises `DecodeError`."""
     try:
         parsed = parse_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

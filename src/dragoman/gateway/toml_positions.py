@@ -1,6 +1,6 @@
-"""Where a setting stands in a TOML text: tomllib reads values and forgets where they were.
+"""Finds the position of a setting in a TOML text, which tomllib does not report.
 
-The text has been read by tomllib before, so it is well-formed, and only the places are looked for.
+tomllib has already parsed the text, so it is well-formed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCALAR = re.compile(r"[^\s,\]}#]+(?: \d[^\s,\]}#]*)?")
 
 
 def position_of(text: str, path: Path) -> tuple[int, int]:
-    """Line and column, from one, of the setting or of the nearest one that holds it. A `*` in a path is any name."""
+    """Return line and column, from 1, of the setting or its nearest parent. A `*` in a path matches any name."""
     best, depth = 0, 0
     for found, offset in _places(text):
         shared = 0

@@ -1,7 +1,7 @@
-"""Spans for OpenTelemetry: one for each request, and under it one for each attempt at an upstream.
+"""Spans for OpenTelemetry: one per request, with a child span per attempt at an upstream.
 
-Named and described as its conventions for generative AI say. What people wrote, keys and queries are in none of them.
-Without configuration none of this is loaded.
+Names and attributes follow its conventions for generative AI. Spans never contain prompts, answers, keys or queries.
+This module is loaded only if telemetry is configured.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _OPERATIONS: Mapping[str, str] = {
     "vertex": "generate_content",
     "gemini-interactions": "generate_content",
 }
-# A path without what it names: there are few of these, and any number of models.
+# Names are removed from routes, because there may be any number of models.
 _NAMED = re.compile(r"(?<=/deployments/)[^/]+|(?<=/projects/)[^/]+")
 _NAMED_UP_TO = (("/models/", ":"), ("/model/", "/"))
 
 
 def route_of(path: str) -> str:
-    """The path without the names in it. A model's name may hold slashes and colons: it goes up to the last one."""
+    """Return the path without the names in it. A model's name may have slashes and colons: it ends at the last one."""
     for prefix, end in _NAMED_UP_TO:
         before, _, after = path.partition(prefix)
         name, found, rest = after.rpartition(end)
@@ -52,9 +52,9 @@ def route_of(path: str) -> str:
 
 
 def provider_of_spans(service: str, ratio: float, processor: SpanProcessor) -> TracerProvider:
-    """Apart from any other of the process: who embeds a gateway keeps what is set there."""
+    """Return a tracer provider separate from the global one, which belongs to the program that embeds a gateway."""
     resource = Resource.create({"service.name": service, "service.version": dragoman.__version__})
-    # What the environment says (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES) is said by who runs this very process.
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence: they are set for this very process.
     resource = resource.merge(OTELResourceDetector().detect())
     provider = TracerProvider(sampler=ParentBased(TraceIdRatioBased(ratio)), resource=resource)
     provider.add_span_processor(processor)
@@ -62,7 +62,7 @@ def provider_of_spans(service: str, ratio: float, processor: SpanProcessor) -> T
 
 
 class Tracing:
-    """Of one gateway."""
+    """The tracing of one gateway."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
@@ -70,7 +70,7 @@ class Tracing:
         self.headers = TraceContextTextMapPropagator()
 
     def begin(self, record: Record, head: Head) -> Trace:
-        """A trace that the client began goes on here."""
+        """Start the span of a request, in the client's trace if it sent one."""
         route = route_of(head.path)
         attributes = {
             "http.request.method": head.method,
@@ -100,12 +100,12 @@ class Trace:
         self._asking: Span | None = None
 
     def continued(self) -> Trace:
-        """What is left to do once the client has its answer."""
+        """Return a trace for work that continues after the client was answered."""
         context = set_span_in_context(self._span)
         return Trace(self._tracing, self._tracing.tracer.start_span("background", context=context))
 
     def attempted(self, record: Record, channel: Channel, call: Call) -> None:
-        """The upstream is told whose request this is."""
+        """Start the span of an attempt, and add the trace headers to the upstream call."""
         format = channel.provider.format
         operation = _OPERATIONS.get(format, "chat")
         host, port = _address(channel.base_url)
@@ -129,7 +129,7 @@ class Trace:
         call.http = structs.replace(call.http, headers=headers)
 
     def began(self, seconds: float) -> None:
-        """The first piece of an answer has come."""
+        """Record the time of the first chunk of an answer."""
         if self._asking is not None:
             self._asking.add_event("gen_ai.first_chunk")
             self._asking.set_attribute("gen_ai.response.time_to_first_chunk", seconds)
@@ -140,7 +140,7 @@ class Trace:
         self._end_asking(kind)
 
     def answered(self, completion: Completion | None, failure: str = "") -> None:
-        """The upstream has said all it has to say."""
+        """End the span of an attempt with the upstream's answer."""
         if self._asking is not None and completion is not None:
             self._asking.set_attributes(_told(completion))
         self._end_asking(failure)

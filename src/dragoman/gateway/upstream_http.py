@@ -1,7 +1,7 @@
 """The gateway's HTTP client: pooled connections to upstreams, answers parsed by llhttp (`httptools`).
 
-It implements the drivers' `Transport` with what a gateway needs: TLS, custom CAs, time limits at every stage, packed
-bodies. Behind a proxy the drivers' own transport (aiohttp) is used instead.
+It implements the drivers' `Transport` with what a gateway needs: TLS, custom CAs, time limits at every stage,
+compressed bodies. Behind a proxy the drivers' own transport (aiohttp) is used instead.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from dragoman.gateway.read_buffer import BufferedReader, shared_buffer
 from dragoman.gateway.write_batching import WriteBatcher
 
 IDLE_SECONDS = 25.0
-"""Shorter than servers keep a connection that is not used."""
+"""Shorter than servers keep idle connections."""
 MOST_IDLE = 256
 HELD = 1 << 20
-"""Bytes that may wait for a slow reader before the server is made to wait."""
+"""Bytes that may wait for a slow reader before reading from the server pauses."""
 UNPACKED_AT_ONCE = 64 << 20
-"""Bytes that one read may unpack to."""
+"""Maximum decompressed bytes of one read."""
 _TICK = 0.05
 _JUST_USED = 0.005
-"""Seconds of idleness below which a connection is not checked for a server that has closed it."""
+"""A connection that was idle for less than this many seconds is not checked for being closed by the server."""
 _FINAL = 200
 _BODILESS = frozenset({204, 304})
 _FIXED_LINES = 4
-"""Of the head of a request: its first line, the host, the length, and the empty one."""
+"""Lines in the head of every request: the first line, host, length, and the empty line."""
 
 Sink: TypeAlias = Callable[[bytes], bool]
-"""Takes a piece of a body; True if its reader has enough for now."""
+"""Takes a chunk of a body; returns True if the reader is slow and must be waited for."""
 
 
 class BadAnswer(Exception):
-    """An answer that is not HTTP, or breaks a limit."""
+    """An answer that is not HTTP, or exceeds a limit."""
 
 
 class Address(NamedTuple):
@@ -62,7 +62,7 @@ class Address(NamedTuple):
     port: int
     secure: bool
     unix: str = ""
-    """The path of a socket on this machine; then the rest is only for the `host` header."""
+    """The path of a Unix socket; the other fields are then only for the `host` header."""
 
     @property
     def url(self) -> str:
@@ -71,7 +71,7 @@ class Address(NamedTuple):
 
 
 class UpstreamConnection(BufferedReader):
-    """One connection. It answers one request at a time."""
+    """One connection to an upstream, for one request at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, buffer: memoryview | None = None) -> None:
         super().__init__(buffer)
@@ -81,7 +81,7 @@ class UpstreamConnection(BufferedReader):
         self._readable: select.poll | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._body: list[bytes] = []
-        self.on_body = self._body.append  # read by the parser once, when it is made
+        self.on_body = self._body.append  # the parser reads this attribute once, when it is created
         self._parser = HttpResponseParser(self)
         self._pairs: list[tuple[bytes, bytes]] = []
         self._head_size = 0
@@ -92,14 +92,14 @@ class UpstreamConnection(BufferedReader):
         self._paused = False
         self._sink: Sink | None = None
         self.crowded = False
-        """The sink has enough."""
+        """The reader of the sink is slow and must be waited for."""
         self.broken: Exception | None = None
-        """What the sink raised."""
+        """The error that the sink raised."""
         self.heard = 0.0
         self.pieces: deque[bytes] = deque()
         self.held = 0
         self.status = 0
-        """0 until the head of the answer is here."""
+        """0 until the head of the answer has arrived."""
         self.headers: Mapping[str, str] = {}
         self.done = True
         self.reusable = True
@@ -112,7 +112,7 @@ class UpstreamConnection(BufferedReader):
     # ── from the transport ──
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast("asyncio.Transport", transport)  # uvloop's is none by inheritance
+        transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
         self._transport = transport
         line = transport.get_extra_info("socket")
         if line is not None and hasattr(select, "poll"):
@@ -130,7 +130,7 @@ class UpstreamConnection(BufferedReader):
         self._wake()
 
     def received(self, data: memoryview) -> None:
-        if self.done:  # nothing was asked
+        if self.done:  # no request is pending
             self.close()
             return
         self._head_size += len(data)
@@ -144,7 +144,7 @@ class UpstreamConnection(BufferedReader):
             self._fail(BadAnswer("the answer switches protocols"))
         except (HttpParserError, BadAnswer) as error:
             self._fail(error.__context__ if isinstance(error.__context__, BadAnswer) else error)
-        # What goes to a sink wakes no task, except for its end.
+        # Data for a sink wakes no task, except at the end.
         if self.done or self.lost is not None or (self.status and self._sink is None):  # type: ignore[redundant-expr] # the parser calls
             self._wake()
 
@@ -259,7 +259,7 @@ class UpstreamConnection(BufferedReader):
         outbox.put(self._transport, data)
 
     async def more(self, until: float) -> None:
-        """Until something has come. Raises `TimeoutError` once the loop's clock is past `until`."""
+        """Wait until something has arrived. Raises `TimeoutError` once the loop's clock is past `until`."""
         self._waiter, self.due, self.is_late = self._loop.create_future(), until, False
         try:
             await self._waiter
@@ -269,7 +269,7 @@ class UpstreamConnection(BufferedReader):
             raise TimeoutError
 
     async def flow(self, sink: Sink, until: float) -> None:
-        """What comes goes straight to the sink, until it has enough or nothing more comes."""
+        """Pass incoming data directly to the sink, until its reader must be waited for or the body ends."""
         self._sink, self.crowded, self.broken = sink, False, None
         try:
             await self.more(until)
@@ -277,7 +277,7 @@ class UpstreamConnection(BufferedReader):
             self._sink = None
 
     def give_up(self) -> None:
-        """The time for the next bytes is over."""
+        """End the wait for the next bytes with a timeout."""
         self.is_late = True
         self._wake()
 
@@ -287,7 +287,7 @@ class UpstreamConnection(BufferedReader):
 
     @property
     def is_open(self) -> bool:
-        """Also False for a connection that the server has closed before the event loop has noticed."""
+        """Whether the connection is open; also detects a close that the event loop has not noticed yet."""
         if self._transport is None or self._transport.is_closing():
             return False
         return self._readable is None or not self._readable.poll(0)
@@ -299,7 +299,7 @@ class UpstreamConnection(BufferedReader):
 
 
 class UpstreamHttp:
-    """A pool of connections. It belongs to the event loop it is first used in. `unix` replaces every address."""
+    """A pool of connections, bound to the event loop it is first used in. `unix` replaces every address."""
 
     def __init__(self, tls: Tls | None = None, *, unix: str = "") -> None:
         self._tls = tls
@@ -341,7 +341,7 @@ class UpstreamHttp:
         if connection.status:
             return UpstreamResponse(self, address, connection, timeouts, first, end)
         self.discard(connection)
-        # Never sent again from here: the server may have read the request before it closed the connection.
+        # Never retried here: the server may have read the request before it closed the connection.
         raise no_answer_error(f"no answer: {_reason(connection.lost)}")
 
     def _written(self, request: HttpRequest) -> tuple[Address, bytes]:
@@ -355,7 +355,7 @@ class UpstreamHttp:
         return address, head.encode("latin-1") + body
 
     def _tick(self) -> None:
-        """One timer for all time limits: a timer per read would be set and cancelled for every chunk."""
+        """Check all time limits with one timer: a timer per read would be set and cancelled for every chunk."""
         assert self._loop is not None  # noqa: S101 - set by send
         now = self._loop.time()
         for connection in [one for one in self._busy if now >= one.due]:
@@ -457,7 +457,7 @@ class UpstreamResponse:
         self.headers = connection.headers
 
     def whole(self) -> bytes:
-        """The body, if all of it came with the head; empty if not."""
+        """Return the body if all of it came with the head; else nothing."""
         connection = self._connection
         if connection is None or not connection.done or connection.lost is not None:
             return b""
@@ -490,21 +490,21 @@ class UpstreamResponse:
         return b""
 
     async def stream_to(self, sink: Sink, drained: Callable[[], Awaitable[None]]) -> None:
-        """The rest of the body, each piece as it comes: no task is woken for it."""
+        """Pass the rest of the body to the sink as it comes, without waking a task for each chunk."""
         while data := await self.chunk():
             if sink(data) or await self._flow(sink):
                 await drained()
                 self._until = min(self._end, self._now() + self._pause)
 
     async def _flow(self, sink: Sink) -> bool:
-        """Whether the sink has enough. If not, `chunk` knows why nothing comes any more."""
+        """Stream to the sink; return whether its reader must be waited for. If not, `chunk` finds out why it ended."""
         connection = self._connection
         if connection is None or connection.pieces or connection.done or connection.lost is not None:
             return False
         try:
             await connection.flow(sink, self._until)
         except TimeoutError:
-            # Set when the first piece came: only now it matters when the last one did.
+            # The limit was set at the first chunk; compute it from the last one only now that it matters.
             self._until = min(self._end, connection.heard + self._pause)
         except BaseException:
             self.close()
@@ -533,7 +533,7 @@ class UpstreamResponse:
 
 
 async def stream_to(response: HttpResponse, sink: Sink, drained: Callable[[], Awaitable[None]]) -> None:
-    """All that is still to come of an answer goes to the sink; when it has enough, `drained` is awaited."""
+    """Pass the rest of an answer to the sink; when its reader is slow, wait for `drained`."""
     if isinstance(response, UpstreamResponse):
         await response.stream_to(sink, drained)
         return
@@ -544,7 +544,7 @@ async def stream_to(response: HttpResponse, sink: Sink, drained: Callable[[], Aw
 
 @lru_cache(maxsize=256)
 def _opening(method: str, url: str, unix: str) -> tuple[Address, str]:
-    """Where a request goes, and its first two lines: the same for nearly all requests to an upstream."""
+    """Return the address of a request and its first two lines, the same for nearly all requests to an upstream."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)

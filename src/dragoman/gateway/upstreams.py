@@ -1,4 +1,4 @@
-"""The providers as the gateway asks them: a driver's channel for each key, with a circuit breaker for each model."""
+"""The upstreams of the gateway: a driver's channel for each key, with a circuit breaker for each model."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dragoman.gateway.upstream_http import UpstreamHttp
 from dragoman.ir import Failure, FailureKind
 
 ONCE = RetryPolicy(attempts=1)
-# The model or its server is in trouble. A refusal of one request says nothing about the next.
+# Failures of the model or its server. Other errors concern one request and say nothing about the next.
 _UNWELL: frozenset[FailureKind] = frozenset({"server", "overloaded", "timeout", "truncated"})
-# Every upstream would answer the same.
+# Errors that every upstream would return.
 FINAL: frozenset[FailureKind] = frozenset({"invalid_request", "too_large", "cancelled"})
-# Refusals that come before a model works on the request. A 503 or 529 is documented as such by all vendors; a 500, 502
-# or 504 may come after minutes of work.
+# Errors that are returned before a model works on the request. All vendors document 503 and 529 as such; a 500, 502 or
+# 504 may come after minutes of work.
 _REFUSED_UNPROCESSED: frozenset[FailureKind] = frozenset(
     {"rate_limit", "overloaded", "authentication", "permission", "billing", "not_found"}
 )
@@ -41,7 +41,7 @@ BREAKER_STATES: tuple[BreakerState, ...] = ("closed", "half-open", "open")
 
 
 def was_processed(error: ProviderError) -> bool:
-    """Whether the upstream may have worked on the request, so that sending it there again could do it twice."""
+    """Whether the upstream may have worked on the request, so that a retry could run it twice."""
     if isinstance(error, ConnectionFailed):
         return isinstance(error, NoAnswer)
     return error.kind not in _REFUSED_UNPROCESSED
@@ -55,7 +55,7 @@ class BreakerSettings(Struct, frozen=True, kw_only=True):
 
 
 class Breaker:
-    """The circuit breaker of one model: closed, open for a while, then half open, when one request tries it."""
+    """The circuit breaker of one model: closed, open for a while, then half open, when one request may try."""
 
     __slots__ = ("_clock", "_failures", "_settings", "_trying", "_until", "limited")
 
@@ -66,7 +66,7 @@ class Breaker:
         self._trying = False
         self._until = 0.0
         self.limited: tuple[float, Failure] | None = None
-        """Set while the model is rate limited: when that ends, and the refusal."""
+        """Set while the model is rate limited: when that ends, and the provider's error."""
 
     @property
     def state(self) -> BreakerState:
@@ -76,14 +76,14 @@ class Breaker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether forgetting this breaker loses nothing."""
+        """Whether this breaker has no state and can be dropped."""
         return not self._until and not self._failures
 
     def admits(self) -> bool:
         return not self._until or (self._clock() >= self._until and not self._trying)
 
     def refusal(self, name: str) -> Failure:
-        """What a request is answered while the breaker is open; `name` is the model's."""
+        """Return the error for requests while the breaker is open; `name` is the model's."""
         now = self._clock()
         if self.limited is not None:
             until, failure = self.limited
@@ -100,7 +100,7 @@ class Breaker:
         self._failures, self._until, self._trying, self.limited = 0, 0.0, False, None
 
     def released(self) -> None:
-        """The attempt says nothing about the model: the client disconnected, or the request could not be encoded."""
+        """End an attempt that shows nothing about the model: the client left, or the request could not be encoded."""
         self._trying = False
 
     def failed(self, error: ProviderError) -> None:
@@ -116,7 +116,7 @@ class Breaker:
             self.succeeded()
 
     def _rest(self, error: ProviderError) -> None:
-        """For as long as the provider asks; without a hint the next request may try."""
+        """Open the breaker for as long as the provider asks; without `retry_after` the next request may try."""
         wait = error.retry_after or 0.0
         if wait < _SHORTEST_REST:
             self.succeeded()
@@ -126,9 +126,9 @@ class Breaker:
 
 
 class ModelBreakers:
-    """A breaker for each model of an upstream, made when the model is first asked for.
+    """A breaker for each model of an upstream, created on first use.
 
-    Clients choose the names, so their number is bounded: breakers that hold no failures are forgotten first.
+    Clients choose the names, so their number is bounded: breakers without failures are dropped first.
     """
 
     def __init__(self, settings: BreakerSettings, *, most: int = _MOST_BREAKERS) -> None:
@@ -155,7 +155,7 @@ class ModelBreakers:
 
     @property
     def worst(self) -> BreakerState:
-        """The state of the model that is worst off."""
+        """The worst state of any model."""
         return max(self.states().values(), key=BREAKER_STATES.index, default="closed")
 
 
@@ -168,21 +168,21 @@ class Upstream:
         self.place = place
         """The provider's name in the configuration."""
         self.name = name
-        """The same, with the number of the key where there are several."""
+        """The same, with the number of the key if there are several."""
         self.channel = channel
         self.breakers = breakers
         self.in_flight = 0
         self.headers: dict[str, str] = {**_USUAL_HEADERS, **channel.provider.headers, **channel.headers}
-        """Of every request, before it is signed."""
+        """Headers of every request, before it is signed."""
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r})"
 
 
 def _open_channel(provider: Provider, options: Options) -> Channel:
-    """The gateway speaks to upstreams itself, unless a proxy stands in between or the model runs in this process.
+    """Open a channel with the gateway's own HTTP client, except behind a proxy or for a model in this process.
 
-    Then it takes the drivers' transports, whose packages are loaded only where they are needed.
+    Those use the drivers' transports, whose packages are loaded only when needed.
     """
     channel = open_channel(provider, {**options, "transport": UpstreamHttp(options.get("tls"))})
     proxy = options.get("proxy")
@@ -194,7 +194,7 @@ def _open_channel(provider: Provider, options: Options) -> Channel:
 def open_upstreams(
     name: str, provider: Provider, options: Options, keys: Sequence[str], breaker: BreakerSettings
 ) -> tuple[Upstream, ...]:
-    """One for each key; without any, one with the key that the environment has. Raises `NotConfigured`."""
+    """Open an upstream per key; without keys, one with the key of the environment. Raises `NotConfigured`."""
     once: Options = {**options, "retry": ONCE}
     given: list[Options] = [{**once, "api_key": key} for key in keys] or [once]
     channels = [_open_channel(provider, one) for one in given]

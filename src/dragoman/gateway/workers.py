@@ -1,4 +1,4 @@
-"""Several processes that share a port: forked, passed signals, and replaced when they die."""
+"""Runs several processes that share a port: forks them, passes on signals, and replaces those that die."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeAlias
 
 Work: TypeAlias = Callable[[int, bool], Coroutine[Any, Any, None]]
-"""What a worker does, by its place; whether it is the first in that place."""
+"""Runs a worker, given its place and whether it is the first one in that place."""
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _HEARD = (*_PASSED_ON, signal.SIGCHLD)
 _FIRST_BREATH = 0.2
 _LONGEST_BREATH = 10.0
 _SETTLED = 10.0
-"""Seconds after which a worker is thought to be well."""
+"""Seconds after which a worker counts as stable."""
 
 
 def run_loop(work: Coroutine[Any, Any, None]) -> None:
-    """As `asyncio.run`, on uvloop where it is installed (extra `gateway`; not on Windows)."""
+    """Do what `asyncio.run` does, on uvloop if it is installed (extra `gateway`; not on Windows)."""
     try:
         from uvloop import new_event_loop  # noqa: PLC0415 - only where a gateway runs
     except ImportError:
@@ -34,11 +34,11 @@ def run_loop(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _noted(_number: int, _frame: object) -> None:
-    """The byte that it left is enough."""
+    """Do nothing: the signal has already written its number to the wakeup pipe."""
 
 
 class Pace:
-    """How soon the next takes the place of one that died: at once, and ever later if they keep dying young."""
+    """Back-off for replacing a worker: immediately at first, then ever later if workers keep dying early."""
 
     def __init__(self) -> None:
         self._breath = 0.0
@@ -55,7 +55,7 @@ class Pace:
 
 
 class WorkerPool:
-    """Forked before any event loop exists. Workers end when their parent is gone."""
+    """Worker processes, forked before any event loop exists. They end when their parent dies."""
 
     def __init__(self, count: int, work: Work) -> None:
         self._work = work
@@ -69,7 +69,7 @@ class WorkerPool:
         self._heard = os.pipe()
 
     def run(self) -> int:
-        # Signals become bytes: none interrupts us between a fork and the knowledge of who has to hear it.
+        # Signals become bytes in a pipe, so that none is lost between a fork and the registration of the child.
         os.set_blocking(self._heard[1], False)
         signal.set_wakeup_fd(self._heard[1], warn_on_full_buffer=False)
         for number in _HEARD:
@@ -92,16 +92,16 @@ class WorkerPool:
         self._children[child] = place
 
     def _be(self, place: int) -> NoReturn:
-        """Never returns: what stands behind us on the stack is not ours to tidy up."""
+        """Run the child process. Never returns, because the callers' cleanup belongs to the parent."""
         status = 1
         try:
             signal.set_wakeup_fd(-1)
-            for number in _HEARD:  # until it has its own
+            for number in _HEARD:  # until the worker installs its own
                 signal.signal(number, signal.SIG_DFL)
             os.close(self._alive[1])
             run_loop(self._working(place))
             status = 0
-        except BaseException:  # noqa: BLE001 - a worker that cannot work says why, and is replaced
+        except BaseException:  # noqa: BLE001 - a worker that fails prints why, and is replaced
             traceback.print_exc()
         finally:
             sys.stderr.flush()

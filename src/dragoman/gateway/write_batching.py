@@ -1,8 +1,8 @@
-"""Writes to sockets, gathered until the callbacks that are ready have run.
+"""Batches writes to sockets until the ready callbacks of the event loop have run.
 
-A write to a socket wakes its reader, which often takes the core from us at once: code that runs between two writes then
-runs with cold caches each time. Gathered, the requests of many clients are worked on first and written one after the
-other. Nothing waits for longer than one turn of the event loop.
+A write to a socket wakes its reader, which often takes over the CPU core immediately: code between two writes then runs
+with cold caches each time. With batching, the requests of many clients are processed first and then written one after
+the other. Nothing waits longer than one iteration of the event loop.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 _MOST = 64 << 10
-"""Bytes for one socket that are gathered; more is written at once, so that a client that does not read is noticed."""
+"""Maximum bytes batched per socket; more is written immediately, so that a client that does not read is noticed."""
 
 
 class WriteBatcher:
@@ -37,7 +37,7 @@ class WriteBatcher:
             self._waiting[transport] = bytearray(before) + data
 
     def flush(self, transport: asyncio.Transport) -> None:
-        """Writes now what waits for this transport: it is about to be closed."""
+        """Write what waits for this transport now, because it is about to be closed."""
         data = self._waiting.pop(transport, None)
         if data is not None and not transport.is_closing():
             transport.write(data)

@@ -1,5 +1,5 @@
-"""What a gateway remembers beyond one request: keys, usage, stored responses, rates and concurrency.
+"""The state of a gateway beyond one request: keys, usage, stored responses, rates and concurrency.
 
-`base` says what every home does; `memory`, `sqlite`, `postgres` and `redis` are the homes; `ledger` is what the
-gateway holds, and `connect` opens the one that an address names.
+`base` has the interfaces; `memory`, `sqlite`, `postgres` and `redis` implement them; `ledger` is what the gateway
+uses, and `connect` opens the backend that an address names.
 """

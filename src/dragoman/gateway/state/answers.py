@@ -1,4 +1,4 @@
-"""Where cached answers are kept: memory, the gateway's database, or Redis. Each is bounded."""
+"""Stores of cached answers: memory, the gateway's database, or Redis. Each is bounded."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dragoman.gateway.state.base import Unavailable
 from dragoman.gateway.state.sql import Database
 
 _PATIENCE = 1.0
-"""Seconds for Redis: a cache that is slower than this is none."""
+"""Time limit for Redis in seconds: a slower cache is useless."""
 _PREFIX = "dragoman:answers:"
 _PRUNED_EVERY = 50
 
 
 class AnswerStore(Protocol):
-    """Bytes under a digest, for a while. Both raise `Unavailable`."""
+    """Stores bytes under a digest, for a while. `find` and `keep` raise `Unavailable`."""
 
     async def find(self, key: str) -> bytes | None: ...
 
@@ -27,7 +27,7 @@ class AnswerStore(Protocol):
 
 
 class MemoryAnswers:
-    """Of one process; those that were not asked for longest make room."""
+    """Answers in the memory of one process; the least recently used ones are evicted."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -60,7 +60,7 @@ class MemoryAnswers:
 
 
 class SqlAnswers:
-    """In the gateway's database, for all that share it. The caller that opened the database closes it."""
+    """Answers in the gateway's database, for all that share it. The caller that opened the database closes it."""
 
     def __init__(self, database: Database, most_bytes: int) -> None:
         self._database = database
@@ -84,7 +84,7 @@ class SqlAnswers:
             await self._prune()
 
     async def _prune(self) -> None:
-        """What has expired, and of the rest what expires first, until the others fit."""
+        """Delete expired answers, then those that expire first, until the rest fits."""
         await self._database.rows("DELETE FROM gateway_answers WHERE until <= ?", (time.time(),))
         await self._database.rows(
             "DELETE FROM gateway_answers WHERE key IN (SELECT key FROM (SELECT key, "
@@ -93,11 +93,11 @@ class SqlAnswers:
         )
 
     async def close(self) -> None:
-        """The ledger closes the database."""
+        """Do nothing: the ledger closes the database."""
 
 
 class RedisAnswers:
-    """For all gateways that share a Redis. Answers expire there; its `maxmemory` bounds them all."""
+    """Answers of all gateways that share a Redis, which expires them; its `maxmemory` bounds their size."""
 
     def __init__(self, url: str) -> None:
         package = import_extra("redis.asyncio", "redis")

@@ -1,4 +1,4 @@
-"""What every home of keys, usage, responses and limits does."""
+"""The interfaces of the stores for keys, usage, responses and limits."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Unavailable(Exception):
 
 
 class DiskFailed(Unavailable):
-    """The database is a file whose disk is full, read-only or broken: it can be read, perhaps, and not be written."""
+    """The database is a file whose disk is full, read-only or broken: perhaps it can be read, but not written."""
 
 
 class Unwritable(Unavailable):
-    """What this database will never take, however often it is tried: a text with a zero in it, a number too large."""
+    """A value that this database can never store: a text with a null character, a number too large."""
 
 
 class NameTaken(Exception):
@@ -33,7 +33,7 @@ class NameTaken(Exception):
 
 
 class Exceeded(Exception):
-    """One request more than a key may have now."""
+    """The request would exceed a limit of its key."""
 
     def __init__(self, limit: Limit, retry_after: float) -> None:
         self.limit: Limit = limit
@@ -42,24 +42,24 @@ class Exceeded(Exception):
 
 
 class OverBudget(Exception):
-    """A request that the budget of its key does not allow now."""
+    """The request would exceed the budget of its key."""
 
     def __init__(self, *, is_spent: bool) -> None:
         self.is_spent = is_spent
-        """Whether all is spent; if not, requests under way have reserved what is left."""
+        """Whether the budget is spent; if not, running requests have reserved the rest."""
         super().__init__("spent" if is_spent else "reserved")
 
 
 class Grant(Struct, frozen=True, kw_only=True):
-    """A key, as far as it is kept: never the key itself."""
+    """A key with its limits, without its secret."""
 
     name: str
-    """What people call it. Not unique: a key of the configuration and one of the database may share a name."""
+    """The display name. Not unique: a key of the configuration and one of the database may share a name."""
     digest: str
     id: str = ""
-    """What belongs to the key is found by this; it never changes. The name, where none is given."""
+    """The owner id of the key's data, which never changes. Defaults to the name."""
     models: tuple[str, ...] = ()
-    """Names or patterns; none at all means every model."""
+    """Names or patterns; empty means every model."""
     expires: float | None = None
     requests_per_minute: int | None = None
     concurrent: int | None = None
@@ -79,7 +79,7 @@ class Grant(Struct, frozen=True, kw_only=True):
 
 
 class KeyRow(Struct, frozen=True, kw_only=True):
-    """A key as it is listed."""
+    """A key in the list of keys."""
 
     name: str
     models: tuple[str, ...]
@@ -102,7 +102,7 @@ class KeyRow(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One request that has ended. Its id is written once, however often it is tried."""
+    """The usage of one finished request. An id is written only once, even if writing is retried."""
 
     id: str
     time: float
@@ -126,15 +126,15 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """What a request is expected to cost, counted as spent until its true cost is written."""
+    """What a request is expected to cost, counted as spent until its actual cost is written."""
 
     id: str
-    """Of the request."""
+    """The id of the request."""
     key_id: str
     budget: float | None
     amount: float
     seconds: float
-    """For how long it counts unless it is renewed: a gateway that dies reserves nothing for ever."""
+    """How long it counts unless renewed, so that the reservations of a crashed gateway expire."""
     token_budget: int | None = None
     tokens: int = 0
 
@@ -147,7 +147,7 @@ class Amounts(Struct, frozen=True):
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
-    """Requests added up; what they were not told apart by is empty."""
+    """Totals of requests; the fields that they are not grouped by are empty."""
 
     key: str
     upstream: str
@@ -170,21 +170,21 @@ class Kept(Struct, frozen=True):
     """Items, as a JSON array."""
     response: bytes
     upstream: str = ""
-    """Who made and keeps it; then nothing of it is here."""
+    """The upstream that created and stores it, in which case only this note is stored here."""
 
 
 class Ticket(Struct, frozen=True):
-    """One request that was let in under the limits of its key."""
+    """One request that was admitted under the limits of its key."""
 
     key: str
     lease: str
-    """Empty where requests in progress are not counted."""
+    """Empty if requests in progress are not counted."""
     counts_tokens: bool
 
 
 class Timing(Struct, frozen=True, kw_only=True):
     window: float = 60.0
-    """Seconds of a minute: tests have no time for a whole one."""
+    """Seconds of the rate window, a minute; shorter in tests."""
     lease: float = 15.0
     """Seconds for which a request in progress counts after its last renewal."""
 
@@ -194,48 +194,48 @@ class Timing(Struct, frozen=True, kw_only=True):
 
 
 class Meters(Protocol):
-    """Rates and concurrency. `enter` is atomic: however many ask at once, no limit is ever exceeded."""
+    """Rates and concurrency. `enter` is atomic: concurrent requests never exceed a limit."""
 
     async def enter(self, grant: Grant) -> Ticket:
-        """Raises `Exceeded`; then nothing was counted. Raises `Unavailable`."""
+        """Admit a request. Raises `Exceeded`, in which case nothing is counted, and `Unavailable`."""
         ...
 
     async def leave(self, ticket: Ticket, tokens: int) -> None: ...
 
     async def beat(self) -> None:
-        """Those of ours that are under way still are."""
+        """Renew the leases of this process's running requests."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Store(Protocol):
-    """Keys, usage and responses. Everything raises `Unavailable` when its home cannot be reached."""
+    """Keys, usage and responses. All methods raise `Unavailable` if the database cannot be reached."""
 
     shared: bool
-    """Whether other processes can read and write it, now or later."""
+    """Whether other processes can read and write the store, now or later."""
     objects: ObjectStore
     """Files and batch jobs."""
 
     @property
     def database(self) -> Any:
-        """What runs its statements (`sql.Database`), for tables of others beside its own."""
+        """The underlying `sql.Database`, for other tables in it."""
         ...
 
     async def create(self, grant: Grant) -> None:
-        """Raises `NameTaken`."""
+        """Add a key. Raises `NameTaken`."""
         ...
 
     async def revoke(self, name: str) -> bool: ...
 
     async def rotate(self, name: str, digest: str) -> bool:
-        """Another secret for the same key: limits, budget and what it has spent stay."""
+        """Replace the secret of a key; its limits, budget and spending stay."""
         ...
 
     async def listed(self) -> list[KeyRow]: ...
 
     async def any_keys(self) -> bool:
-        """Also when all were revoked: a gateway that had keys does not open by itself."""
+        """Return whether there are keys, including revoked ones: a gateway that had keys must keep requiring them."""
         ...
 
     async def grant(self, digest: str) -> Grant | None: ...
@@ -245,28 +245,29 @@ class Store(Protocol):
     async def spent_tokens(self, key_id: str) -> int: ...
 
     async def reserve(self, reservation: Reservation) -> None:
-        """Atomic, however many gateways ask at once. Raises `OverBudget`; then nothing is reserved.
+        """Reserve the cost of a request, atomically among all gateways. Raises `OverBudget` and then reserves nothing.
 
-        Admitted is what fits beside everything spent and reserved. A request that has the key to itself is admitted
-        while anything is left, so a budget is overspent by one request at most (and by what estimates fall short).
+        A request is admitted if it fits into the budget beside everything spent and reserved. The only running request
+        of a key is admitted while anything is left, so a budget is overspent by at most one request (and by the error
+        of the estimates).
         """
         ...
 
     async def renew(self, ids: Sequence[str], seconds: float) -> None:
-        """The requests of these reservations are still under way."""
+        """Renew the reservations of requests that are still running."""
         ...
 
     async def add(self, entries: Sequence[Entry]) -> None:
-        """Each together with what its key has spent, instead of what it had reserved.
+        """Write usage, and add it to what its key has spent in place of its reservation.
 
-        An id that is there already changes nothing.
+        Ids that exist already are ignored.
         """
         ...
 
     async def usage(
         self, since: float = 0.0, by: Sequence[Group] = ("key", "model"), key_id: str | None = None
     ) -> list[UsageRow]:
-        """Of all keys, or of one."""
+        """Return usage totals of all keys, or of one."""
         ...
 
     async def keep(self, kept: Kept) -> None: ...
@@ -274,35 +275,35 @@ class Store(Protocol):
     async def kept(self, id: str, owner: str) -> Kept | None: ...
 
     async def chain(self, id: str, owner: str) -> list[Kept]:
-        """A response and all before it, the last one first."""
+        """Return a response and all before it, the latest first."""
         ...
 
     async def forget(self, id: str, owner: str) -> bool: ...
 
     async def add_items(self, id: str, owner: str, items: Sequence[tuple[str, bytes]]) -> None:
-        """Appends items, each with its id, to a conversation. An id that is there already changes nothing."""
+        """Append items, each with its id, to a conversation. Ids that exist already are ignored."""
         ...
 
     async def items(self, id: str, owner: str) -> list[tuple[str, bytes]]:
-        """The items of a conversation, the first one first."""
+        """Return the items of a conversation, oldest first."""
         ...
 
     async def forget_item(self, id: str, owner: str, item: str) -> bool: ...
 
     async def remember(self, owner: str, key: str, message: bytes) -> None:
-        """Keeps a signed message; the oldest ones make room."""
+        """Store a signed message; the oldest ones are evicted if there are too many."""
         ...
 
     async def recalled(self, owner: str, keys: Sequence[str], seconds: float) -> dict[str, bytes]:
-        """Signed messages that are not older, by their keys."""
+        """Return signed messages that are not older than this, by their keys."""
         ...
 
     async def touch(self, id: str) -> None:
-        """Renew the lease: work on it continues."""
+        """Renew the lease of a stored response, because work on it continues."""
         ...
 
     async def age(self, id: str) -> float:
-        """Seconds since it was kept or touched."""
+        """Return the seconds since it was stored or touched."""
         ...
 
     async def close(self) -> None: ...
@@ -313,7 +314,7 @@ def day_of(moment: float) -> str:
 
 
 def check_budget(new: Reservation, *, spent: Amounts, reserved: Amounts, others: int) -> None:
-    """Raises `OverBudget`. `others` are the reservations of the same key, which come to `reserved`."""
+    """Raise `OverBudget` if the reservation does not fit. `others` is the number of reservations in `reserved`."""
     for budget, used, held, expected in (
         (new.budget, spent.cost, reserved.cost, new.amount),
         (new.token_budget, spent.tokens, reserved.tokens, new.tokens),

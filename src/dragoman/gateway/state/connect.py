@@ -26,7 +26,7 @@ def is_address(name: str) -> bool:
 
 
 async def open_store(address: str) -> tuple[SqlStore, SqliteDatabase | PostgresDatabase]:
-    """Nothing: memory. `postgresql://…`, or a SQLite file. Raises `ConfigError`."""
+    """Open `postgresql://…`, a SQLite file, or a store in memory if the address is empty. Raises `ConfigError`."""
     try:
         if address.startswith(_POSTGRES):
             postgres = PostgresDatabase(address)
@@ -44,7 +44,7 @@ async def open_store(address: str) -> tuple[SqlStore, SqliteDatabase | PostgresD
 
 
 async def open_ledger(server: Server, environment: Environment, timing: Timing | None = None) -> Ledger:
-    """Limits live where the keys live, unless they have a home of their own. Raises `ConfigError`."""
+    """Open the ledger. Limits are stored with the keys unless they are configured separately. Raises `ConfigError`."""
     address, limits = (revealed_key(name, environment) for name in (server.database, server.limits))
     told = timing or Timing(lease=server.lease_seconds)
     store, database = await open_store(address)
@@ -61,7 +61,7 @@ async def open_ledger(server: Server, environment: Environment, timing: Timing |
 
 
 def open_answers(table: CacheTable, environment: Environment, database: Database) -> AnswerStore:
-    """Raises `ConfigError`."""
+    """Open the store of cached answers. Raises `ConfigError`."""
     address = revealed_key(table.store, environment)
     if address == "memory":
         return MemoryAnswers(table.max_bytes)

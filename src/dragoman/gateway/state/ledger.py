@@ -1,4 +1,4 @@
-"""What a gateway holds of its state: keys it has just read, usage that is not written yet, its place under limits."""
+"""The part of the state that a gateway holds in memory: cached keys, unwritten usage, reservations and limits."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from dragoman.gateway.state.base import (
 from dragoman.gateway.state.memory import IN_MEMORY, MemoryMeters
 
 _REMEMBERED = 2.0
-"""Seconds for which what was read of a key counts: so long may one that was revoked still be good."""
+"""Seconds for which a key is cached: a revoked key may stay valid this long."""
 _MOST_REMEMBERED = 10_000
 _WRITTEN_EVERY = 1.0
 _TOGETHER = 500
 _MOST_WAITING = 100_000
 _WRITING = 3.0
-"""Seconds that an answer waits until its cost is written; an unreachable database delays no request for longer."""
+"""Maximum seconds that an answer waits for its cost to be written, even if the database is unreachable."""
 
 
 class Ledger:
-    """One for each process."""
+    """The keys, limits and usage of one process."""
 
     def __init__(
         self,
@@ -48,31 +48,31 @@ class Ledger:
     ) -> None:
         self.store = store
         self.keeps_all = keeps_all and store.shared
-        """Whether also requests without a key are written."""
+        """Whether requests without a key are written too."""
         self._meters = meters
         self._timing = timing or Timing()
         self._in_memory: Meters = meters if isinstance(meters, MemoryMeters) else MemoryMeters(self._timing)
-        """Counts where the disk of the database fails."""
+        """Used if the disk of the database fails."""
         self._failing = False
         self._grants: dict[str, tuple[float, Grant | None]] = {}
         self._waiting: deque[Entry] = deque()
         self._reserved: dict[str, Reservation] = {}
-        """By the ids of requests whose cost is not written yet."""
+        """Reservations by the ids of requests whose cost is not written yet."""
         self._most_waiting = most_waiting
         self._writing = asyncio.Lock()
         self._hurry = asyncio.Event()
         self.locked = False
-        """Whether there are keys, as far as is known; once there are, it stays so."""
+        """Whether keys are required because the store has or had some; never becomes False again."""
         self.dropped = 0
-        """Requests whose usage was never written: the database was away for too long."""
+        """Requests whose usage was lost because the database was unreachable for too long, or refused it."""
         self.problem: Callable[[str], None] = lambda _words: None
         """Called when the database cannot be reached."""
         self.away = ""
-        """Why the database could not be reached when it was last asked; empty while it can."""
+        """Why the last access to the database failed; empty if it succeeded."""
 
     @property
     def unwritten(self) -> int:
-        """Requests whose usage could not be written, and waits until it can."""
+        """Requests whose usage could not be written yet."""
         return len(self._waiting) if self._failing else 0
 
     async def close(self) -> None:
@@ -84,7 +84,7 @@ class Ledger:
         await self.store.close()
 
     async def tend(self) -> None:
-        """As long as the gateway runs."""
+        """Write usage and renew leases, as long as the gateway runs."""
         loop = asyncio.get_running_loop()
         beaten = loop.time()
         while True:
@@ -98,22 +98,22 @@ class Ledger:
                     await self._meters.beat()
                     if self._reserved:
                         await self.store.renew(list(self._reserved), self._timing.lease)
-                    if self.locked and self.store.shared:  # asked also while no request comes: health has to be true
+                    if self.locked and self.store.shared:  # even without requests: health must be current
                         await self.store.any_keys()
                 await self.flush()
                 await self.look()
                 self.away = ""
             except Unavailable as error:
-                # From a disk that is full keys can still be read.
+                # Keys can still be read from a full disk.
                 self.away = "" if isinstance(error, DiskFailed | Unwritable) else str(error)
                 self.problem(str(error))
-            except Exception as error:  # noqa: BLE001 - whatever it was, leases have to be kept up
+            except Exception as error:  # noqa: BLE001 - leases must be renewed in any case
                 self.problem(f"{type(error).__name__}: {error}")
 
     # ── keys ──
 
     async def look(self) -> None:
-        """Whether there are keys by now: a gateway that began without closes with the first."""
+        """Check whether there are keys now: a gateway that started without any requires them from the first one on."""
         if self.store.shared and not self.locked:
             self.locked = await self.store.any_keys()
 
@@ -130,13 +130,13 @@ class Ledger:
     # ── limits ──
 
     async def spent(self, key_id: str) -> float:
-        """What the requests that have ended cost, here and elsewhere."""
+        """Return the cost of all finished requests, of this and other gateways."""
         if self._waiting:
             await self.flush()
         return await self.store.spent(key_id)
 
     async def reserve(self, grant: Grant, request: str, cost: float, tokens: int = 0) -> None:
-        """Count the expected cost and tokens of a request as spent until the true ones are written.
+        """Count the expected cost and tokens of a request as spent until the actual ones are written.
 
         Raises `OverBudget` and `Unavailable`. A database on this machine that cannot be written (a full or read-only
         disk) can still be read: then this process counts its own requests in memory.
@@ -168,7 +168,7 @@ class Ledger:
         check_budget(new, spent=spent, reserved=reserved, others=len(others))
 
     async def enter(self, grant: Grant) -> Ticket:
-        """Raises `Exceeded` and `Unavailable`. On a disk that fails, this process counts its own requests in memory."""
+        """Admit a request. Raises `Exceeded` and `Unavailable`. If the disk fails, limits are counted in memory."""
         try:
             return await self._meters.enter(grant)
         except DiskFailed as error:
@@ -176,7 +176,7 @@ class Ledger:
             return await self._in_memory.enter(grant)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
-        """A lease that could not be given back runs out."""
+        """End a request. A lease that could not be released expires."""
         meters = self._in_memory if ticket.lease == IN_MEMORY else self._meters
         with suppress(Unavailable):
             await meters.leave(ticket, tokens)
@@ -184,20 +184,20 @@ class Ledger:
     # ── usage ──
 
     def add(self, entry: Entry) -> None:
-        """Written soon, together with others; at once what a key has spent, as other gateways have to know it."""
+        """Queue usage to be written in a batch; immediately if a key has spent, so that other gateways see it."""
         self._wait(entry)
         if entry.id in self._reserved or (entry.key_id and entry.cost):
             self._hurry.set()
 
     def _wait(self, entry: Entry) -> None:
-        """The oldest make room where too many wait."""
+        """Add an entry to the queue, and drop the oldest one if it is full."""
         self._waiting.append(entry)
         if len(self._waiting) > self._most_waiting:
             self._reserved.pop(self._waiting.popleft().id, None)
             self.dropped += 1
 
     async def settle(self, entry: Entry) -> None:
-        """Written when this returns, unless the database is away: then it is written later."""
+        """Write usage now, or later if the database is unreachable."""
         self._wait(entry)
         try:
             async with asyncio.timeout(_WRITING):
@@ -207,7 +207,7 @@ class Ledger:
             self.problem(f"{words}; the usage of {len(self._waiting)} requests waits to be written")
 
     async def flush(self) -> None:
-        """Whatever waits is written in one transaction: who waits for a turn finds that others did it for him."""
+        """Write everything that waits, in batches. A call that waited for the lock may find it already written."""
         if not self._waiting and not self._writing.locked():
             return
         async with self._writing:
@@ -218,7 +218,7 @@ class Ledger:
                 left -= len(batch)
                 try:
                     await self._write(batch)
-                except BaseException:  # perhaps written and perhaps not: each id counts once, so it is tried again
+                except BaseException:  # perhaps written: each id counts once, so retry
                     self._waiting.extendleft(reversed(batch))
                     raise
                 for entry in batch:
@@ -226,7 +226,7 @@ class Ledger:
             self._failing = False
 
     async def _write(self, batch: list[Entry]) -> None:
-        """One that the database will never take must not keep back the others."""
+        """Write a batch; an entry that the database can never store must not block the others."""
         try:
             await self.store.add(batch)
         except Unwritable as error:

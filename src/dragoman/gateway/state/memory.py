@@ -1,4 +1,4 @@
-"""Limits of one process, in its memory."""
+"""Rates and concurrency limits in the memory of one process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing
 
 IN_MEMORY = "memory"
-"""The lease of every ticket from here."""
+"""The lease of every ticket that `MemoryMeters` issues."""
 
 
 class _Meter:
@@ -21,7 +21,7 @@ class _Meter:
 
 
 class MemoryMeters:
-    """No leases: what dies takes its count along."""
+    """Needs no leases: if the process dies, so do its counts."""
 
     def __init__(self, timing: Timing | None = None) -> None:
         self._window = (timing or Timing()).window
@@ -54,7 +54,7 @@ class MemoryMeters:
             meter.tokens.append((time.monotonic(), tokens))
 
     async def beat(self) -> None:
-        """No other process uses this store."""
+        """Do nothing: there are no leases to renew."""
 
     async def close(self) -> None:
         self._meters.clear()

@@ -1,7 +1,7 @@
 """Files and batch jobs that the gateway keeps and runs itself, in SQL that SQLite and PostgreSQL both understand.
 
-A batch that is open belongs to the worker that has claimed it, for as long as that worker renews its claim: when it
-dies, another one goes on with the requests that have no result yet.
+An open batch belongs to the worker that has claimed it, as long as that worker renews its claim: if the worker dies,
+another one continues with the requests that have no result yet.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OBJECTS_SCHEMA = (
 )
 _PIECE = 1 << 20
 _ROW = 500
-"""Bytes that an object takes besides its content and its description."""
+"""Overhead of an object in bytes, besides its content and its description."""
 _SHOWN = "id, owner, kind, created, expires, state, about, size"
 
 
@@ -51,12 +51,12 @@ class Stored(Struct, frozen=True, kw_only=True):
     """When it is deleted."""
     state: State = "ended"
     about: bytes = b"{}"
-    """What its format says about it."""
+    """The description in JSON, as the format defines it."""
     size: int = 0
 
 
 class ObjectStore:
-    """Everything raises `Unavailable` when the database cannot be reached."""
+    """Files and batches in the database. All methods raise `Unavailable` if it cannot be reached."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -70,7 +70,7 @@ class ObjectStore:
         )  # fmt: skip
 
     async def find(self, id: str, owner: str) -> Stored | None:
-        """An id comes from a client: what cannot be written was never kept."""
+        """Return an object. Clients choose the id: one that the database cannot store does not exist."""
         try:
             rows = await self._database.rows(
                 f"SELECT {_SHOWN} FROM gateway_objects WHERE id = ? AND owner = ? AND expires > ?",  # noqa: S608 - our own names
@@ -85,14 +85,14 @@ class ObjectStore:
         return bytes(rows[0][0]) if rows else b""
 
     async def piece(self, id: str, start: int) -> bytes:
-        """Some of the content from this byte on; nothing behind its end."""
+        """Return a chunk of the content from this byte on; empty at the end."""
         rows = await self._database.rows(
             "SELECT substr(content, ?, ?) FROM gateway_objects WHERE id = ?", (start + 1, _PIECE, id)
         )
         return bytes(rows[0][0]) if rows else b""
 
     async def listed(self, kind: str, owner: str, limit: int, after: str = "") -> list[Stored]:
-        """The newest first; `after` is the last one of the page before."""
+        """Return a page of objects, newest first; `after` is the last one of the previous page."""
         further = "AND (created, id) < (SELECT created, id FROM gateway_objects WHERE id = ?) " if after else ""
         rows = await self._database.rows(
             f"SELECT {_SHOWN} FROM gateway_objects WHERE owner = ? AND kind = ? AND expires > ? {further}"  # noqa: S608 - our own names
@@ -102,7 +102,7 @@ class ObjectStore:
         return [_stored(row) for row in rows]
 
     async def used(self, owner: str) -> tuple[int, int]:
-        """Bytes that an owner has stored here, and its batches that have not ended."""
+        """Return the bytes that an owner has stored, and the number of its unfinished batches."""
         rows = await self._database.rows(
             "SELECT CAST(coalesce(sum(size), 0) AS BIGINT), "
             "CAST(coalesce(sum(CASE WHEN state <> 'ended' THEN 1 ELSE 0 END), 0) AS BIGINT) "
@@ -124,17 +124,17 @@ class ObjectStore:
         await self._database.rows("DELETE FROM gateway_objects WHERE expires <= ? AND state = 'ended'", (time.time(),))
         await self._database.rows("DELETE FROM gateway_results WHERE object NOT IN (SELECT id FROM gateway_objects)")
 
-    # ── batches that run ──
+    # ── running batches ──
 
     async def cancel(self, id: str, about: bytes) -> bool:
-        """Atomic: False where it has ended or is being cancelled already."""
+        """Cancel a batch, atomically; return False if it has ended or is being cancelled already."""
         changed = (
             "UPDATE gateway_objects SET state = 'canceling', about = ? WHERE id = ? AND state = 'open' RETURNING id"
         )
         return bool(await self._database.rows(changed, (about, id)))
 
     async def end(self, id: str, worker: str, about: bytes, expires: float) -> bool:
-        """False where another worker has claimed it since."""
+        """End a batch; return False if another worker has claimed it since."""
         ended = (
             "UPDATE gateway_objects SET state = 'ended', about = ?, expires = ? "
             "WHERE id = ? AND worker = ? AND state <> 'ended' RETURNING id"
@@ -142,7 +142,7 @@ class ObjectStore:
         return bool(await self._database.rows(ended, (about, expires, id, worker)))
 
     async def claim(self, worker: str, seconds: float, most: int) -> list[Stored]:
-        """Batches that no living worker has, at most so many; they are this worker's now."""
+        """Claim at most this many batches without a living worker, and return them."""
         now = time.time()
         waiting = "state IN ('open', 'canceling') AND claimed < ?"
         query = f"SELECT id FROM gateway_objects WHERE {waiting} ORDER BY created LIMIT ?"  # noqa: S608 - our own words
@@ -158,7 +158,7 @@ class ObjectStore:
         return [_stored(row) for row in rows]
 
     async def renew(self, ids: Sequence[str], worker: str, seconds: float) -> dict[str, Stored]:
-        """The batches that are still this worker's, as they are now: they may have been cancelled."""
+        """Renew the claims; return the batches that this worker still has, which may have been cancelled."""
         if not ids:
             return {}
         marks = ", ".join("?" * len(ids))
@@ -169,7 +169,7 @@ class ObjectStore:
         return {row[0]: _stored(row) for row in rows}
 
     async def release(self, ids: Sequence[str], worker: str) -> None:
-        """Others need not wait until the claim is over."""
+        """Give up the claims, so that other workers need not wait until they expire."""
         for id in ids:
             await self._database.rows(
                 "UPDATE gateway_objects SET claimed = 0 WHERE worker = ? AND id = ?", (worker, id)
@@ -178,14 +178,14 @@ class ObjectStore:
     # ── results ──
 
     async def add_result(self, id: str, place: int, outcome: str, line: bytes) -> None:
-        """A request has one result, however often it was run."""
+        """Add the result of a request, unless it has one already."""
         await self._database.rows(
             "INSERT INTO gateway_results VALUES (?, ?, ?, ?) ON CONFLICT (object, place) DO NOTHING",
             (id, place, outcome, line),
         )
 
     async def result_size(self, id: str, outcomes: Iterable[str]) -> int:
-        """Bytes of the lines with one of these outcomes, line ends included."""
+        """Return the bytes of the lines with one of these outcomes, including line ends."""
         wanted = tuple(outcomes)
         marks = ", ".join("?" * len(wanted))
         rows = await self._database.rows(
@@ -196,13 +196,13 @@ class ObjectStore:
         return int(rows[0][0])
 
     async def finished(self, id: str) -> set[int]:
-        """The places of the requests that have a result."""
+        """Return the places of the requests that have a result."""
         return {
             row[0] for row in await self._database.rows("SELECT place FROM gateway_results WHERE object = ?", (id,))
         }
 
     async def counts(self, id: str) -> dict[str, int]:
-        """Results by outcome."""
+        """Return the number of results by outcome."""
         rows = await self._database.rows(
             "SELECT outcome, count(*) FROM gateway_results WHERE object = ? GROUP BY outcome", (id,)
         )
@@ -211,7 +211,7 @@ class ObjectStore:
     async def results(
         self, id: str, outcomes: Iterable[str], after: int = -1, limit: int = 200
     ) -> list[tuple[int, bytes]]:
-        """A page of result lines with their places, in the order of the requests."""
+        """Return a page of result lines with their places, in the order of the requests."""
         wanted = tuple(outcomes)
         marks = ", ".join("?" * len(wanted))
         rows = await self._database.rows(

@@ -1,4 +1,4 @@
-"""PostgreSQL, for many gateways (extra `postgres`: psycopg). Its clock is the clock of all."""
+"""PostgreSQL, for several gateways (extra `postgres`: psycopg). All of them use its clock."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from dragoman.gateway.state.sql import ADDED_COLUMNS, ENTRY, FILLED, SCHEMA, Con
 _SIZE = 8
 _PATIENCE = 5.0
 _CONNECTING = 3
-_LOCK = 0x647267  # any number, the same for all of us: one makes the tables, the others wait
-# Counters of a minute need not survive a crash of the database: without a journal they cost no write to its disk.
+_LOCK = 0x647267  # an arbitrary lock id: one gateway creates the tables, the others wait
+# Counters of a minute need not survive a crash of the database: unlogged tables save writes to its disk.
 _METERS = (
     "CREATE UNLOGGED TABLE IF NOT EXISTS gateway_meters (key TEXT PRIMARY KEY, arrivals BIGINT NOT NULL)",
     """
@@ -47,8 +47,8 @@ _METERS = (
       tokens BIGINT NOT NULL DEFAULT 0)
     """,
     "CREATE INDEX IF NOT EXISTS gateway_reservations_by_key ON gateway_reservations (key_id)",
-    # The row of the key is the lock here, too. Counters that seem to come from the future, in these functions, were
-    # written before the server's clock was set back.
+    # The row of the key is the lock here, too. In these functions, counters with a time in the future were written
+    # before the server's clock was set back.
     """
     CREATE OR REPLACE FUNCTION gateway_reserve(
       request TEXT, who TEXT, most DOUBLE PRECISION, expected DOUBLE PRECISION, seconds DOUBLE PRECISION,
@@ -75,7 +75,7 @@ _METERS = (
         VALUES (request, who, expected, moment + seconds, expected_tokens) ON CONFLICT DO NOTHING;
     END $$
     """,
-    # One journey for one request. The row of the key is the lock; what is read after it, is read as it is by then.
+    # One round trip per request. The row of the key is the lock; everything else is read after it is acquired.
     """
     CREATE OR REPLACE FUNCTION gateway_enter(
       who TEXT, per_minute BIGINT, at_a_time BIGINT, tokens_a_minute BIGINT, minute DOUBLE PRECISION,
@@ -149,7 +149,7 @@ Result = TypeVar("Result")
 
 
 class PostgresDatabase:
-    """A few connections, opened when they are needed. `dsn` is what libpq takes: postgresql://user@host/database."""
+    """A small connection pool, filled on demand. `dsn` is a libpq address: postgresql://user@host/database."""
 
     shared = True
 
@@ -161,7 +161,7 @@ class PostgresDatabase:
         self._turns = asyncio.Semaphore(_SIZE)
 
     async def prepare(self) -> None:
-        """Create the tables, unless they exist and we may not create any."""
+        """Create the tables. Without the privilege to do so, it is enough that they exist."""
 
         async def work(connection: Any) -> None:
             async with connection.transaction():
@@ -192,7 +192,7 @@ class PostgresDatabase:
                 await connection.execute(_ADD, values[0])
                 return
             async with connection.cursor() as cursor:
-                await cursor.executemany(_ADD, values)  # sent in one go
+                await cursor.executemany(_ADD, values)  # in one round trip
 
         await self._run(work)
 
@@ -209,7 +209,7 @@ class PostgresDatabase:
         await self.rows(_RENEW, (seconds, list(ids)))
 
     async def _run(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
-        """Everything here may be done twice. A connection that broke while idle is replaced."""
+        """Run work, which must be idempotent: it is repeated if a connection broke while idle."""
         errors = self._psycopg
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -233,7 +233,7 @@ class PostgresDatabase:
             connection = self._idle.pop() if self._idle else await self._connect()
             try:
                 yield connection
-            except BaseException:  # a cancelled query must not leave its answer to the next one
+            except BaseException:  # the next query must not read the answer of a cancelled one
                 await connection.close()
                 raise
             if self._is_closed:  # work that ends after the store was closed
@@ -259,7 +259,7 @@ class PostgresDatabase:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line; what libpq says of an address never has its password."""
+    """Return the first line of the message; libpq's messages never contain the password."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
@@ -294,4 +294,4 @@ class PostgresMeters:
             await self._database.rows(_BEAT, (self._timing.lease, list(self._held)))
 
     async def close(self) -> None:
-        """The caller that opened the database closes it."""
+        """Do nothing: the caller that opened the database closes it."""

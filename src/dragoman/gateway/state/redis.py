@@ -1,4 +1,4 @@
-"""Redis, for limits of many gateways (extra `redis`). Scripts are atomic there, and its clock is the clock of all."""
+"""Redis, for limits of several gateways (extra `redis`). Its scripts are atomic, and all gateways use its clock."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PATIENCE = 3.0
 _PREFIX = "dragoman:"
 _NONE = -1
 _REFUSED: tuple[Limit, ...] = ("tokens", "concurrent", "requests")
-# KEYS: arrivals, leases, tokens. ARGV: requests and tokens a minute, requests at a time, the minute, this request,
-# seconds of its lease. Answers which limit (1, 2, 3; 0: none) and how long to wait.
+# KEYS: arrivals, leases, tokens. ARGV: requests and tokens per minute, concurrent requests, seconds of the window,
+# this request, seconds of its lease. Returns the exceeded limit (1, 2, 3; 0: none) and how long to wait.
 _ENTER = """
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
@@ -58,7 +58,7 @@ if working >= 0 then
 end
 return {0, '0'}
 """
-# KEYS: leases, tokens. ARGV: this request, its tokens, the minute.
+# KEYS: leases, tokens. ARGV: this request, its tokens, seconds until the counters expire.
 _LEAVE = """
 redis.call('ZREM', KEYS[1], ARGV[1])
 if tonumber(ARGV[2]) > 0 then
@@ -66,7 +66,7 @@ if tonumber(ARGV[2]) > 0 then
   redis.call('EXPIRE', KEYS[2], ARGV[3])
 end
 """
-# KEYS: leases. ARGV: seconds, and those that are under way; one that was given up meanwhile stays given up.
+# KEYS: leases. ARGV: seconds, and the running requests. Leases that were released meanwhile are not renewed.
 _BEAT = """
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
@@ -138,5 +138,5 @@ class RedisMeters:
 
 
 def _named(kind: str, key: str) -> str:
-    """The braces keep what belongs to one key on one node of a cluster."""
+    """Return the Redis key; the braces keep everything of one API key on one node of a cluster."""
     return f"{_PREFIX}{kind}:{{{key}}}"

@@ -23,7 +23,7 @@ from dragoman.gateway.state.objects import OBJECTS_SCHEMA, ObjectStore
 
 Row: TypeAlias = tuple[Any, ...]
 
-# Names of types that mean the same to both, and tables that may stand beside those of others.
+# Type names that mean the same to both; table names with a prefix, since the database may have other tables.
 SCHEMA = (
     """
     CREATE TABLE IF NOT EXISTS gateway_keys (
@@ -64,7 +64,7 @@ SCHEMA = (
     """,
     "CREATE INDEX IF NOT EXISTS gateway_answers_by_time ON gateway_answers (until)",
 )
-# Columns that databases of earlier versions do not have, and what makes them right afterwards.
+# Columns that databases of earlier versions lack, and the statements that fill them.
 ADDED_COLUMNS = (
     ("gateway_keys", "id", "TEXT NOT NULL DEFAULT ''"),
     ("gateway_usage", "key_id", "TEXT NOT NULL DEFAULT ''"),
@@ -97,16 +97,16 @@ _PRUNED_EVERY = 50
 
 
 class Conflict(Exception):
-    """What has to be unique is there already."""
+    """A value that must be unique exists already."""
 
 
 class Database(Protocol):
-    """Statements with `?` for their values, each by itself; and what takes a transaction or the database's clock."""
+    """Runs single statements with `?` placeholders, and operations that need a transaction or the database's clock."""
 
     shared: bool
 
     async def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Raises `Conflict` and `Unavailable`."""
+        """Run a statement and return its rows. Raises `Conflict` and `Unavailable`."""
         ...
 
     async def add(self, entries: Sequence[Row]) -> None: ...
@@ -187,7 +187,7 @@ class SqlStore:
     # ── usage ──
 
     async def add(self, entries: Sequence[Entry]) -> None:
-        # In one order for everybody: two that add up the same keys never wait for each other in a circle.
+        # Always in the same order, so that two gateways that update the same keys cannot deadlock.
         ordered = sorted(entries, key=lambda entry: (entry.key_id, entry.id))
         await self._database.add([msgspec.structs.astuple(entry) for entry in ordered])
 
@@ -287,7 +287,7 @@ class SqlStore:
                 f"SELECT key, message FROM gateway_signatures WHERE owner = ? AND created > ? AND key IN ({marks})",  # noqa: S608 - marks only
                 (owner, time.time() - seconds, *keys),
             )
-        except Unwritable:  # ids come from clients: what cannot be written was never kept
+        except Unwritable:  # clients choose the ids: one that cannot be stored does not exist
             return {}
         return {row[0]: bytes(row[1]) for row in rows}
 
@@ -299,7 +299,7 @@ class SqlStore:
         return time.time() - float(rows[0][0]) if rows else 0.0
 
     async def _found(self, statement: str, id: str, owner: str) -> list[Row]:
-        """An id comes from a client: what cannot be written was never kept."""
+        """Return the rows of a statement. Clients choose the id: one that cannot be stored does not exist."""
         try:
             return await self._database.rows(statement, (id, owner))
         except Unwritable:

@@ -1,7 +1,7 @@
 """SQLite: a file that all processes of one machine may share, or memory.
 
-Of a file, what is read is read at once (readers never wait), and what is written is written in a thread: a writer
-waits for other writers, and the event loop should not.
+With a file, reads run on the event loop (readers never wait), and writes run in a thread, because a writer may wait for
+other writers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dragoman.gateway.state.sql import ADDED_COLUMNS, ENTRY, FILLED, SCHEMA, Con
 from dragoman.private_files import create_private_file
 
 _PATIENCE = 5.0
-"""Seconds that a writer waits for others."""
+"""Maximum seconds that a writer waits for others."""
 _METERS = (
     "CREATE TABLE IF NOT EXISTS gateway_meters (key TEXT PRIMARY KEY, arrivals BIGINT NOT NULL)",
     """
@@ -65,8 +65,8 @@ _ID, _KEY_ID, _COST, _INPUT, _OUTPUT = (
     ENTRY.split(", ").index(name) for name in ("id", "key_id", "cost", "input", "output")
 )
 _now = time.monotonic
-"""The same for all processes of a machine, and independent of its wall clock. It starts again when the machine does:
-rows that then seem to come from the future are from before."""
+"""The same for all processes of a machine, and independent of its wall clock. It restarts with the machine: rows with a
+time in the future are from before."""
 
 _PRIMARY = 0xFF
 """Extended result codes have the primary one in their lowest byte."""
@@ -76,15 +76,15 @@ Result = TypeVar("Result")
 
 
 class SqliteDatabase:
-    """Raises `sqlite3.Error` when there is no such file and cannot be."""
+    """A SQLite file, or memory. Raises `sqlite3.Error` if the file does not exist and cannot be created."""
 
     def __init__(self, file: str = "") -> None:
         self.shared = bool(file)
         if file:
-            with suppress(OSError):  # SQLite says what is wrong
+            with suppress(OSError):  # SQLite reports the error
                 create_private_file(Path(file))
         self.read_only = ""
-        """Why nothing can be written."""
+        """Why the database cannot be written; empty if it can."""
         try:
             self._writer = _connected(file)
             with self.transaction() as writer:
@@ -145,7 +145,7 @@ class SqliteDatabase:
             yield self._writer
             self._writer.execute("COMMIT")
         except BaseException:
-            if self._writer.in_transaction:  # a full disk may have ended it
+            if self._writer.in_transaction:  # a full disk may have ended the transaction
                 self._writer.execute("ROLLBACK")
             raise
 
@@ -219,7 +219,7 @@ def _problems() -> Iterator[None]:
         raise Unwritable(f"SQLite: {error}") from error
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
-        kind = DiskFailed if code in _OF_THE_DISK else Unavailable  # else another process writes for very long
+        kind = DiskFailed if code in _OF_THE_DISK else Unavailable  # else another process holds the write lock for long
         raise kind(f"SQLite: {error}") from error
 
 
@@ -258,7 +258,7 @@ class SqliteMeters:
             writer.execute("INSERT INTO gateway_leases VALUES (?, ?, ?)", (lease, key, now + self._timing.lease))
 
     def _arrive(self, writer: sqlite3.Connection, key: str, most: int, now: float) -> None:
-        """A ring of as many arrivals as a minute may have: the one to be overwritten must be older than a minute."""
+        """Record an arrival in a ring of as many slots as a minute allows; the overwritten one must be a minute old."""
         row = writer.execute("SELECT arrivals FROM gateway_meters WHERE key = ?", (key,)).fetchone()
         slot = (row[0] if row else 0) % most if most > 0 else 0
         before = writer.execute("SELECT time FROM gateway_arrivals WHERE key = ? AND slot = ?", (key, slot)).fetchone()
@@ -317,4 +317,4 @@ class SqliteMeters:
         await self._database.write(work)
 
     async def close(self) -> None:
-        """The caller that opened the database closes it."""
+        """Do nothing: the caller that opened the database closes it."""
