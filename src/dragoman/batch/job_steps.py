@@ -32,7 +32,7 @@ async def run_steps(channel: Channel, steps: Steps[T], context: JobContext, base
         found: T = end.value
         return found
     except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as error:
-        words = f"{channel.provider.name} answered something that is no batch job: {type(error).__name__} {error}"
+        words = f"{channel.provider.name} gave an answer that is not a batch job: {type(error).__name__} {error}"
         raise BatchJobError(words) from error
 
 

@@ -232,7 +232,7 @@ class OllamaGenerate(_Events):
         asked = _object(body, _GENERATE)
         for key in ("suffix", "context", "template", "raw"):
             if asked.get(key):
-                why = "nothing but a prompt: what this key says cannot be told to a chat model"
+                why = "nothing but a prompt: a chat model has no counterpart for this key"
                 raise DecodeError(path=f"$.{key}", expected=why, got=key, source=_GENERATE)
         prompt = asked.get("prompt") or ""
         if not isinstance(prompt, str):

@@ -31,51 +31,51 @@ class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Server(_Table, frozen=True, kw_only=True):
-    """The gateway itself: where it listens, who may ask, and how much."""
+    """The gateway itself: where it listens, which clients may use it, and its limits."""
 
     host: str = "127.0.0.1"
     """The address to listen on. Addresses that other machines reach are refused without keys."""
     port: int = 8787
-    """The port to listen on; 0 takes any that is free."""
+    """The port to listen on; 0 chooses a free one."""
     keys: tuple[str, ...] = ()
-    """Keys that clients must show: as they are, `env:NAME`, or `sha256:HEX`. With none here and none in the database,
-    no key is asked for."""
+    """Keys that clients must send: plain, `env:NAME`, or `sha256:HEX`. Without keys here and in the database, none is
+    required."""
     max_body: int = 64 << 20
-    """Bytes of one request, packed and unpacked."""
+    """Maximum bytes of one request, compressed and decompressed."""
     max_buffered: int = 256 << 20
-    """Bytes of the bodies of all requests in memory; a request beyond it is answered 503."""
+    """Maximum bytes of all request bodies in memory; further requests get a 503."""
     request_seconds: float = 300.0
-    """For a client to send a whole request."""
+    """Time limit for a client to send a whole request."""
     body_rate: float = 1024.0
-    """Bytes per second that the body of a request has to arrive with."""
+    """Minimum bytes per second at which a request body must arrive."""
     tls_cert: str = ""
     """A file with the certificate chain (PEM): clients are served over TLS."""
     tls_key: str = ""
-    """The file with its key; empty if the certificate's file holds it, too."""
+    """The file with its private key; empty if the certificate's file contains it."""
     max_requests: int = 2_000
-    """Requests in progress at a time; more get a 503."""
+    """Maximum number of requests in progress; further ones get a 503."""
     drain_seconds: float = 30.0
-    """After SIGTERM, for answers in progress to end."""
+    """Time for answers in progress to end after SIGTERM."""
     database: str = ""
     """Keys, usage and stored responses: a SQLite file, `postgresql://…` or `env:NAME`; empty keeps them in memory."""
     usage: bool = True
     """Whether requests without a key are written to the database, too."""
     signature_seconds: float = 7 * 86_400.0
-    """For how long what vendors sign is remembered for clients of other formats; 0 gives it to the clients instead."""
+    """How long vendors' signatures are remembered for clients of other formats; 0 sends them to the clients instead."""
     limits: str = ""
-    """Rates and concurrency: `redis://…`, `env:NAME`, or `memory` of each process; empty is where the keys are."""
+    """Store of rates and concurrency: `redis://…`, `env:NAME`, or `memory` per process; empty: with the keys."""
     lease_seconds: float = 15.0
-    """For so long a request under way counts after its gateway has died."""
+    """How long a running request still counts after its gateway has died."""
     batch_concurrency: int = 4
-    """Requests of batch jobs that each process runs at a time, for providers without batches; 0 runs none."""
+    """Concurrent requests of batch jobs per process, for providers without a batch API; 0 turns batches off."""
     batch_seconds: float = 86_400.0
-    """After this, requests of a batch that have not begun expire."""
+    """When requests of a batch that have not started expire."""
     batch_bytes: int = 1 << 30
-    """Bytes of files and batches that are kept here for one key."""
+    """Maximum bytes of files and batches that are stored for one key."""
     log: Literal["auto", "json", "text", "off"] = "auto"
     """How requests are logged to standard error: `auto` is `text` on a terminal and `json` elsewhere."""
     origins: tuple[str, ...] = ()
-    """Pages that may ask from within a browser, such as `https://app.example.com`; `*` is every page."""
+    """Origins of web pages that may call the gateway, such as `https://app.example.com`; `*` allows all."""
     page: bool = True
     """The page at `/`, with the last requests, held in memory."""
 
@@ -88,9 +88,9 @@ class TimeLimits(_Table, frozen=True, kw_only=True):
     first_byte: float = 600.0
     """For the first byte of an answer."""
     between_bytes: float = 120.0
-    """Between two pieces of an answer."""
+    """Between two chunks of an answer."""
     total: float | None = None
-    """For a whole answer; left out: as long as it takes."""
+    """For a whole answer; unlimited by default."""
 
 
 class BreakerTable(_Table, frozen=True, kw_only=True):
@@ -99,20 +99,20 @@ class BreakerTable(_Table, frozen=True, kw_only=True):
     failures: int = 5
     """Failures in a row that open it."""
     seconds: float = 10.0
-    """For how long it stays open, before one request tries the model again."""
+    """How long it stays open before one request may try the model again."""
 
 
 class ProviderTable(_Table, frozen=True, kw_only=True):
-    """A provider, under a name of your own or under its own."""
+    """A provider, under its own name or one of your choice."""
 
     kind: str = ""
-    """Which provider of `dragoman models` this is; left out, the name of the table says it."""
+    """Which provider of `dragoman models` this is; defaults to the name of the table."""
     base_url: str | None = None
-    """Another address than the provider's own."""
+    """Replaces the provider's own URL."""
     api_key: str | None = None
-    """Its key, as it is or as `env:NAME`; left out, the environment variable of the vendor's SDK."""
+    """Its key, plain or as `env:NAME`; defaults to the environment variable of the vendor's SDK."""
     api_keys: tuple[str, ...] = ()
-    """Several keys, which take turns; instead of `api_key`."""
+    """Several keys that are used in turn, instead of `api_key`."""
     region: str | None = None
     """Bedrock: the AWS region."""
     project: str | None = None
@@ -128,9 +128,9 @@ class ProviderTable(_Table, frozen=True, kw_only=True):
     timeouts: TimeLimits = TimeLimits()
     """How long to wait for it."""
     breaker: BreakerTable = BreakerTable()
-    """When to leave a model alone."""
+    """When to stop sending requests to a model."""
     models: tuple[str, ...] = ()
-    """Listed for it, instead of what it lists itself."""
+    """The models to list, instead of those that the provider lists."""
 
 
 class Weighted(_Table, frozen=True, kw_only=True):
@@ -143,24 +143,24 @@ class Weighted(_Table, frozen=True, kw_only=True):
 
 
 class RouteTable(_Table, frozen=True, kw_only=True):
-    """A name that clients ask for; `*`, `?` and `[…]` match many."""
+    """A model name that clients use; `*`, `?` and `[…]` are wildcards."""
 
     to: str | tuple[str | Weighted, ...]
     """`provider/model`, another route, or several of them, of which one is chosen by weight."""
     fallback: tuple[str, ...] = ()
-    """Asked one after the other when the target fails."""
+    """Models to try in order when the target fails."""
     strict: bool = False
-    """Refuse what would lose something."""
+    """Refuse requests whose translation would lose something."""
     max_output_tokens: int | None = None
-    """The most that is asked for, and what is asked for where the client says nothing."""
+    """The maximum, and the default if the client sets none."""
     reasoning: Effort | None = None
-    """Where the client says nothing."""
+    """The reasoning effort if the client sets none."""
     cache: Literal["5m", "1h"] | None = None
-    """Lifetime of an automatic cache mark, for upstreams that take marks and where the client sets none."""
+    """Lifetime of an automatic cache mark, for upstreams that support marks, if the client sets none."""
     drop: tuple[str, ...] = ()
-    """Settings that are never passed on, by their names in the intermediate format."""
+    """Settings that are never forwarded, by their names in the intermediate format."""
     attempts: int = 3
-    """Attempts in all at the same model, where a request was provably not processed."""
+    """Total attempts at the same model, if a request was provably not processed."""
 
 
 class Price(_Table, frozen=True, kw_only=True):
@@ -171,31 +171,31 @@ class Price(_Table, frozen=True, kw_only=True):
     output: float
     """Tokens of the answer."""
     cached: float | None = None
-    """Tokens read from the provider's cache; left out: as `input`."""
+    """Tokens read from the provider's cache; defaults to `input`."""
     cache_written: float | None = None
-    """Tokens written to the provider's cache; left out: as `input`."""
+    """Tokens written to the provider's cache; defaults to `input`."""
 
 
 class CacheTable(_Table, frozen=True, kw_only=True):
-    """The response cache: equal requests to the same model get the same answer, in whatever format they come."""
+    """The response cache: equal requests to the same model get the same answer, even in different formats."""
 
     seconds: float = 0.0
-    """For how long an answer is given again; 0: there is no cache."""
+    """How long an answer is reused; 0 turns the cache off."""
     store: str = "memory"
-    """`memory` of each process, `database` (the one of `server.database`), `redis://…` or `env:NAME`."""
+    """`memory` per process, `database` (that of `server.database`), `redis://…` or `env:NAME`."""
     shared: bool = False
     """Whether clients with different keys get each other's answers; if not, each key has its own."""
     max_bytes: int = 64 << 20
-    """Bytes of all answers, in memory and in the database. For Redis, set its `maxmemory`."""
+    """Maximum bytes of all answers, in memory or in the database. For Redis, set its `maxmemory`."""
     max_answer: int = 1 << 20
-    """Bytes of one answer; larger ones are not kept."""
+    """Maximum bytes of one answer; larger ones are not cached."""
 
 
 class McpServerTable(_Table, frozen=True, kw_only=True):
-    """An MCP server whose tools clients of the gateway may use, under a name of your own."""
+    """An MCP server whose tools clients of the gateway may use, under a name of your choice."""
 
     command: str = ""
-    """A program that speaks over its standard input and output."""
+    """A program that uses the stdio transport."""
     args: tuple[str, ...] = ()
     """Its arguments."""
     env: dict[str, str] = {}
@@ -203,13 +203,13 @@ class McpServerTable(_Table, frozen=True, kw_only=True):
     cwd: str = ""
     """The folder it starts in."""
     url: str = ""
-    """Instead of a command: the address of a server that speaks streamable HTTP."""
+    """Instead of a command: the URL of a server that uses streamable HTTP."""
     headers: dict[str, str] = {}
     """Sent to it with each request; a value may be `env:NAME`."""
     allow: tuple[str, ...] = ("*",)
     """Tools that are offered, by name or pattern."""
     keys: tuple[str, ...] = ()
-    """Names or patterns of the keys that may use it; none at all means everybody."""
+    """Names or patterns of the keys that may use it; empty allows all clients."""
 
 
 class McpTable(_Table, frozen=True, kw_only=True):
@@ -220,46 +220,46 @@ class McpTable(_Table, frozen=True, kw_only=True):
     rounds: int = 8
     """How often the tools of one request may be run before the model has to answer."""
     calls: int = 32
-    """Calls of one request, in all its rounds."""
+    """Maximum number of calls of one request, over all rounds."""
     call_seconds: float = 60.0
     """For one call."""
     connect_seconds: float = 30.0
     """For a server to start."""
     max_result: int = 65_536
-    """Characters of one result; longer ones are cut."""
+    """Maximum characters of one result; longer ones are truncated."""
     servers: dict[str, McpServerTable] = {}
-    """The servers, each as a table of its own: `[mcp.servers.NAME]`."""
+    """The servers, each as a table: `[mcp.servers.NAME]`."""
 
 
 class LogTable(_Table, frozen=True, kw_only=True):
     """What is logged, beyond a line for each request."""
 
     file: str = ""
-    """Lines of JSON go to this file instead of standard error. It may be moved away at any time (log rotation)."""
+    """Write lines of JSON to this file instead of standard error. It may be moved at any time (log rotation)."""
     bodies: bool = False
-    """Log what clients sent and got, too. Keys are taken out; what people wrote is not."""
+    """Also log what clients sent and received. Keys are removed; prompts and answers are not."""
     max_body: int = 16_384
-    """Characters of each body in the log."""
+    """Maximum characters of each body in the log."""
 
 
 class TelemetryTable(_Table, frozen=True, kw_only=True):
-    """Spans for a collector of OpenTelemetry."""
+    """Spans for an OpenTelemetry collector."""
 
     endpoint: str = ""
-    """`http://127.0.0.1:4318`; left out: what OTEL_EXPORTER_OTLP_ENDPOINT says. With neither, nothing is sent."""
+    """`http://127.0.0.1:4318`; defaults to OTEL_EXPORTER_OTLP_ENDPOINT. With neither, nothing is sent."""
     headers: dict[str, str] = {}
-    """For the collector; a value may be `env:NAME`."""
+    """Headers for the collector; a value may be `env:NAME`."""
     service: str = "dragoman"
     """The name of the service in the spans."""
     ratio: float = 1.0
-    """Of the traces that begin here. Those that a client began go on as it decided."""
+    """The ratio of sampled traces that begin here. For traces that a client began, the client's decision applies."""
 
 
 class DefaultsTable(_Table, frozen=True, kw_only=True):
     """What `ask`, `run` and `chat` use unless the command line says otherwise."""
 
     model: str = ""
-    """`provider/model` or the name of a route; `$DRAGOMAN_MODEL` wins over it."""
+    """`provider/model` or the name of a route; `$DRAGOMAN_MODEL` takes precedence."""
     system: str = ""
     """Instructions before each question."""
 
@@ -268,9 +268,9 @@ class ChatTable(_Table, frozen=True, kw_only=True):
     """The models of `dragoman chat`."""
 
     models: dict[str, str] = {}
-    """Name -> `provider/model` or a route, instead of the usual ones."""
+    """Name -> `provider/model` or a route, instead of the default ones."""
     default: tuple[str, ...] = ()
-    """The models that answer a message without a mention; `all` is every one."""
+    """The models that answer a message without a mention; `all` means every model."""
     share: bool = False
     """Models see each other's answers."""
 
