@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import chain
 from multiprocessing import get_context, parent_process
 from typing import TypeAlias
@@ -54,7 +56,8 @@ def _run_in_processes(work: Iterator[Work], count: int) -> Iterator[ShardResult]
         waiting: set[Future[ShardResult]] = set()
         try:
             for task, block in work:
-                waiting.add(pool.submit(convert_shard, task, block))
+                with _blocked_interrupts():  # submitting starts a process while there are too few
+                    waiting.add(pool.submit(convert_shard, task, block))
                 if len(waiting) > count:  # one more than are running, so that no process is idle
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
@@ -66,6 +69,22 @@ def _run_in_processes(work: Iterator[Work], count: int) -> Iterator[ShardResult]
         finally:
             for future in waiting:
                 future.cancel()
+
+
+@contextmanager
+def _blocked_interrupts() -> Iterator[None]:
+    """Block SIGINT. Processes started meanwhile inherit the mask, so that Ctrl-C reaches this process alone.
+
+    A terminal sends Ctrl-C to the whole group; each worker would end with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _exit_with_parent() -> None:

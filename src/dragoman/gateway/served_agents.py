@@ -109,6 +109,8 @@ class ServedAgents:
                 yield
             finally:
                 await server.close(_PATIENCE)
+                for agent in self._agents.values():
+                    await agent.close()
 
     def configured(self, config: Config) -> Config:
         """Return the configuration with a provider for the agents and a route for each."""
