@@ -35,15 +35,19 @@ class DragomanError(Exception):
     """Base of all errors raised on purpose."""
 
 
+_MALFORMED = ("JSON is malformed: ", "malformed text: ")
+
+
 class DecodeError(DragomanError, ValueError):
     """A body that does not follow its wire format."""
 
     def __init__(self, *, path: str, expected: str, got: str, source: str) -> None:
         self.path = path
         self.expected = expected
-        self.got = got
+        # The two sentences of the JSON parser (msgspec) that users meet most do not read well behind "got".
+        self.got = "truncated text" if got == "Input data was truncated" else got.replace(*_MALFORMED)
         self.source = source
-        super().__init__(f"{source}: expected {expected}, got {got} - at {path}")
+        super().__init__(f"{source}: expected {expected}, got {self.got} - at {path}")
 
 
 class LimitExceeded(DecodeError):
