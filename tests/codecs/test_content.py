@@ -227,7 +227,7 @@ REFUSED: dict[str, tuple[ir.AnyPart, tuple[str, ...]]] = {
     "a document in S3": (ir.Document("application/pdf", url="s3://bucket/a.pdf"), every_format_but("bedrock-converse")),
     "an image at Google": (ir.Image("image/png", url="gs://bucket/a.png"), every_format_but("vertex")),
     "a document at Google": (ir.Document("application/pdf", url="gs://bucket/a.pdf"), every_format_but("vertex")),
-    "a file of a disk": (ir.Image("image/png", url="file:///tmp/a.png"), FORMATS),
+    "a file of a disk": (ir.Image("image/png", url="file:///pictures/a.png"), FORMATS),
     "webm video": (ir.Document("video/webm", "AAAA"), every_format_but(*GOOGLES, "bedrock-converse")),
     "webm sound": (ir.Audio("audio/webm", "AAAA"), every_format_but(*GOOGLES)),
     "a file stored with Gemini": (
