@@ -175,7 +175,7 @@ class ProviderError(DragomanError):
         self.failure = failure
         self.provider = provider
         self.partial = partial
-        super().__init__(_told(failure, provider))
+        super().__init__(_describe(failure, provider))
 
     @property
     def kind(self) -> FailureKind:
@@ -199,7 +199,7 @@ class ProviderError(DragomanError):
         return self.failure.retry_after
 
 
-def _told(failure: Failure, provider: str) -> str:
+def _describe(failure: Failure, provider: str) -> str:
     known: list[str] = [failure.kind]
     known += [f"status {failure.status}"] if failure.status is not None else []
     known += [f"request {failure.request_id}"] if failure.request_id is not None else []

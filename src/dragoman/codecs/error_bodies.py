@@ -101,7 +101,7 @@ class ErrorBodies:
             _KIND_OF_WORD.get(code or "")
             or _KIND_OF_WORD.get(raw_type or "")
             or kind_of_status(_status(status, error)),
-            error.message if error.message is not UNSET else "" if detail is None else _said(detail),
+            error.message if error.message is not UNSET else "" if detail is None else _message_text(detail),
             _status(status, error),
             code,
             error.param if isinstance(error.param, str) else None,
@@ -115,7 +115,7 @@ class ErrorBodies:
         """Return the failure for an object of unknown shape: its text is the message."""
         return Failure(
             kind_of_status(status),
-            _said(held),
+            _message_text(held),
             status,
             retry_after=retry_after_of(headers),
             request_id=headers.get("x-request-id"),
@@ -148,7 +148,7 @@ class ErrorBodies:
         return Encoded(bytes(spliced(ErrorResponse(inner), notes)), (), "", headers, status)  # type: ignore[arg-type]
 
 
-def _said(held: Raw) -> str:
+def _message_text(held: Raw) -> str:
     value = parse_json(held)
     return value if isinstance(value, str) else compact_text(held)
 

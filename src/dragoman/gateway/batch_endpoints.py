@@ -393,7 +393,7 @@ async def _create_batch(here: Here) -> bool | Plan:
     stored = _new(here, "batch", about, state=state)
     await runner.store.put(stored, b"" if about.problems else created.content)
     runner.wake()
-    here.send(await _shown(here, stored))
+    here.send(await _render_batch(here, stored))
     return True
 
 
@@ -475,7 +475,7 @@ _CREATORS: Mapping[str, Callable[[Here], Awaitable[Created | bool | Plan]]] = {
 }
 
 
-async def _shown(here: Here, stored: Stored) -> dict[str, Any]:
+async def _render_batch(here: Here, stored: Stored) -> dict[str, Any]:
     about: BatchAbout = about_batch(stored.about)
     counts = about.counts if stored.state == "ended" else await here.gateway.batches.store.counts(stored.id)
     return here.shape.show(stored, about, counts, here.exchange.head)
@@ -485,7 +485,7 @@ async def _batch(here: Here) -> bool:
     stored = await here.stored("batch")
     if stored is None:
         return False
-    shown = await _shown(here, stored)
+    shown = await _render_batch(here, stored)
     if stored.state == "ended" and about_batch(stored.about).inline:
         shown = with_inlined(shown, await _all_results(here, stored.id))
     here.send(shown)
@@ -515,7 +515,7 @@ async def _cancel_batch(here: Here) -> bool:
     runner.cancel(stored.id)
     runner.wake()
     now = await here.stored("batch")
-    here.send({} if here.shape.names_are_paths else await _shown(here, now or stored))
+    here.send({} if here.shape.names_are_paths else await _render_batch(here, now or stored))
     return True
 
 
@@ -558,7 +558,7 @@ async def listed_here(here: Here) -> tuple[list[dict[str, Any]], bool]:
     if part == "file":
         shown = [_show_file(here, one) for one in page if about_file(one.about).expected is None]
     else:
-        shown = [await _shown(here, one) for one in page]
+        shown = [await _render_batch(here, one) for one in page]
     return shown, len(found) > size
 
 

@@ -73,7 +73,7 @@ async def _show(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record
     if not isinstance(name, str):
         raise BadBody(Failure("invalid_request", "model is required", 400))
     caller.may_use(name)
-    _put(exchange, record, _shown(name, _window(gateway, name, endpoint.format)))
+    _put(exchange, record, _describe_model(name, _window(gateway, name, endpoint.format)))
 
 
 def _window(gateway: Gateway, name: str, format: str) -> int:
@@ -86,7 +86,7 @@ def _window(gateway: Gateway, name: str, format: str) -> int:
     return window_of("", asked, {})
 
 
-def _shown(name: str, window: int) -> dict[str, object]:
+def _describe_model(name: str, window: int) -> dict[str, object]:
     """Return what clients check when they choose a local model: its capabilities and its context window."""
     architecture = "dragoman"
     described = ONE["ollama-chat"](Listed(name, architecture))

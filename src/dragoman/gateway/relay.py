@@ -333,7 +333,7 @@ async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
         data = await response.chunk()
         ended = not data
         first = translator.close() if ended else translator.feed(data)
-        if translator.failure is not None and not _said(translator):
+        if translator.failure is not None and not _has_content(translator):
             failure = translator.failure
             if failure.raw_type == LimitExceeded.__name__:  # the answer is too large, not the request
                 failure = structs.replace(failure, kind="server", status=_BAD_GATEWAY)
@@ -355,7 +355,7 @@ def _onward(feed: Callable[[bytes], bytes], write: Sink, heard: Callable[[bytes]
     return overheard
 
 
-def _said(translator: StreamTranslator) -> bool:
+def _has_content(translator: StreamTranslator) -> bool:
     return bool(translator.completion.messages and translator.completion.messages[0].parts)
 
 

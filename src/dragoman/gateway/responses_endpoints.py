@@ -155,7 +155,7 @@ class _Conversation(Struct):
 _conversation = msgspec.json.Decoder(_Conversation).decode
 
 
-def _given(exchange: Exchange) -> _Conversation:
+def _conversation_of(exchange: Exchange) -> _Conversation:
     try:
         given = _conversation(exchange.body or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -170,7 +170,7 @@ def _given(exchange: Exchange) -> _Conversation:
 
 async def _create_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     caller = await gateway.admitted(endpoint, exchange, record)
-    given = _given(exchange)
+    given = _conversation_of(exchange)
     id = f"conv_{secrets.token_hex(24)}"
     made = {"id": id, "object": "conversation", "created_at": int(time.time()), "metadata": given.metadata or {}}
     store = gateway.responses.store
@@ -193,7 +193,7 @@ async def _show_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exc
 
 async def _update_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     found = await _found(gateway, endpoint, exchange, record)
-    made = {**_object(found.input), "metadata": _given(exchange).metadata or {}}
+    made = {**_object(found.input), "metadata": _conversation_of(exchange).metadata or {}}
     await gateway.responses.store.keep(structs.replace(found, input=_encode(made)))
     _put(exchange, record, made)
 
@@ -229,7 +229,7 @@ def _page(items: list[tuple[str, bytes]], asked: Mapping[str, str]) -> dict[str,
 
 async def _create_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     found = await _found(gateway, endpoint, exchange, record)
-    added = identified(_given(exchange).items or [])
+    added = identified(_conversation_of(exchange).items or [])
     held = await gateway.responses.store.items(found.id, found.owner)
     if sum(len(item) for _, item in (*held, *added)) > LARGEST_HISTORY:
         raise too_long_a_history()

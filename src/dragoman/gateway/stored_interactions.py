@@ -145,7 +145,9 @@ class _BackgroundInteraction(Background):
         self.id = f"v1_{secrets.token_hex(16)}"
         self._promised = {"id": self.id, "object": "interaction", "model": model}
 
-    async def _told(self, status: str, error: Mapping[str, str] | None = None, *, surely: bool = False) -> bytes:
+    async def _store_status(
+        self, status: str, error: Mapping[str, str] | None = None, *, surely: bool = False
+    ) -> bytes:
         more: dict[str, object] = {"status": status} if error is None else {"status": status, "errors": [error]}
         return await self._keeping.keep(_encode({**self._promised, **more}), surely=surely)
 

@@ -193,9 +193,11 @@ class Background:
         }
 
     async def promised(self) -> bytes:
-        return await self._told("in_progress", surely=True)
+        return await self._store_status("in_progress", surely=True)
 
-    async def _told(self, status: str, error: Mapping[str, str] | None = None, *, surely: bool = False) -> bytes:
+    async def _store_status(
+        self, status: str, error: Mapping[str, str] | None = None, *, surely: bool = False
+    ) -> bytes:
         more: dict[str, object] = {
             "status": status,
             "completed_at": None,
@@ -211,10 +213,10 @@ class Background:
             await self._keeping.keep(_encode({**_object(response), "id": self.id}))
 
     async def failed(self, failure: Failure) -> None:
-        await self._told("failed", {"code": failure.code or "server_error", "message": failure.message})
+        await self._store_status("failed", {"code": failure.code or "server_error", "message": failure.message})
 
     async def cancelled(self) -> None:
-        await self._told("cancelled")
+        await self._store_status("cancelled")
 
     async def was_cancelled(self) -> bool:
         """Return whether another gateway cancelled the response, and renew the lease that marks it as in progress."""

@@ -142,7 +142,7 @@ class Trace:
     def answered(self, completion: Completion | None, failure: str = "") -> None:
         """End the span of an attempt with the upstream's answer."""
         if self._asking is not None and completion is not None:
-            self._asking.set_attributes(_told(completion))
+            self._asking.set_attributes(_completion_attributes(completion))
         self._end_asking(failure)
 
     def _end_asking(self, failure: str) -> None:
@@ -172,7 +172,7 @@ class Trace:
         span.end()
 
 
-def _told(completion: Completion) -> dict[str, str | int | list[str]]:
+def _completion_attributes(completion: Completion) -> dict[str, str | int | list[str]]:
     usage, finish = completion.usage, completion.finish
     told: dict[str, str | int | list[str] | None] = {
         "gen_ai.response.id": completion.id,

@@ -207,12 +207,12 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
         return ToolChoice(mode, (tool.name,))
     notes: Extra = {"~choice": exact(wire)}
     # Reported to other formats key by key; this format gets the whole back.
-    for extra in (wire.extra, UNSET if tool is UNSET else tool.extra, _said(auto), _said(anything)):
+    for extra in (wire.extra, UNSET if tool is UNSET else tool.extra, _read_entries(auto), _read_entries(anything)):
         notes.update({} if extra is UNSET else extra)
     return ToolChoice(mode, () if tool is UNSET else (tool.name,), {FAMILY: notes})
 
 
-def _said(held: Raw | UnsetType) -> Extra:
+def _read_entries(held: Raw | UnsetType) -> Extra:
     try:
         return {} if held is UNSET else _entries(held)
     except msgspec.ValidationError:

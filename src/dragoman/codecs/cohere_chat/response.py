@@ -109,7 +109,7 @@ def decode_usage(held: Raw) -> Usage:
     image = _whole(tokens.image_tokens)
     notes: Extra = {USAGE: held}
     if wire.billed_units is not None:
-        notes["billed_units"] = Raw(encode_json(_told(wire.billed_units)))
+        notes["billed_units"] = Raw(encode_json(_counts_given(wire.billed_units)))
     return Usage(
         (_whole(tokens.input_tokens) or 0) + (image or 0),
         _whole(tokens.output_tokens) or 0,
@@ -121,7 +121,7 @@ def decode_usage(held: Raw) -> Usage:
     )
 
 
-def _told(counts: TokenCounts) -> dict[str, Any]:
+def _counts_given(counts: TokenCounts) -> dict[str, Any]:
     return {name: value for name in counts.__struct_fields__ if (value := getattr(counts, name)) is not None}
 
 

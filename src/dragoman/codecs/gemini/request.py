@@ -215,11 +215,11 @@ def _whole(value: Number, key: str, said: Extra) -> int:
     number = _real(value, key, said)
     said[_NUMBER + key] = Raw(encode_json(value))
     if not float(number).is_integer():
-        raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="whole number", got=_said(value), source=SOURCE)
+        raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="whole number", got=_describe(value), source=SOURCE)
     return int(number)
 
 
-def _said(value: Number) -> str:
+def _describe(value: Number) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
@@ -230,7 +230,7 @@ def _real(value: Number, key: str, said: Extra) -> WireValue:
     try:
         return float(value)
     except ValueError:
-        raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="number", got=_said(value), source=SOURCE) from None
+        raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="number", got=_describe(value), source=SOURCE) from None
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -414,7 +414,7 @@ class PayloadDecoder(EventDecoder):
         self._state = state
 
     def _start(self, wire: GenerateContentResponse, payload: bytes) -> None:
-        notes = _said(response_keys(wire))
+        notes = _meaningful_keys(response_keys(wire))
         if wire.extra is not UNSET and any(key.startswith(_SPELLING) for key in wire.extra):
             self._read = _misspelled
         if wire.prompt_feedback is not UNSET and self._blocked is None:
@@ -520,7 +520,7 @@ class PayloadDecoder(EventDecoder):
             self._whole(answer, Part(part.text, part.thought, part.thought_signature, call))
 
     def _wide_part(self, answer: _Answer, wire: Part) -> None:
-        notes = _said(part_keys(wire))
+        notes = _meaningful_keys(part_keys(wire))
         given = [name for name in _MEMBERS if getattr(wire, name) is not UNSET]
         if given == ["text"] and not notes:
             flow = self._thought if wire.thought else self._text
@@ -777,7 +777,7 @@ _MEMBERS = ("text", "function_call", "function_response", "inline_data", "file_d
 _SPELLING = ("~as:", "~single:")
 
 
-def _said(extra: Extra | UnsetType | None) -> Extra:
+def _meaningful_keys(extra: Extra | UnsetType | None) -> Extra:
     """Return the extras without notes on spelling and without nulls, which mean nothing in this format."""
     if not extra:
         return {}
@@ -791,7 +791,7 @@ def _misspelled(_payload: bytes) -> Chunk[Any]:
 
 def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
     """Record the fields of a candidate beside its content. The last value of each counts."""
-    said = _said(wire.extra) if isinstance(wire, Candidate) else {}
+    said = _meaningful_keys(wire.extra) if isinstance(wire, Candidate) else {}
     for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True):
         held = getattr(wire, name)
         if type(held) is Raw and bytes(held) not in _SAYS_NOTHING:
@@ -824,7 +824,7 @@ def _signature(spelled: str | UnsetType) -> tuple[Signature | None, Bundle | Non
 
 def _piece(call: FunctionCall) -> tuple[CallPiece, Extra]:
     """Convert a call from the wider reader to a piece; return it and the remaining extras."""
-    said = _said(call_keys(call))
+    said = _meaningful_keys(call_keys(call))
     leaves = said.pop("partialArgs", said.pop("partial_args", None))
     continues = said.pop("willContinue", said.pop("will_continue", None))
     piece = CallPiece(

@@ -32,7 +32,7 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
         held = exact_object(body)
         if held is None:
             raise
-        message, notes = _said(held), {"~body": held}
+        message, notes = _message_text(held), {"~body": held}
     return Failure(
         kind_of_status(status),
         message,
@@ -42,7 +42,7 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
     )
 
 
-def _said(held: Raw) -> str:
+def _message_text(held: Raw) -> str:
     """Return the message in an error object: proxies, and the server's other endpoints, nest it."""
     body = parse_json(held)
     error = body.get("error", body)

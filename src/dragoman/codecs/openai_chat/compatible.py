@@ -74,7 +74,7 @@ def _has_no_schemas(request: Request, profile: ChatProfile) -> bool:
     return profile.no_output_schema_models.search(request.model or "") is not None
 
 
-def _said_as(name: str, changes: Mapping[str, Any]) -> str:
+def _source_field(name: str, changes: Mapping[str, Any]) -> str:
     """Return the field in which the source gave a setting."""
     return "safety_identifier" if name == "user" and "safety_identifier" in changes else name
 
@@ -99,7 +99,7 @@ def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mappin
         request = moved
     for name in profile.refuses:
         if getattr(request, name) not in (None, (), _ANYWAY.get(name)):
-            log.drop(request, _said_as(name, changes), name.replace("_", " "), "this server takes no such setting")
+            log.drop(request, _source_field(name, changes), name.replace("_", " "), "this server takes no such setting")
             changes[name] = _absent(request, name)
     return changes
 

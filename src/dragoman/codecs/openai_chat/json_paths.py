@@ -149,12 +149,12 @@ def part_path(message: Message, part_index: int, field: str, calls: list[int]) -
     if message.role == "tool":
         return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
     if message.role == "assistant" and note(message.metadata, FAMILY, "~content") != "parts":
-        return _said_path(message, part, field)
+        return _assistant_field_path(message, part, field)
     place = ".content" if type(content_held(message)) is str else f".content[{part_index}]"
     return f"{place}.{inner}" if inner else place
 
 
-def _said_path(message: Message, part: AnyPart, field: str) -> str:
+def _assistant_field_path(message: Message, part: AnyPart, field: str) -> str:
     """Return the path of reasoning, text or refusal: fields of the assistant message itself."""
     notes = (message.metadata or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):

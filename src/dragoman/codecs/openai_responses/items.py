@@ -365,7 +365,7 @@ class ItemEncoder(PartEncoder):
             return [self._native_reasoning(part, notes)]
         minted = signature is not None and signature.family == FAMILY and bool(signature.data)
         if self._to_client:
-            return [self._told_reasoning(part, notes)]
+            return [self._encode_reasoning_item(part, notes)]
         if signature is None or not minted:
             owner = "another provider" if signature is None or not signature.data else signature.family
             self._log.drop(part, "", "reasoning", f"it is owed to {owner}; this API takes back only what it encrypted")
@@ -394,7 +394,7 @@ class ItemEncoder(PartEncoder):
         item = Item("reasoning", id=item_id, summary=summary, encrypted_content=encrypted)
         return spliced(item, notes) if notes else item
 
-    def _told_reasoning(self, part: Reasoning, notes: Extra) -> WireValue:
+    def _encode_reasoning_item(self, part: Reasoning, notes: Extra) -> WireValue:
         signature = part.signature
         encrypted: Any = UNSET
         item_id = self._item_id("rs")
