@@ -23,7 +23,6 @@ _OF_EACH_CODEC: Final = (
     "request.py",
     "response.py",
     "results.py",
-    "schemas.py",
     "server_items.py",
     "steps.py",
     "stream.py",

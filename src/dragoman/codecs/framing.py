@@ -421,8 +421,11 @@ class AwsEventStream(BoundedFraming):
             return super().feed(chunk)
         start = _PRELUDE_BYTES + chunk[_HEADERS_LENGTH]
         length, head, checked = _beginnings.get(chunk[:start], _UNKNOWN)
+        if length != size:
+            return super().feed(chunk)
+        # Only now: compiled, a slice that ends before it starts is an error, and any frame may lie about its headers.
         payload = chunk[start:-_CRC_BYTES]
-        if length != size or zlib.crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
+        if zlib.crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
             return super().feed(chunk)
         self._total = total
         return [head + payload + b"}"]
@@ -459,15 +462,15 @@ class AwsEventStream(BoundedFraming):
         if zlib.crc32(frame[:-_CRC_BYTES]) != crc:
             raise self._broken("a message that fits its CRC", "another CRC")
         start = _PRELUDE_BYTES + header_bytes
-        told, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
-        head = _heads.get(told)
+        encoded_headers, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
+        head = _heads.get(encoded_headers)
         if head is not None and payload and header_bytes <= _LONGEST_HEAD:
             if len(_beginnings) >= _MOST_BEGINNINGS:
                 _beginnings.clear()
             _beginnings[frame[:start]] = (len(frame), head, zlib.crc32(frame[:start]))
         if head is None:
             try:
-                headers = read_aws_headers(told)
+                headers = read_aws_headers(encoded_headers)
             except (IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
                 raise self._broken("headers of an event-stream frame", repr(error)) from error
             name = headers.get(":event-type") or headers.get(":exception-type") or ""
@@ -475,10 +478,10 @@ class AwsEventStream(BoundedFraming):
                 # A frame of type "error" has no payload; its headers hold everything.
                 return encode_json({headers[":error-code"]: {"message": headers.get(":error-message", "")}})
             head = b"{" + encode_json(name) + b":"
-            if len(told) <= _LONGEST_HEAD:
+            if len(encoded_headers) <= _LONGEST_HEAD:
                 if len(_heads) >= _MOST_HEADS:
                     _heads.clear()
-                _heads[told] = head
+                _heads[encoded_headers] = head
         return head + (payload or b"{}") + b"}"
 
     def _rest(self) -> Iterator[bytes]:
@@ -528,7 +531,7 @@ def aws_headers(entries: Mapping[str, str]) -> bytes:
     data = []
     for name, value in entries.items():
         told, said = name.encode(), value.encode()
-        data.append(bytes([len(told)]) + told + struct.pack(">BH", _AWS_STRING, len(said)) + said)
+        data.append(bytes([len(encoded_headers)]) + told + struct.pack(">BH", _AWS_STRING, len(said)) + said)
     return b"".join(data)
 
 
