@@ -530,8 +530,8 @@ def aws_headers(entries: Mapping[str, str]) -> bytes:
     """Return the headers of a frame, all of them strings."""
     data = []
     for name, value in entries.items():
-        told, said = name.encode(), value.encode()
-        data.append(bytes([len(encoded_headers)]) + told + struct.pack(">BH", _AWS_STRING, len(said)) + said)
+        key, text = name.encode(), value.encode()
+        data.append(bytes([len(key)]) + key + struct.pack(">BH", _AWS_STRING, len(text)) + text)
     return b"".join(data)
 
 
