@@ -15,7 +15,7 @@ from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.drivers.partial_output import PartialReader, completions
 from dragoman.drivers.sync import SyncDriver
 from dragoman.drivers.typed_output import TOOL_NAME, OutputMode, mode_for, output_of
-from dragoman.errors import CallCancelled, InvalidRequest, InvalidType, InvalidValue
+from dragoman.errors import CallCancelled, InvalidRequest, InvalidType, InvalidValue, ProviderError
 from dragoman.ir import Failure, Message, Refusal
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH_FORMAT, Partner, talking
@@ -323,6 +323,19 @@ def test_a_stream_that_fails_is_refused_or_is_left() -> None:
                 break
         with pytest.raises(CallCancelled):
             await left.result
+
+    run(session())
+
+
+@EACH_FORMAT
+def test_a_request_that_fails_raises_from_its_partial_values(partner: Partner, dragoman_sim: Simulator) -> None:
+    async def session() -> None:
+        async with talking(partner, dragoman_sim) as driver:
+            dragoman_sim.play({"error": "unauthorized"})
+            stream = driver.stream_query("How warm?", output_type=City)
+            with pytest.raises(ProviderError):
+                async for _ in stream.partials():
+                    pass
 
     run(session())
 

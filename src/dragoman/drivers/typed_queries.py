@@ -148,6 +148,8 @@ class TypedStream(Generic[T]):
             value = values.feed(event)
             if value is not UNSET:
                 yield value
+        with self._query.explained():
+            await self._answer.result  # a failure is an event of the stream: only the result raises it
 
     @property
     def result(self) -> Awaitable[TypedResult[T]]:
