@@ -331,7 +331,7 @@ def test_a_stream_that_fails_is_refused_or_is_left() -> None:
 def test_a_request_that_fails_raises_from_its_partial_values(partner: Partner, dragoman_sim: Simulator) -> None:
     async def session() -> None:
         async with talking(partner, dragoman_sim) as driver:
-            dragoman_sim.play({"error": "unauthorized"})
+            dragoman_sim.play({"error": "invalid"})
             stream = driver.stream_query("How warm?", output_type=City)
             with pytest.raises(ProviderError):
                 async for _ in stream.partials():
