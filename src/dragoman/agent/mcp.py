@@ -352,11 +352,11 @@ class _Server:
         keeper = self._keeper
         if client is None or keeper is None:
             return Output("error", f"MCP server {self.name!r} is gone")
-        asked = asyncio.ensure_future(client.call_tool(name, arguments))
+        task = asyncio.ensure_future(client.call_tool(name, arguments))
         try:
-            await asyncio.wait([asked, keeper], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
-            if asked.done():
-                return output_of(asked.result())
+            await asyncio.wait([task, keeper], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return output_of(task.result())
         except Exception as error:  # noqa: BLE001 - any failure of the server is reported to the model
             if _is_disconnected(error):
                 self._client = None  # the next call connects again
@@ -364,7 +364,7 @@ class _Server:
                 return Output("error", await self._sent_away(addresses))
             return Output("error", f"MCP server {self.name!r} failed: {_innermost(error)}")
         finally:
-            asked.cancel()
+            task.cancel()
         if keeper.done():
             return Output("error", f"MCP server {self.name!r} is gone")
         return Output("error", f"MCP server {self.name!r} gave no answer within {self._timeout:g} seconds")
@@ -383,9 +383,11 @@ def _addresses_in(error: BaseException) -> list[tuple[str, str]]:
     if getattr(found, "code", None) != _URL_REQUIRED:
         return []
     data = getattr(found, "data", None)
-    asked = data.get("elicitations", ()) if isinstance(data, Mapping) else ()
+    elicitations = data.get("elicitations", ()) if isinstance(data, Mapping) else ()
     return [
-        (str(one.get("message") or ""), str(one["url"])) for one in asked if isinstance(one, Mapping) and "url" in one
+        (str(one.get("message") or ""), str(one["url"]))
+        for one in elicitations
+        if isinstance(one, Mapping) and "url" in one
     ]
 
 
@@ -491,8 +493,8 @@ def _content_of(resource: Any) -> Content:
 
 
 def _link(block: Any) -> Content:
-    told = [f"[resource {block.uri}]", block.title or block.name, block.description]
-    return Text(" ".join(word for word in told if word))
+    lines = [f"[resource {block.uri}]", block.title or block.name, block.description]
+    return Text(" ".join(word for word in lines if word))
 
 
 def _unknown(block: Any) -> Content:

@@ -122,8 +122,8 @@ async def search_lines(text: str, pattern: str, *, regex: bool, context: int, li
     if not found:
         return f"no line matches, of {len(lines)}"
     shown, _ = _numbered(lines, _around(found[:limit], context, len(lines)))
-    told = f"[{len(found)} of {len(lines)} lines match"
-    return "\n".join([*shown, f"{told}; the first {limit} are shown]" if len(found) > limit else f"{told}]"])
+    heading = f"[{len(found)} of {len(lines)} lines match"
+    return "\n".join([*shown, f"{heading}; the first {limit} are shown]" if len(found) > limit else f"{heading}]"])
 
 
 def _around(found: Sequence[int], context: int, count: int) -> list[int]:

@@ -142,8 +142,8 @@ def _problem_with(call_id: str, decision: Decision | None) -> str:
 
 
 def _note_of(result: ToolResult) -> _Note | None:
-    held = (result.metadata or {}).get(FAMILY, {}).get(PENDING)
-    return None if held is None else msgspec.json.decode(bytes(held), type=_Note)
+    pending = (result.metadata or {}).get(FAMILY, {}).get(PENDING)
+    return None if pending is None else msgspec.json.decode(bytes(pending), type=_Note)
 
 
 def _last_turn(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:

@@ -365,8 +365,8 @@ def failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
 
 def _unreadable_failure(body: bytes, status: int) -> Failure:
     """A failure whose body is not of the API, such as a proxy's page or an empty body."""
-    said = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())
-    return Failure(kind_of_status(status), said[:_SHOWN] or f"HTTP {status} without a body", status)
+    shown = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())
+    return Failure(kind_of_status(status), shown[:_SHOWN] or f"HTTP {status} without a body", status)
 
 
 def error_of(channel: Channel, failure: Failure) -> ProviderError:
