@@ -301,10 +301,10 @@ def _call(call: ToolCall, pairs: Pairs) -> Node:
 
 
 def _arguments(call: ToolCall) -> str:
-    held = arguments_held(call)
-    if call.custom or held is UNSET:
+    arguments = arguments_held(call)
+    if call.custom or arguments is UNSET:
         return _quote(call.arguments_text or "")
-    return _json(held)
+    return _json(arguments)
 
 
 def _result(result: ToolResult, pairs: Pairs) -> Node:
@@ -317,8 +317,8 @@ def _result(result: ToolResult, pairs: Pairs) -> Node:
     if result.parts:
         node.children += (_DESCRIBED[type(part)](part) for part in result.parts)
         return node
-    held = value_held(result)
-    node.text = _quote(held) if isinstance(held, str) else _json(held)
+    value = value_held(result)
+    node.text = _quote(value) if isinstance(value, str) else _json(value)
     return node
 
 
@@ -390,11 +390,11 @@ def _tokens(usage: Usage, name: str) -> str:
 
 def _add_metadata(root: Node, metadata: Metadata | None) -> None:
     for family, entries in (metadata or {}).items():
-        wire = {key: held for key, held in entries.items() if not key.startswith("~")}
+        wire = {key: entry for key, entry in entries.items() if not key.startswith("~")}
         if not wire:
             continue
         node = root.add(Node(f"{family} only", style="yellow"))
-        node.children += (Node(key, _json(held)) for key, held in wire.items())
+        node.children += (Node(key, _json(entry)) for key, entry in wire.items())
 
 
 def _private(metadata: Metadata | None) -> str:

@@ -92,8 +92,8 @@ class WithheldCall(Value, frozen=True):
     @property
     def explanation(self) -> str:
         """The reason in a clause, for users and models: "the provider blocked the answer (SAFETY)"."""
-        told = _EXPLAINED[self.reason]
-        return told if self.word is None else f"{told} ({self.word})"
+        text = _EXPLAINED[self.reason]
+        return text if self.word is None else f"{text} ({self.word})"
 
 
 def withholds_calls(finish: Finish | None) -> bool:

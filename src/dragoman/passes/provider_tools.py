@@ -220,8 +220,8 @@ def _as_functions(tool: ProviderTool, log: LossLog) -> Iterator[ToolDefinition]:
 def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
     """Why the tool must be dropped although the target has its kind; empty if it may be sent."""
     for option in RESTRICTING:
-        held = None if option in rule.options else getattr(tool, option)
-        if held and held != "never":
+        value = None if option in rule.options else getattr(tool, option)
+        if value and value != "never":
             return f"this API cannot be held to its {option}"
     if tool.origin is not None and tool.kind == "file_search":
         return f"what it searches is stored with {tool.origin}"
@@ -233,8 +233,8 @@ def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log:
     left_out: dict[str, Any] = {}
     foreign = SCOPED if tool.origin is not None else frozenset()
     for option in OPTIONS:
-        held: Any = getattr(tool, option)
-        if held in (None, ()) or (option == "approval" and held == "never"):
+        value: Any = getattr(tool, option)
+        if value in (None, ()) or (option == "approval" and value == "never"):
             continue
         if option not in foreign and (option in rule.options or (option == "max_uses" and profile.limits_all_calls)):
             continue
