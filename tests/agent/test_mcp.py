@@ -354,10 +354,10 @@ def _modern(transport: str, request: pytest.FixtureRequest) -> Any:
 @pytest.mark.parametrize("transport", MODERN)
 def test_forms_and_models_in_the_protocol_of_2026(transport: str, request: pytest.FixtureRequest) -> None:
     address = _modern(transport, request)
-    asked: list[Any] = []
+    received: list[Any] = []
 
     async def elicit(message: str, schema: Any) -> dict[str, Any] | None:
-        asked.append((message, sorted(schema["properties"])))
+        received.append((message, sorted(schema["properties"])))
         return {"seats": 3}
 
     async def session() -> None:
@@ -367,7 +367,7 @@ def test_forms_and_models_in_the_protocol_of_2026(transport: str, request: pytes
         async with McpServers({"tests": address}, sampling=model, elicit=elicit) as servers:
             agent, _ = await told_by(servers, ("order", {}))
         assert results_in(agent.history)[0][2] == "3 seats, says the model: Yes."
-        assert asked == [("How many seats?", ["seats"])]
+        assert received == [("How many seats?", ["seats"])]
         assert model.requests[0].messages[0].text == "Be brief."
 
     run(session())

@@ -15,7 +15,7 @@ from dragoman.agent.graphemes import clipped, is_boundary
 from dragoman.agent.output_tools import ANSWER, LINE, read_lines
 from dragoman.drivers import Scripted
 from dragoman.ir import Image, Message, Request, Text, ToolResult
-from tests.support.agents import agent_of, driver_of, final, result, results_in, step, told
+from tests.support.agents import agent_of, driver_of, final, result, results_in, run_events, step
 from tests.support.promises import promise
 from tests.support.waiting import PATIENCE
 
@@ -146,7 +146,7 @@ def test_the_reading_tools_are_offered_as_soon_as_there_is_something_to_read() -
         "Found.",
     ]
     agent = agent_of(calls, tools=[giving(LINES)])
-    story = told(agent)
+    story = run_events(agent)
     assert story[4:] == [
         *step(2, "call_2", "tool_output_read", {"reference": "call_1", "offset": 9998}),
         *result("call_2", "tool_output_read", "9998: line 9998\n9999: line 9999"),

@@ -72,10 +72,10 @@ def test_a_stored_key_is_used_and_only_its_owner_can_read_it(tmp_path: Path, dra
     assert KEY not in stored.stdout
     file = tmp_path / "config" / "dragoman" / "keys.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    asked = run(
+    answer = run(
         tmp_path, "ask", "anthropic/claude-sonnet-4-6", "Hi", ANTHROPIC_BASE_URL=f"{dragoman_sim.url}/anthropic"
     )
-    assert (asked.returncode, asked.stdout) == (0, "Hello.\n")
+    assert (answer.returncode, answer.stdout) == (0, "Hello.\n")
     assert run(tmp_path, "keys", "stored").stdout.split() == ["anthropic", str(file)]
     assert "stored key" in run(tmp_path, "doctor", "--offline").stdout
     assert run(tmp_path, "keys", "unset", "anthropic").returncode == 0

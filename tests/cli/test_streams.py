@@ -279,8 +279,8 @@ DAMAGED = st.sampled_from(list(SOURCES.values())).flatmap(
 @promise("law:10-bad-input-good-words")
 @given(st.binary() | DAMAGED, st.sampled_from(dragoman.formats()))
 def test_no_bytes_whatever_crash_it(content: bytes, target: str) -> None:
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with TemporaryDirectory() as folder, redirect_stderr(said):
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with TemporaryDirectory() as folder, redirect_stderr(stdout):
         file, out = Path(folder, "in.sse"), Path(folder, "out.sse")
         file.write_bytes(content)
         code = main(["convert", "--stream", str(file), "--to", target, "-o", str(out)])

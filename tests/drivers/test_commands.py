@@ -220,8 +220,8 @@ def test_the_doctor_sees_what_is_there(dragoman_sim: Simulator) -> None:
     )
     assert rows["http"] == "aiohttp"
     del where["GROQ_API_KEY"]
-    asked = run("doctor", "--timeout", "3", **where)
-    rows = {line.split()[0]: line.split()[1] for line in asked.stdout.splitlines() if line}
+    answer = run("doctor", "--timeout", "3", **where)
+    rows = {line.split()[0]: line.split()[1] for line in answer.stdout.splitlines() if line}
     assert (rows["anthropic"], rows["ollama"], rows["vllm"]) == ("works", "works", "-")
 
 
