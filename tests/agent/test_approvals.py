@@ -154,7 +154,7 @@ def test_a_decision_counts_once_and_only_for_its_thread(gateway: RunningGateway)
 @pytest.mark.parametrize("decision", [{}, {"approved": None}, {"approved": "yes"}, {"approved": 1}, {"result": "paid"}])
 def test_only_a_clear_yes_approves(gateway: RunningGateway, decision: dict[str, Any]) -> None:
     last = posted(gateway, decided(waiting_calls(gateway), **decision))[-1]
-    assert "the user said no" in last.content
+    assert "the user declined" in last.content
     assert PAID == []
 
 
@@ -248,8 +248,8 @@ def test_keys_do_not_share_threads() -> None:
     [
         ("approval", Answer(approved=True), Allow()),
         ("approval", Answer(approved=False, reason="no"), Deny("no")),
-        ("approval", Answer(result=ToolResult("", "", "text", "x")), Deny("the user said no")),
-        ("deferred", Answer(approved=True), Deny("the user said no")),
+        ("approval", Answer(result=ToolResult("", "", "text", "x")), Deny("the user declined")),
+        ("deferred", Answer(approved=True), Deny("the user declined")),
         ("deferred", Answer(approved=False, reason="gone"), Deny("gone")),
         ("deferred", Answer(result=ToolResult("", "", "text", "x")), ToolResult("", "", "text", "x")),
     ],

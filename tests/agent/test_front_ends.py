@@ -72,7 +72,7 @@ def test_the_greeting_names_the_agents(gateway: Served) -> None:
     deadline = time.monotonic() + 20
     while not any("agents" in line for line in gateway.lines) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert "  agents, asked as models: weather, plain\n" in gateway.lines
+    assert "  agents, served as models: weather, plain\n" in gateway.lines
 
 
 # ── as a model ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -113,7 +113,7 @@ def test_a_run_takes_text_parts_and_messages_with_and_without_an_event_loop() ->
         (Text("three"),),
         (Text("four"), picture),
     ]
-    with pytest.raises(TypeError, match="a user says text"):
+    with pytest.raises(TypeError, match="a user message has text"):
         run(agent.run([ToolCall("c", "add", {})]))
     assert run(agent.run()).text == "5"  # goes on with the history as it is
     assert driver_of(agent).requests[-1].messages[-1].text == "4"

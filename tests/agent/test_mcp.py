@@ -323,7 +323,7 @@ def test_resources_and_prompts() -> None:
             assert (prompt.name, prompt.arguments) == ("greeting", ("name",))
             (message,) = await servers.prompt("tests", "greeting", name="Ada")
             assert (message.role, message.text) == ("user", "Greet Ada.")
-            with pytest.raises(McpFailed, match="no MCP server is called 'other'"):
+            with pytest.raises(McpFailed, match="no MCP server is named 'other'"):
                 await servers.read_resource("other", one.uri)
             with pytest.raises(McpFailed, match="tests"):
                 await servers.read_resource("tests", "notes://never")

@@ -365,7 +365,7 @@ def test_a_sub_agent_may_wait_again_and_take_a_result() -> None:
     [
         (None, {}, "no decision for: call_1/call_1"),
         (None, {"call_1": Allow()}, "unknown calls: call_1"),
-        ([look], {"call_1/call_1": Allow()}, "was called by the agent of 'clerk', which is gone"),
+        ([look], {"call_1/call_1": Allow()}, "was called by the agent of 'clerk', which this agent no longer has"),
         ("penniless", {"call_1/call_1": Allow()}, "in clerk: call_1 is allowed, but this agent has no tool 'pay'"),
     ],
 )

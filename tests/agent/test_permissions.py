@@ -85,7 +85,7 @@ def test_asking() -> None:
     _, events = story(permissions=lambda _: Ask(), ask=ask)
     assert requests == ["write", "read", "write"]
     assert RAN == ["c"]
-    assert events[6]["result"] == REFUSED.format("the user said no")
+    assert events[6]["result"] == REFUSED.format("the user declined")
 
 
 @promise("agent:permission-nobody")
@@ -113,7 +113,7 @@ def test_a_check_that_fails_is_an_error_result(part: str) -> None:
 def test_an_invalid_decision_is_not_a_permission() -> None:
     _, events = story(permissions=lambda _: "yes")
     assert RAN == []
-    assert "gave no decision but str" in events[6]["result"]
+    assert "must return a decision, not str" in events[6]["result"]
 
 
 @promise("agent:permission")

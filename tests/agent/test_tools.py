@@ -204,7 +204,7 @@ def echo(text: str) -> str:
         ),
         (lambda: dragoman.tool(name="auto")(nothing), "could not be chosen"),
         (lambda: dragoman.tool(name="x" * 65)(nothing), "1 to 64"),
-        (lambda: agent_of([], tools=[echo, echo]), "two tools are called 'echo'"),
+        (lambda: agent_of([], tools=[echo, echo]), "two tools are named 'echo'"),
     ],
 )
 def test_values_that_are_not_tools_are_refused_at_once(make: Callable[[], Any], words: str) -> None:
@@ -431,7 +431,7 @@ def test_what_cannot_be_said_in_json_is_an_error_result(value: Any) -> None:
 
     kind, text = run_call(give, {})
     assert kind == "error"
-    assert text.startswith("give returned what cannot be said in JSON")
+    assert text.startswith("give returned a value that JSON cannot express")
 
 
 @promise("agent:tool-exception")

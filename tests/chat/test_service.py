@@ -237,7 +237,7 @@ def test_text_reasoning_and_tools_are_streamed_as_the_events_of_the_agent() -> N
 
 
 @promise("chat:permissions")
-@pytest.mark.parametrize(("allow", "result"), [(True, "noted: x"), (False, "the user said no")])
+@pytest.mark.parametrize(("allow", "result"), [(True, "noted: x"), (False, "the user declined")])
 def test_tools_that_change_something_are_asked_about(allow: bool, result: str) -> None:  # noqa: FBT001
     service = chat_of(model("gemini", [Scripted(calls=[("note", {"text": "x"})]), "Done."]), tools=[note])
     settled: list[PermissionSettled] = []

@@ -170,7 +170,7 @@ MISTAKES = {
     "/history save": "give it a name: /history save NAME",
     "/copy 9": "there are 0 answers",
     "/export nonsense": "is not a format",
-    "/retry": "no answer to ask for again",
+    "/retry": "no answer to retry",
     "/tools": "no tools",
 }
 

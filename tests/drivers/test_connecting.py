@@ -167,7 +167,7 @@ def test_a_function_gives_a_fresh_token_for_each_request() -> None:
             "bedrock has no region: set AWS_REGION or AWS_DEFAULT",
         ),
         ("openai-compatible/m", {}, "has no base_url"),
-        ("nobody/m", {}, "no provider is called 'nobody'; there are openai, "),
+        ("nobody/m", {}, "unknown provider 'nobody'; there are openai, "),
         ("gpt-5", {}, "has no provider: write provider/model"),
     ],
 )

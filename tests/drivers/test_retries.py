@@ -232,5 +232,5 @@ def test_the_table_of_what_may_be_tried_again(kind: FailureKind, status: int | N
 
 
 def test_our_own_time_limits_are_not_retried() -> None:
-    assert not may_retry(transport_error("timeout", "nothing came for 600 s before the answer began"))
+    assert not may_retry(transport_error("timeout", "no data for 600 s before the answer began"))
     assert may_retry(connection_error("no connection within 10 s"))

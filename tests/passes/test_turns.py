@@ -83,7 +83,7 @@ def test_adjacent_model_turns_become_one() -> None:
 
 
 def test_a_request_without_messages_is_refused() -> None:
-    with pytest.raises(EncodeError, match="no message says anything"):
+    with pytest.raises(EncodeError, match="no message has content"):
         turns.ensure_turns(request_of(), profile(), LossLog())
 
 

@@ -267,7 +267,7 @@ def test_columns_sort_filters_choose_and_charts_count(address: str) -> None:
         assert await page.js(models) == ["stub/large", "nobody/small", "stub/large"]
         await stage.click(".columns button", "Model")
         await page.until(f"JSON.stringify({models}) === JSON.stringify(['nobody/small', 'stub/large', 'stub/large'])")
-        assert "no provider is called 'nobody'" in await stage.text(".request.has-failed .error")
+        assert "unknown provider 'nobody'" in await stage.text(".request.has-failed .error")
         await page.js("document.querySelector('[aria-label=Outcome]').value = 'failed'")
         await page.js("document.querySelector('[aria-label=Outcome]').dispatchEvent(new Event('change'))")
         await page.until(f"{ROWS} === 1")

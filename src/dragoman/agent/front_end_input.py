@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.ir import Message, Reasoning, Text, ToolCall, ToolDefinition, ToolResult
 
 ProtocolName: TypeAlias = Literal["ag-ui", "ui-messages", "json-lines"]
-_DENIED = "the user said no"
+_DENIED = "the user declined"
 NESTED = "dragoman"
 """Key that marks a part of a UI message as a call of a sub-agent, not part of the conversation."""
 

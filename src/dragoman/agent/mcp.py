@@ -97,7 +97,7 @@ def _is_disabled(name: str, entry: Any) -> bool:
 def _address(name: str, entry: Mapping[str, Any]) -> ServerAddress:
     kind = entry.get("type", entry.get("transport"))
     if kind == "sse":
-        raise ValueError(f"server {name!r}: the sse transport is no longer spoken; use the server's streamable HTTP")
+        raise ValueError(f"server {name!r}: the sse transport is no longer supported; use the server's streamable HTTP")
     if "command" in entry:
         return StdioServer(
             command=entry["command"],
@@ -197,7 +197,7 @@ class McpServers:
         found = next((one for one in self._servers if one.name == name), None)
         if found is None:
             raise McpFailed(
-                f"no MCP server is called {name!r}; there are {', '.join(one.name for one in self._servers)}"
+                f"no MCP server is named {name!r}; there are {', '.join(one.name for one in self._servers)}"
             )
         return found
 
@@ -325,7 +325,7 @@ class _Server:
         """Return the server's reply to a request that is not a tool call. Raises `McpFailed`."""
         client = self._client or await self._reconnected()
         if client is None:
-            raise McpFailed(f"MCP server {self.name!r} is gone")
+            raise McpFailed(f"MCP server {self.name!r} has disconnected")
         try:
             async with asyncio.timeout(self._timeout):
                 return await question(client)
@@ -351,7 +351,7 @@ class _Server:
         client = self._client or await self._reconnected()
         keeper = self._keeper
         if client is None or keeper is None:
-            return Output("error", f"MCP server {self.name!r} is gone")
+            return Output("error", f"MCP server {self.name!r} has disconnected")
         task = asyncio.ensure_future(client.call_tool(name, arguments))
         try:
             await asyncio.wait([task, keeper], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
@@ -366,7 +366,7 @@ class _Server:
         finally:
             task.cancel()
         if keeper.done():
-            return Output("error", f"MCP server {self.name!r} is gone")
+            return Output("error", f"MCP server {self.name!r} has disconnected")
         return Output("error", f"MCP server {self.name!r} gave no answer within {self._timeout:g} seconds")
 
     async def _sent_away(self, addresses: Sequence[tuple[str, str]]) -> str:

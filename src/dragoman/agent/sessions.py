@@ -118,7 +118,7 @@ class SessionStore:
     def open(self, name: str) -> Session:
         """Return the session of that name, created if it does not exist."""
         if _NAME.fullmatch(name) is None:
-            raise ValueError(f"{name!r} is no name for a session: 1 to 100 letters, digits, '.', '_' and '-'")
+            raise ValueError(f"{name!r} is not a valid session name: use 1 to 100 letters, digits, '.', '_' and '-'")
         now = self._clock.wall()
         with self.transaction() as database:
             database.execute("insert or ignore into sessions values (?, ?, ?)", (name, now, now))

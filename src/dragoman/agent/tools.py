@@ -296,7 +296,7 @@ def check_name(name: str) -> None:
     if NAME.fullmatch(name) is None:
         raise ValueError(f"{name!r} is not a valid tool name: 1 to 64 ASCII letters, digits, _ and -")
     if name in RESERVED:
-        raise ValueError(f"a tool called {name!r} could not be chosen: the word means a way of choosing")
+        raise ValueError(f"a tool called {name!r} could not be chosen: the word is a mode of tool_choice")
 
 
 # ── dependency injection ──────────────────────────────────────────────────────────────────────────────────────
@@ -398,7 +398,7 @@ def _json(value: Any) -> Any:
 def _foreign(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    raise NotImplementedError(f"{type(value).__name__} cannot be said in JSON")
+    raise NotImplementedError(f"{type(value).__name__} cannot be expressed in JSON")
 
 
 # ── the tool that ends a run ──────────────────────────────────────────────────────────────────────────────────

@@ -341,7 +341,7 @@ def _contains(check: _Check, expected: Any, value: Any, path: str, schema: Mappi
         count = sum(check.accepts(expected, item) for item in value)
         least, most = schema.get("minContains", 1), schema.get("maxContains", len(value))
         if (_number(least) and count < least) or (_number(most) and count > most):
-            yield f"{path}: {count} elements are what must be contained"
+            yield f"{path}: {count} elements match `contains`"
 
 
 def _unique(_check: _Check, expected: bool, value: Any, path: str, _: Mapping[str, Any]) -> Problems:  # noqa: FBT001

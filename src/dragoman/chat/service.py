@@ -222,7 +222,7 @@ class ChatService:
         self._refuse_if_busy()
         old = [entry for entry in self.conversation.entries if entry.answer == answer and not entry.replaced]
         if not old or old[0].speaker not in self.participants:
-            raise LookupError(f"there is no answer {answer!r} to ask for again")
+            raise LookupError(f"there is no answer {answer!r} to retry")
         turn = old[0].turn
         place = next((i for i, entry in enumerate(self.conversation.entries) if entry.id == turn), None)
         if place is None:

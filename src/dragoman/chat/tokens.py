@@ -298,7 +298,7 @@ class Measure(Struct, frozen=True, kw_only=True):
             raise DoesNotFit(
                 f"{self.name} takes {self.window:,} tokens, {room:,} of them for what is sent; this message needs "
                 f"{sum(sizes[-1:]):,}, the system prompt and tools {self.scale.of(self.fixed):,}, and no earlier turn "
-                "is left to leave out. Shorten the message or the system prompt, or use a model with a larger window."
+                "can be left out. Shorten the message or the system prompt, or use a model with a larger window."
             )
         kept = tuple(entry for turn in turns[dropped:] for entry in turn)
         return Fitted(kept, self.scale.of(total), dropped, total)

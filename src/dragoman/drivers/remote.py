@@ -307,7 +307,7 @@ async def send_once(channel: Channel, call: Call) -> HttpResponse:
     if timeouts.total is not None:
         left = call.started + timeouts.total - time.monotonic()
         if left <= 0:
-            raise transport_error("timeout", "the time limit of the whole call is over")
+            raise transport_error("timeout", "the time limit of the whole call was exceeded")
         timeouts = structs.replace(timeouts, total=left)
     signed = await channel.credential.sign(call.http)
     if call.keeps_raw:
@@ -345,7 +345,7 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
     if failure.retry_after is None and "retry-after" in headers:
         changes["retry_after"] = seconds_until(headers["retry-after"])
     if not failure.message:
-        changes["message"] = f"HTTP {response.status} without a word"
+        changes["message"] = f"HTTP {response.status} without an error message"
     return error_of(channel, structs.replace(failure, **changes) if changes else failure)
 
 

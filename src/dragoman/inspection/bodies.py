@@ -363,7 +363,7 @@ def describe_finish(finish: Finish | None) -> Iterable[Node]:
     if finish is None:
         return
     stopped = f"at {finish.stop_sequence!r}" if finish.stop_sequence is not None else ""
-    raw = f"said as {finish.raw}" if finish.raw is not None and finish.raw != finish.reason else ""
+    raw = f"reported as {finish.raw}" if finish.raw is not None and finish.raw != finish.reason else ""
     yield Node("finish", finish.reason, _join(raw, stopped, _private(finish.metadata)), style="cyan")
 
 

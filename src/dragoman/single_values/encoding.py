@@ -309,7 +309,9 @@ def _unsaid(choice: ToolChoice, written: Raw | None, where: Layout, target: str)
         return []
     described = f"{choice.mode} {', '.join(choice.names)}".strip()
     severity: Severity = "dropped" if written is None else "degraded"
-    return [Loss("$[0]", f"tool choice {described}", severity, "this API says it by the tools that a request declares")]
+    return [
+        Loss("$[0]", f"tool choice {described}", severity, "this API expresses it by the tools that a request declares")
+    ]
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────

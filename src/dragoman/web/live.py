@@ -59,7 +59,7 @@ class _Live:
     @property
     def _capture(self) -> Capture:
         if self._gateway.capture is None:
-            raise LookupError("no requests are kept: the page is off")
+            raise LookupError("no requests are captured: the page is disabled")
         return self._gateway.capture
 
     async def _person(self, exchange: Exchange) -> PageUser:
