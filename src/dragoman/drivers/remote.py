@@ -290,15 +290,11 @@ async def send(channel: Channel, call: Call) -> HttpResponse:
             return await send_once(channel, call)
         except ProviderError as error:
             delay = channel.retry.delay_after(call.attempts, error)
-            if delay is None or _is_too_late(call, delay):
+            if delay is None or (call.deadline is not None and time.monotonic() + delay >= call.deadline):
                 raise
             notice = RetryNotice(provider=channel.provider.name, attempt=call.attempts, delay=delay, error=error)
             announce(notice, channel.on_retry)
         await asyncio.sleep(delay)
-
-
-def _is_too_late(call: Call, delay: float) -> bool:
-    return call.deadline is not None and time.monotonic() + delay >= call.deadline
 
 
 async def send_once(channel: Channel, call: Call) -> HttpResponse:

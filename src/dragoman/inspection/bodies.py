@@ -26,7 +26,6 @@ from dragoman.ir import (
     Message,
     Metadata,
     Opaque,
-    ProviderTool,
     Reasoning,
     ReasoningSettings,
     Refusal,
@@ -188,10 +187,6 @@ def _tool(tool: AnyTool) -> Node:
         return Node(tool.name + _parameters(tool.parameters), tool.description or "", remark)
     if isinstance(tool, CustomTool):
         return Node(f"{tool.name}(free text)", tool.description or "", _join("custom", _private(tool.metadata)))
-    return _provider_tool(tool)
-
-
-def _provider_tool(tool: ProviderTool) -> Node:
     return Node(tool.name, remark=_join(f"run or defined by {tool.origin}", _cache_remark(tool.cache)))
 
 

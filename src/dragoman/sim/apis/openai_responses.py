@@ -266,7 +266,7 @@ class Writer:
                 return self._reasoning(part, index)
             case TextPart():
                 fields = (
-                    _refusal(part.text)
+                    {"type": "refusal", "refusal": part.text}
                     if answer.finish == "refusal"
                     else {"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}
                 )
@@ -355,10 +355,6 @@ class Writer:
         code = error["code"] or "server_error"
         failed = {**self.response(None), "status": "failed", "error": {"code": code, "message": error["message"]}}
         return self._event("error", error=error) + self._event("response.failed", response=failed)
-
-
-def _refusal(text: str) -> dict[str, object]:
-    return {"type": "refusal", "refusal": text}
 
 
 def _repeated_tool(tool: JsonObject) -> JsonObject:
