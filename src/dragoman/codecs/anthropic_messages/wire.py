@@ -386,6 +386,13 @@ class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
     service_tier: Any = None
 
 
+class StopDetails(Struct, frozen=True, tag_field="type", tag="refusal"):
+    """Why the model refused."""
+
+    explanation: str | None
+    category: str | None = None
+
+
 class MessageResponse(Wire, frozen=True, omit_defaults=True):
     content: list[Block]
     id: MaybeStr = None
