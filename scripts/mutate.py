@@ -124,8 +124,10 @@ def _skipped(tree: ast.Module) -> set[int]:
                 inner = [node]
             case ast.Raise() | ast.Assert():
                 inner = [node]
-            case ast.keyword(arg="maxsize" | "strict"):  # the size of a memo; what `zip` asserts
+            case ast.keyword(arg="maxsize"):
                 inner = [node]
+            case ast.Call(func=ast.Name(id="zip"), keywords=keywords):  # strict=True is an assertion
+                inner = [*keywords]
             case ast.AnnAssign(annotation=annotation):
                 inner = [annotation]
             case ast.FunctionDef(args=arguments, returns=returns, decorator_list=decorators):
@@ -265,6 +267,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=15, help="of the sample (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=30, help="seconds of tests per mutant (default: %(default)s)")
+    parser.add_argument("--cases", type=int, default=100, help="of a test function (default: %(default)s)")
     parser.add_argument("--again", action="store_true", help="run survivors of earlier runs once more")
     parser.add_argument("--show", action="store_true", help="list the mutants, run nothing")
     parser.add_argument("--report", action="store_true", help="report earlier results, run nothing")
@@ -282,7 +285,8 @@ def main() -> int:
     missing = {None, "survived"} if options.again else {None}
     waiting = [task for task in tasks if records[task.path].results.get(task.mutant.id) in missing]
     if waiting and not options.report:
-        Session(work(waiting, records, options), _files(SOURCE / "codecs") + _files(SOURCE / "passes")).run()
+        every = _files(SOURCE / "codecs") + _files(SOURCE / "passes")
+        Session(work(waiting, records, options), every, options.cases).run()
     return report(tasks, records)
 
 

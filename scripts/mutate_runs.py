@@ -17,6 +17,7 @@ import importlib.util
 import json
 import os
 import pickle
+import random
 import resource
 import select
 import signal
@@ -228,8 +229,8 @@ class Coverage:
 class Session:
     """A plugin of pytest: collects, then calls `work` instead of running the tests."""
 
-    def __init__(self, work: "Callable[[Session], None]", files: list[Path]) -> None:
-        self._work = work
+    def __init__(self, work: "Callable[[Session], None]", files: list[Path], cases: int) -> None:
+        self._work, self._cases = work, cases
         self.files = {place_of(path): path for path in files}
         self.coverage = Coverage({place: digest_of(path) for place, path in self.files.items()})
         self.killers: dict[str, Counter[str]] = defaultdict(Counter)
@@ -276,23 +277,26 @@ class Session:
         for name in self._items:
             files[name.partition("::")[0]].append(name)
         for file, names in files.items():
-            kept = (
-                RESULTS
-                / "coverage"
-                / f"{Path(file).with_suffix('').as_posix().replace('/', '-')}-{digest_of(ROOT / file)}.json"
-            )
-            if not kept.exists():
+            name = Path(file).with_suffix("").as_posix().replace("/", "-")
+            kept = RESULTS / "coverage" / f"{name}-{digest_of(ROOT / file)}.json"
+            found = json.loads(kept.read_text()) if kept.exists() else {"sources": self.coverage.digests, "tests": {}}
+            missing = [name for name in self._some_cases(names) if name not in found["tests"]]
+            if missing:
                 start = time.monotonic()
-                rows = {name: row for name in names if (row := self._recorded(name))}
+                found["tests"] |= {name: self._recorded(name) for name in missing}
                 kept.parent.mkdir(parents=True, exist_ok=True)
-                kept.write_text(json.dumps({"sources": self.coverage.digests, "tests": rows}))
-                print(
-                    f"{file}: {len(rows)} of {len(names)} tests recorded in {time.monotonic() - start:.0f} s",
-                    flush=True,
-                )
-            found = json.loads(kept.read_text())
-            rows = {name: row for name, row in found["tests"].items() if name in self._items}
-            self.coverage.add(rows, found["sources"])
+                kept.write_text(json.dumps(found))
+                print(f"{file}: {len(missing)} tests recorded in {time.monotonic() - start:.0f} s", flush=True)
+            self.coverage.add({name: row for name, row in found["tests"].items() if row}, found["sources"])
+
+    def _some_cases(self, names: list[str]) -> list[str]:
+        """At most so many cases of each test function, spread over its parameters."""
+        functions: dict[str, list[str]] = defaultdict(list)
+        for name in names:
+            functions[name.partition("[")[0]].append(name)
+        for function, cases in functions.items():
+            random.Random(function).shuffle(cases)  # noqa: S311 - a sample, not a secret
+        return [name for cases in functions.values() for name in cases[: self._cases]]
 
     def _recorded(self, name: str) -> Any:
         """[seconds, file -> lines] of one test; None if it does not pass."""
@@ -364,7 +368,8 @@ class Session:
             for number, test in enumerate(found)
         ]
         ranked.sort(key=lambda row: row[:3])
-        chosen, seconds = [], 0.0
+        chosen: list[Reach] = []
+        seconds = 0.0
         for *_, test in ranked:
             if seconds + test.seconds <= budget or not chosen:
                 chosen.append(test)
