@@ -146,8 +146,8 @@ def test_a_stream_is_shown_while_it_flows_and_as_a_timeline(address: str) -> Non
         for _ in range(3):
             await stage.key("ArrowRight")
         assert (await stage.text(".timeline .about")).startswith("piece 4 of ")
-        said = await page.js("document.querySelector('.chart').getAttribute('aria-valuetext')")
-        assert "came" in said
+        described = await page.js("document.querySelector('.chart').getAttribute('aria-valuetext')")
+        assert "came" in described
         assert "content_block_delta" in await stage.text(".sides .pane:last-child")
         await stage.picture("live-stream")
 
@@ -159,14 +159,14 @@ def test_what_models_and_clients_say_is_text(address: str) -> None:
     async def work(stage: Stage) -> None:
         page = stage.page
         stage.upstream.words = HARMFUL
-        asked = {
+        body = {
             **MESSAGES,
             "system": HARMFUL,
             "metadata": {"user_id": HARMFUL},
             "messages": [{"role": "user", "content": HARMFUL}],
         }
-        await stage.post("/v1/messages", asked)
-        await stage.post("/v1/messages", {**asked, "model": f"stub/{HARMFUL}"})
+        await stage.post("/v1/messages", body)
+        await stage.post("/v1/messages", {**body, "model": f"stub/{HARMFUL}"})
         await page.until(f"{ROWS} === 2 && document.querySelector('.status.good')")
         await stage.click(".request", "stub/large")
         await page.until("document.querySelector('.panes')")
@@ -267,7 +267,7 @@ def test_columns_sort_filters_choose_and_charts_count(address: str) -> None:
         assert await page.js(models) == ["stub/large", "nobody/small", "stub/large"]
         await stage.click(".columns button", "Model")
         await page.until(f"JSON.stringify({models}) === JSON.stringify(['nobody/small', 'stub/large', 'stub/large'])")
-        assert "no provider is called 'nobody'" in await stage.text(".request.has-failed .error")
+        assert "unknown provider 'nobody'" in await stage.text(".request.has-failed .error")
         await page.js("document.querySelector('[aria-label=Outcome]').value = 'failed'")
         await page.js("document.querySelector('[aria-label=Outcome]').dispatchEvent(new Event('change'))")
         await page.until(f"{ROWS} === 1")
@@ -315,12 +315,12 @@ def test_clients_of_every_family_are_distinguished(address: str) -> None:
                 await stage.post(path, body)
             await page.until(f"{ROWS} === 8 && !document.querySelector('.status.busy')")
             chips = "[...document.querySelectorAll('.request .format:first-child')].map((one) => one.textContent)"
-            told = {"OpenAI Chat", "Anthropic Messages", "Gemini", "OpenAI Responses", "Ollama", "Bedrock Converse"}
-            assert set(await page.js(chips)) == told
+            families = {"OpenAI Chat", "Anthropic Messages", "Gemini", "OpenAI Responses", "Ollama", "Bedrock Converse"}
+            assert set(await page.js(chips)) == families
             assert await page.js("document.querySelectorAll('.status.bad').length") == 1
             await page.until("document.querySelectorAll('.upstream[data-state=closed]').length >= 3")
-            heard = "[...document.querySelectorAll('.sr')].every((one) => one.getBoundingClientRect().height <= 1)"
-            assert await page.js(heard)
+            are_hidden = "[...document.querySelectorAll('.sr')].every((one) => one.getBoundingClientRect().height <= 1)"
+            assert await page.js(are_hidden)
             await stage.picture("live", pause=2.5)
             await stage.click(".request[aria-posinset='1']")
             await stage.click(".loss", "top_k")

@@ -239,8 +239,8 @@ class Loop:
         return self._limited(reached)
 
     def _limited(self, reached: LimitReached) -> Ending:
-        said = next((one.text for one in reversed(self._conversation.messages) if one.role == "assistant"), "")
-        return Ending(said, "limit", limit=reached)
+        last_text = next((one.text for one in reversed(self._conversation.messages) if one.role == "assistant"), "")
+        return Ending(last_text, "limit", limit=reached)
 
     async def _hand_off(self, hand_off: HandOff) -> None:
         before = self._conversation.driver

@@ -71,7 +71,7 @@ class ResultReader:
         try:
             completion = codec.decode_response(body)
         except DecodeError as error:
-            return request, Failure("server", f"the answer is not what its format says: {error}")
+            return request, Failure("server", f"the answer does not follow its format: {error}")
         failure = failure_in(completion)
         return request, with_own_names(completion, request, codec) if failure is None else failure
 

@@ -188,7 +188,7 @@ class Gateway:
             record.error = _traced(error)
             self.log.event("error", id=record.id, error=record.error)
             exchange.close_after()
-            self.refused(exchange, record, Failure("server", "Something broke in the gateway.", 500))
+            self.refused(exchange, record, Failure("server", "Internal error of the gateway.", 500))
 
     def done(self, record: Record) -> None:
         self._measure(record)
@@ -255,7 +255,9 @@ class Gateway:
             return
         allowed = self.config.server.origins
         if origin not in allowed and "*" not in allowed:
-            raise Denied(Failure("permission", f"pages of {origin} may not ask here (see server.origins)", 403))
+            raise Denied(
+                Failure("permission", f"pages of {origin} may not call this gateway (see server.origins)", 403)
+            )
         exchange.also = {"access-control-allow-origin": origin, "vary": "origin"}
 
     async def preflight(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
@@ -478,7 +480,7 @@ class Gateway:
     async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
         """Admit a request whose expected cost is given, or cannot be known before it has ended."""
         if self.metrics.in_flight > self.router.config.server.max_requests:
-            words = "The gateway has more requests under way than it may."
+            words = "The gateway has reached its limit of requests in progress."
             raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
         if caller.grant is not None:
             await caller.enter(record.id, expected.cost or 0.0, expected.input + expected.output)

@@ -84,7 +84,7 @@ class BodyReader:
         if self.received > self._limit or self._size + count > self._limit:
             raise too_large(self._limit)
         if budget.used + count > budget.limit:
-            raise BadRequest("the gateway holds as many bytes of requests as it may; try again", 503)
+            raise BadRequest("the gateway's memory for request bodies is full; try again", 503)
         budget.used += count
         self._size += count
         if not self._data:
@@ -105,14 +105,14 @@ class BodyReader:
         except TooLarge:
             raise too_large(self._limit, unpacked=True) from None
         except CodingError as error:
-            raise BadRequest(f"the body is not packed as it states: {error}") from None
+            raise BadRequest(f"the body cannot be decompressed: {error}") from None
 
     def end(self) -> bytes:
         if self._decoder is not None:
             try:
                 self._decoder.end()
             except CodingError as error:
-                raise BadRequest(f"the body is not packed as it states: {error}") from None
+                raise BadRequest(f"the body cannot be decompressed: {error}") from None
         data, self._data = self._data, b""
         return bytes(data)
 
@@ -123,7 +123,7 @@ class BodyReader:
 
 
 def too_large(limit: int, *, unpacked: bool = False) -> BadRequest:
-    return BadRequest(f"the body is larger than {limit} bytes{' once it is unpacked' if unpacked else ''}", 413)
+    return BadRequest(f"the body is larger than {limit} bytes{' once decompressed' if unpacked else ''}", 413)
 
 
 class Tunnel:

@@ -395,14 +395,14 @@ class Http1Connection(BufferedReader):
         version = parser.get_http_version()
         newer = version == "1.1"
         if not newer and version != "1.0":
-            raise BadRequest(f"HTTP/{version} is not spoken here", 505)
+            raise BadRequest(f"HTTP/{version} is not supported", 505)
         if newer and "host" not in headers:
-            raise BadRequest("a request names its host")
+            raise BadRequest("the Host header is missing")
         if "transfer-encoding" in headers and (not newer or headers["transfer-encoding"].lower() != "chunked"):
             raise BadRequest("transfer-encoding is not chunked", 501)
         method = parser.get_method().decode("ascii")
         if method == "CONNECT":
-            raise BadRequest("CONNECT is not for this server", 405)
+            raise BadRequest("CONNECT is not supported", 405)
         path, query = split_target(b"".join(self._url))
         quiet = method == "HEAD"
         head = Head("GET" if quiet else method, path, query, headers, self._secure)

@@ -327,7 +327,7 @@ class Http2Connection(BufferedReader):
             headers["host"] = authority.decode("latin-1")
         method = pseudo.get(b":method", b"").decode("latin-1")
         if method == "CONNECT" or b":protocol" in pseudo:
-            raise BadRequest("CONNECT is not for this server", 405)
+            raise BadRequest("CONNECT is not supported", 405)
         path, query = split_target(pseudo.get(b":path", b""))
         quiet = method == "HEAD"
         return Head("GET" if quiet else method, path, query, headers, self._secure), quiet

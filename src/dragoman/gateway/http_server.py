@@ -105,7 +105,7 @@ class Server:
             self.loop.call_exception_handler(context)
             exchange.close_after()
             if not exchange.started:
-                exchange.send(500, _TEXT, b"Something broke in the gateway.\n")
+                exchange.send(500, _TEXT, b"Internal error of the gateway.\n")
 
     async def close(self, patience: float) -> None:
         """Stop listening; answers in progress have `patience` seconds to end."""

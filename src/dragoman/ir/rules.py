@@ -115,8 +115,8 @@ def _confirm_call(given: Given) -> None:
         refuse("ToolCall.arguments_text", "the JSON text of arguments", text, "leave one of the two out")
 
 
-def _parse_held(held: Any) -> Any:
-    return parse_json(held) if type(held) is Raw else held
+def _parse_held(value: Any) -> Any:
+    return parse_json(value) if type(value) is Raw else value
 
 
 def _refuse_empty(given: Given, kind: str, *names: str) -> None:

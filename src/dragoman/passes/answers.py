@@ -119,11 +119,11 @@ class HiddenReasoning:
                     self._waiting[event.index].append(event)
                     continue
             elif isinstance(event, PartEnd) and event.index in self._waiting:
-                held = self._waiting.pop(event.index)
+                waiting = self._waiting.pop(event.index)
                 if event.signature is None:
                     self._log.note(_ANSWER, "", "reasoning", _UNASKED)
                     continue
-                shown += held
+                shown += waiting
             shown.append(event)
         return shown
 
@@ -246,9 +246,11 @@ class RestoredEvents:
         start, pieces = self._waiting.pop(event.index)
         call: ToolCall = start.part  # type: ignore[assignment]
         text = "".join(pieces)
-        held = exact_object(text)
+        arguments = exact_object(text)
         whole = (
-            structs.replace(call, arguments=UNSET if held is None else held, arguments_text=text) if pieces else call
+            structs.replace(call, arguments=UNSET if arguments is None else arguments, arguments_text=text)
+            if pieces
+            else call
         )
         is_custom = call.name in self._declared.custom
         kept = whole if event.incomplete else _as_declared(whole, call.name, custom=is_custom)
@@ -258,5 +260,9 @@ class RestoredEvents:
         if not kept.custom:
             return [start, *([PartDelta(event.index, text)] if text else []), event]
         opened = structs.replace(noted, custom=True, arguments=UNSET, arguments_text=None)
-        said = kept.arguments_text or ""
-        return [structs.replace(start, part=opened), *([PartDelta(event.index, said)] if said else []), event]
+        custom_text = kept.arguments_text or ""
+        return [
+            structs.replace(start, part=opened),
+            *([PartDelta(event.index, custom_text)] if custom_text else []),
+            event,
+        ]

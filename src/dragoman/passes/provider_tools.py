@@ -220,9 +220,9 @@ def _as_functions(tool: ProviderTool, log: LossLog) -> Iterator[ToolDefinition]:
 def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
     """Why the tool must be dropped although the target has its kind; empty if it may be sent."""
     for option in RESTRICTING:
-        held = None if option in rule.options else getattr(tool, option)
-        if held and held != "never":
-            return f"this API cannot be held to its {option}"
+        value = None if option in rule.options else getattr(tool, option)
+        if value and value != "never":
+            return f"this API cannot guarantee its {option}"
     if tool.origin is not None and tool.kind == "file_search":
         return f"what it searches is stored with {tool.origin}"
     return "" if tool.kind != "mcp" or tool.server_url is not None else "the address of its server is not given"
@@ -233,12 +233,12 @@ def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log:
     left_out: dict[str, Any] = {}
     foreign = SCOPED if tool.origin is not None else frozenset()
     for option in OPTIONS:
-        held: Any = getattr(tool, option)
-        if held in (None, ()) or (option == "approval" and held == "never"):
+        value: Any = getattr(tool, option)
+        if value in (None, ()) or (option == "approval" and value == "never"):
             continue
         if option not in foreign and (option in rule.options or (option == "max_uses" and profile.limits_all_calls)):
             continue
-        why = f"it means something to {tool.origin} only" if option in foreign else "this API has no such option"
+        why = f"only {tool.origin} understands it" if option in foreign else "this API has no such option"
         log.degrade(tool, "", f"{option} of tool {tool.name!r}", why)
         left_out[option] = _ABSENT.get(option)
     for entries in (tool.metadata or {}).values():
@@ -267,6 +267,8 @@ def _choice(request: Request, crossed: dict[str, tuple[str, ...]], log: LossLog)
     for name in choice.names:
         there = crossed.get(name, (name,))
         if not there:
-            log.drop(request, "tool_choice", f"choice of {name!r}", "the tool did not cross, or no choice can name it")
+            log.drop(
+                request, "tool_choice", f"choice of {name!r}", "the tool was not converted, or no choice can name it"
+            )
         names += there
     return structs.replace(choice, names=tuple(names)) if names else None

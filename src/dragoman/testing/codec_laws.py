@@ -24,7 +24,7 @@ from dragoman.loss import Loss
 from dragoman.testing.reports import Finding, Report
 from dragoman.testing.subjects import Bodies, Subject
 
-Said: TypeAlias = Request | Completion | DecodedStream
+Decoded: TypeAlias = Request | Completion | DecodedStream
 
 
 def check_codec(
@@ -85,13 +85,13 @@ def _write(subject: Subject, case: Case, example: Example) -> tuple[bytes, tuple
     return subject.write_stream(example[: len(example) - case.cut], ended=not case.cut)
 
 
-def _read(subject: Subject, case: Case, content: bytes) -> Said:
+def _read(subject: Subject, case: Case, content: bytes) -> Decoded:
     if case.kind == "request":
         return subject.codec.decode_request(content)
     if case.kind == "response":
         return subject.as_asked(subject.codec.decode_response(content), case.request)
-    told = decode_events(subject.read_stream(content))
-    return DecodedStream(subject.as_asked(told.completion, case.request), told.failure)
+    decoded = decode_events(subject.read_stream(content))
+    return DecodedStream(subject.as_asked(decoded.completion, case.request), decoded.failure)
 
 
 def _kinds(subject: Subject) -> tuple[str, ...]:
@@ -137,10 +137,14 @@ def _find_silent_loss(subject: Subject, case: Case, example: Example) -> str | N
         content, losses = _write(subject, case, example)
     except DragomanError:
         return None  # refused with a reason
-    told = any(loss.severity != "invented" for loss in losses)
+    is_reported = any(loss.severity != "invented" for loss in losses)
     wanted = case.fact(decode_events(example) if isinstance(example, tuple) else example)
     found = case.fact(_read(subject, case, content))
-    return None if told or found == wanted else f"lost without a report: {_shorten(wanted)} became {_shorten(found)}"
+    return (
+        None
+        if is_reported or found == wanted
+        else f"lost without a report: {_shorten(wanted)} became {_shorten(found)}"
+    )
 
 
 def determinism(subject: Subject) -> Iterator[Trial]:

@@ -110,7 +110,7 @@ class OpenConversation:
                 }
                 for one in service.running
             ],
-            "questions": [msgspec.to_builtins(asked) for asked in service.open_questions],
+            "questions": [msgspec.to_builtins(question) for question in service.open_questions],
             "gauges": [msgspec.to_builtins(gauge) for gauge in service.gauges()],
         }
 

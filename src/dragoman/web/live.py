@@ -45,8 +45,8 @@ def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environm
     return PageSection("live", routes)
 
 
-def _may_see(person: PageUser, held: CapturedRequest) -> bool:
-    return person.sees_all or (bool(person.id) and held.record.key_id == person.id)
+def _may_see(person: PageUser, request: CapturedRequest) -> bool:
+    return person.sees_all or (bool(person.id) and request.record.key_id == person.id)
 
 
 class _Live:
@@ -59,7 +59,7 @@ class _Live:
     @property
     def _capture(self) -> Capture:
         if self._gateway.capture is None:
-            raise LookupError("no requests are kept: the page is off")
+            raise LookupError("no requests are captured: the page is disabled")
         return self._gateway.capture
 
     async def _person(self, exchange: Exchange) -> PageUser:
@@ -76,10 +76,10 @@ class _Live:
     async def usage(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         """Requests, tokens and cost, added up: `?by=key,model,day&days=30`. An ordinary key sees its own."""
         person = await self._person(exchange)
-        asked = exchange.head.parameters
-        wanted = asked.get("by", "key,model,day").split(",")
+        parameters = exchange.head.parameters
+        wanted = parameters.get("by", "key,model,day").split(",")
         groups = [one for one in GROUPS if one in wanted]
-        since = time.time() - float(asked.get("days", "30")) * _DAY
+        since = time.time() - float(parameters.get("days", "30")) * _DAY
         store = self._gateway.responses.store
         if store.shared:
             rows = await store.usage(since, groups, None if person.sees_all else person.id)
@@ -97,18 +97,20 @@ class _Live:
         send_json(exchange, Raw(others[0]))
 
     async def _show(self, exchange: Exchange, id: str, person: PageUser) -> bool:
-        held = self._capture.find(id)
-        if held is None or not _may_see(person, held):
+        request = self._capture.find(id)
+        if request is None or not _may_see(person, request):
             return False
         # Decoding may take long for megabytes: off the event loop.
-        send_json(exchange, await asyncio.to_thread(request_detail, held))
+        send_json(exchange, await asyncio.to_thread(request_detail, request))
         return True
 
     async def feed(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         person = await self._person(exchange)
-        others = [one for told in await self._ask(_SNAPSHOT, person) for one in decode(told, type=list[Summary])]
+        others = [
+            one for summaries in await self._ask(_SNAPSHOT, person) for one in decode(summaries, type=list[Summary])
+        ]
         # Our own snapshot comes last, so that no change is missed between it and the feed.
-        told = sorted([*self._snapshot(person), *others], key=lambda one: one.at, reverse=True)
+        summaries = sorted([*self._snapshot(person), *others], key=lambda one: one.at, reverse=True)
 
         async def allowed() -> bool:  # the key may have been revoked
             return await self._guard.person(exchange.head) is not None
@@ -116,18 +118,18 @@ class _Live:
         stream = self._streams.stream()
         following = asyncio.ensure_future(self._follow(person, stream, allowed))
         try:
-            await self._feed(exchange, person, stream, told, allowed)
+            await self._feed(exchange, person, stream, summaries, allowed)
         finally:
             following.cancel()
 
     def _snapshot(self, person: PageUser) -> list[Summary]:
-        return [summary(held) for held in self._capture if _may_see(person, held)]
+        return [summary(request) for request in self._capture if _may_see(person, request)]
 
     async def _feed(
-        self, exchange: Exchange, person: PageUser, stream: Stream, told: list[Summary], allowed: Allowed
+        self, exchange: Exchange, person: PageUser, stream: Stream, summaries: list[Summary], allowed: Allowed
     ) -> None:
-        feed = Feed(lambda held: _may_see(person, held))
-        stream.put("snapshot", told)
+        feed = Feed(lambda request: _may_see(person, request))
+        stream.put("snapshot", summaries)
         self._capture.feeds.add(feed)
         telling = asyncio.ensure_future(self._send_changes(feed, stream, allowed))
         try:
@@ -140,7 +142,7 @@ class _Live:
         while changed := await feed.changes():
             if not await allowed():
                 break
-            stream.put("changes", [summary(held) for held in changed])
+            stream.put("changes", [summary(request) for request in changed])
             await asyncio.sleep(_TOGETHER)
         stream.end()
 
@@ -154,10 +156,10 @@ class _Live:
         """Forwards other workers' requests as changes, whether or not they were in the snapshot."""
         if self._gateway.siblings is None:
             return
-        async for told in self._gateway.siblings.follow(_path_for(_FEED, person)):
+        async for event in self._gateway.siblings.follow(_path_for(_FEED, person)):
             if not await allowed():
                 break
-            stream.put("changes", Raw(told))
+            stream.put("changes", Raw(event))
         stream.end()
 
     async def own_snapshot(self, exchange: Exchange) -> None:
@@ -181,5 +183,5 @@ def _path_for(path: str, person: PageUser, **more: str) -> str:
 
 
 def _user_in_query(exchange: Exchange) -> PageUser:
-    asked = exchange.head.parameters
-    return PageUser(id=asked["key"], sees_all=bool(asked["all"]))
+    parameters = exchange.head.parameters
+    return PageUser(id=parameters["key"], sees_all=bool(parameters["all"]))

@@ -58,12 +58,12 @@ class GatewayModels:
         base = self._url + urlsplit(PROVIDERS[home].base_url).path
         # No retries here: the gateway retries.
         options = {"base_url": base, "api_key": self._key, "proxy": "", "environment": {}}
-        asked = participant(name, f"{home}/{asked_for}", options={**options, "retry": RetryPolicy(attempts=1)})
+        resolved = participant(name, f"{home}/{asked_for}", options={**options, "retry": RetryPolicy(attempts=1)})
         known = participant(name, model)
         return Participant(
             name=name,
             model=model,
-            connect=asked.connect,
+            connect=resolved.connect,
             window=known.window,
             is_simulated=self._is_simulated(model),
         )

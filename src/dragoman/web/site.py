@@ -169,13 +169,13 @@ class Site:
 
     async def _about(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         person = await self._guard.person(exchange.head)
-        told = {
+        about = {
             "version": __version__,
             "places": [place.name for place in self._places],
             "login": self._guard.needs_login,
             "person": person and person.name,
         }
-        send_json(exchange, told)
+        send_json(exchange, about)
 
     async def _asset(self, exchange: Exchange, names: Mapping[str, str]) -> None:
         body = self._static.get(names["name"])

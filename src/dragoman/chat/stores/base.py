@@ -130,8 +130,8 @@ def excerpt_of(conversation: Conversation, words: str) -> str | None:
 
 def search_text(conversation: Conversation) -> str:
     """The text that a search looks through: the name and all entries, including tools."""
-    said = (content_to_text(entry.content, include_tool_data=True) for entry in conversation.entries)
-    return "\n".join([conversation.name, *said])
+    texts = (content_to_text(entry.content, include_tool_data=True) for entry in conversation.entries)
+    return "\n".join([conversation.name, *texts])
 
 
 def default_folder(environment: Mapping[str, str] | None = None) -> Path:

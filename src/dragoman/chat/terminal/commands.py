@@ -87,7 +87,7 @@ def _retry(session: Session, text: str) -> Ask:
         if entry.answer and not entry.replaced and entry.speaker == (name or entry.speaker)
     ]
     if not answers:
-        raise ValueError("there is no answer to ask for again yet")
+        raise ValueError("there is no answer to retry yet")
     return lambda: session.service.retry(answers[-1])
 
 

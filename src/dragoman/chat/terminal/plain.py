@@ -104,8 +104,8 @@ class PlainScreen:
         text = shorten(harmless(as_text(part.get("content"))), _RESULT_LINES).replace("\n", "\n     ")
         failed = bool(part.get("is_error"))
         word = "!!" if failed else "<-"
-        told = f"{speaker} {word} {part.get('name')} {text}"
-        self._write(self._terminal.paint(told, "red" if failed else "dim") + "\n")
+        line = f"{speaker} {word} {part.get('name')} {text}"
+        self._write(self._terminal.paint(line, "red" if failed else "dim") + "\n")
 
     def _other(self, part: Part, speaker: str) -> None:
         if part.get("type") != "reasoning":

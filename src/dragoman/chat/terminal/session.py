@@ -92,7 +92,7 @@ class Session:
     def _offer(self, left: LeftDraft) -> bool:
         found = left.conversation
         self.screen.line(f"A conversation was left unsaved: {found.title!r}, {len(found.entries)} entries.", "yellow")
-        word = self.choose("Go on with it? [y]es, [n]ot now, [t]hrow away: ", _YES | _NO | _THROW, unasked="")
+        word = self.choose("Continue it? [y]es, [n]ot now, [t]hrow away: ", _YES | _NO | _THROW, unasked="")
         if word in _YES:
             self.service.replace(found)
             self.service.change()

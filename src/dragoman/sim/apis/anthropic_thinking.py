@@ -28,8 +28,8 @@ def _without_markers(value: object) -> object:
 def prefix_of(body: JsonObject, messages: int) -> bytes:
     """A digest of everything before a message."""
     earlier = objects_at(body, "messages")[:messages]
-    told = compact(_without_markers([body.get("system"), body.get("tools"), list(earlier)]))
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()[:_PREFIX]
+    prompt = compact(_without_markers([body.get("system"), body.get("tools"), list(earlier)]))
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()[:_PREFIX]
 
 
 def sign(nonce: str, text: str, *, shown: bool, prefix: bytes = b"") -> str:

@@ -356,7 +356,7 @@ def converse_stream(context: RequestContext) -> Answered:
 
 def count(context: RequestContext) -> Answered:
     body, model = context.exchange.json(), context.exchange.params["model"]
-    total = tokens.count_asked(read(object_at(body, "input", "converse"), model))
+    total = tokens.count_prompt(read(object_at(body, "input", "converse"), model))
     return json_reply({"inputTokens": total}, headers=headers_of(context.exchange))
 
 

@@ -11,8 +11,8 @@ _TEXT = 7
 
 
 def _header(name: str, value: str) -> bytes:
-    spelled, told = name.encode(), value.encode()
-    return bytes([len(spelled)]) + spelled + bytes([_TEXT]) + struct.pack(">H", len(told)) + told
+    key, text = name.encode(), value.encode()
+    return bytes([len(key)]) + key + bytes([_TEXT]) + struct.pack(">H", len(text)) + text
 
 
 def frame(headers: Mapping[str, str], payload: bytes) -> bytes:

@@ -228,7 +228,7 @@ class Writer:
         """The whole response; without an answer, the response in progress."""
         cut = answer is not None and (answer.finish == "length" or answer.word is not None)
         reason = (answer.word if answer else None) or "max_output_tokens"
-        echo = {key: usual if (held := self.body.get(key)) is None else held for key, usual in _ECHO.items()}
+        echo = {key: usual if (value := self.body.get(key)) is None else value for key, usual in _ECHO.items()}
         echo["tools"] = [_repeated_tool(tool) for tool in objects_at(self.body, "tools")]
         form = object_at(self.body, "text", "format") or {"type": "text"}
         if form.get("type") == "json_schema":
@@ -265,13 +265,13 @@ class Writer:
             case ThoughtPart():
                 return self._reasoning(part, index)
             case TextPart():
-                said = (
-                    _refusal(part.text)
+                fields = (
+                    {"type": "refusal", "refusal": part.text}
                     if answer.finish == "refusal"
                     else {"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}
                 )
                 item = {"id": self._id("msg", index), "type": "message", "status": status, "role": "assistant"}
-                return {**item, "content": [said]}
+                return {**item, "content": [fields]}
             case CallPart():
                 return self._call(part, index, status)
 
@@ -355,10 +355,6 @@ class Writer:
         code = error["code"] or "server_error"
         failed = {**self.response(None), "status": "failed", "error": {"code": code, "message": error["message"]}}
         return self._event("error", error=error) + self._event("response.failed", response=failed)
-
-
-def _refusal(text: str) -> dict[str, object]:
-    return {"type": "refusal", "refusal": text}
 
 
 def _repeated_tool(tool: JsonObject) -> JsonObject:
@@ -457,7 +453,7 @@ def compact(context: RequestContext) -> Answered:
 
 def count(context: RequestContext) -> Answered:
     body = context.exchange.json()
-    total = tokens.count_asked(read(body, _check(context, body)))
+    total = tokens.count_prompt(read(body, _check(context, body)))
     return json_reply({"object": "response.input_tokens", "input_tokens": total})
 
 

@@ -207,9 +207,9 @@ def results_have_calls(request: Request) -> Iterator[Violation]:
     for previous, turn in _pairs(request.turns):
         if previous is None and request.continues_thread:
             continue
-        asked = {text_at(call.block, "id") for call in previous.of_kind("tool_use")} if previous else set()
+        call_ids = {text_at(call.block, "id") for call in previous.of_kind("tool_use")} if previous else set()
         for result in turn.of_kind("tool_result"):
-            if text_at(result.block, "tool_use_id") not in asked:
+            if text_at(result.block, "tool_use_id") not in call_ids:
                 complaint = (
                     f"unexpected `tool_use_id` found in `tool_result` blocks: {text_at(result.block, 'tool_use_id')}. "
                     "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
@@ -332,11 +332,11 @@ def server_calls_are_answered(request: Request) -> Iterator[Violation]:
 
 
 def server_results_have_calls(request: Request) -> Iterator[Violation]:
-    asked: set[str] = set()
+    call_ids: set[str] = set()
     for _, placed in request.blocks:
         if placed.kind == "server_tool_use":
-            asked.add(text_at(placed.block, "id"))
-        elif placed.kind in SERVER_RESULTS and text_at(placed.block, "tool_use_id") not in asked:
+            call_ids.add(text_at(placed.block, "id"))
+        elif placed.kind in SERVER_RESULTS and text_at(placed.block, "tool_use_id") not in call_ids:
             complaint = f"unexpected `{placed.kind}` block: no `server_tool_use` block with its id comes before it"
             yield refuse(placed.path, complaint)
 
@@ -346,12 +346,12 @@ def server_results_have_calls(request: Request) -> Iterator[Violation]:
 
 def tool_loops_start_with_thinking(request: Request) -> Iterator[Violation]:
     """Manual thinking: the assistant turn whose calls are being answered starts with its thinking."""
-    asked, answered = ((None, None, *request.turns))[-2:]
-    if request.thinking != "enabled" or asked is None or answered is None:
+    calling, answering = ((None, None, *request.turns))[-2:]
+    if request.thinking != "enabled" or calling is None or answering is None:
         return
-    if asked.role != "assistant" or not any(answered.of_kind("tool_result")):
+    if calling.role != "assistant" or not any(answering.of_kind("tool_result")):
         return
-    first = asked.blocks[0]
+    first = calling.blocks[0]
     if first.kind not in ("thinking", "redacted_thinking", "compaction"):
         complaint = f"Expected `thinking` or `redacted_thinking`, but found `{first.kind}`."
         yield refuse(first.path, complaint)

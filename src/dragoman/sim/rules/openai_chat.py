@@ -371,14 +371,14 @@ def metadata_keys_are_short(request: Request) -> Iterator[Violation]:
 def json_mode_is_announced(request: Request) -> Iterator[Violation]:
     if text_at(request.body, "response_format", "type") != "json_object":
         return
-    if not any("json" in said.lower() for said in _everything_said(request)):
+    if not any("json" in text.lower() for text in _all_texts(request)):
         message = (
             "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'."
         )
         yield refuse(("messages",), message)
 
 
-def _everything_said(request: Request) -> Iterator[str]:
+def _all_texts(request: Request) -> Iterator[str]:
     for _, message in messages_of(request):
         yield text_at(message, "content")
         for _, part in parts_of(message):
