@@ -51,9 +51,9 @@ def drop_blank_text(request: Request, profile: Profile, log: LossLog) -> Request
     """Drops blank text for APIs that refuse it, and messages left empty. Signed blank parts are kept."""
     messages = []
     for message in request.messages:
-        kept = _without_blanks(message, profile, log)
-        if kept is not None:
-            messages.append(kept)
+        changed = _without_blanks(message, profile, log)
+        if changed is not None:
+            messages.append(changed)
     return structs.replace(request, messages=tuple(messages))
 
 
@@ -74,9 +74,9 @@ def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message
         return message
     if not parts:
         return None
-    kept = structs.replace(message, parts=tuple(parts))
-    log.replaced(kept, message)
-    return kept
+    changed = structs.replace(message, parts=tuple(parts))
+    log.replaced(changed, message)
+    return changed
 
 
 def _is_owed(part: AnyPart, profile: Profile) -> bool:
