@@ -29,7 +29,7 @@ from dragoman.agent.sessions import default_folder, healed
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.ir import Image, Message, Reasoning, Signature, Text, ToolCall, ToolResult, Usage
 from dragoman.passes.pairing import NO_RESULT
-from tests.support.agents import results_in, run, story_of, told, types
+from tests.support.agents import results_in, run, run_events, story_of, types
 from tests.support.promises import promise
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +81,7 @@ def test_what_a_provider_wants_back_survives(tmp_path: Path) -> None:
 def test_the_log_has_every_event_in_order_and_what_the_user_said(tmp_path: Path) -> None:
     with SessionStore(tmp_path) as store:
         agent = agent_in(store, "log", [Scripted(text="Hm.", calls=[ADD]), "Two."], deltas=True)
-        story = told(agent, "One more?")
+        story = run_events(agent, "One more?")
         lines = store.open("log").log()
         events = [msgspec.to_builtins(line.event) for line in lines if line.event is not None]
         assert events == [event for event in story if not event["type"].endswith("_delta")]

@@ -127,7 +127,7 @@ async def _answers(
             try:
                 return await off_loop_if_large(len(body), target.decode_response, body, headers)
             except DecodeError as error:
-                words = f"the upstream's answer is not what its format says: {error}"
+                words = f"the upstream's answer does not follow its format: {error}"
                 raise error_of(candidate.upstream.channel, Failure("server", words, 502)) from error
 
     tasks = [asyncio.ensure_future(one(call)) for call in calls]

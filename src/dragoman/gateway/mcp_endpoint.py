@@ -266,7 +266,7 @@ async def _other_tool(visit: _Visit, name: str, given: dict[str, Any]) -> tuple[
     servers = visit.gateway.mcp_tools
     found = next((one for one in servers.offered(visit.caller) if one.tool.name == name), None) if servers else None
     if found is None:
-        return f"no tool is called {name!r}", True
+        return f"no tool is named {name!r}", True
     result = await servers.call(ToolCall("mcp", name, given), found, visit.record)
     text = result.value if isinstance(result.value, str) else msgspec.json.encode(result.value).decode()
     return text, result.kind == "error"

@@ -114,7 +114,7 @@ class McpTools:
             if "*" in names:
                 return tuple(self.table.servers)
             if unknown := [name for name in names if name not in self.table.servers]:
-                words = f"no MCP server is called {unknown[0]!r} here; there are {', '.join(self.table.servers)}"
+                words = f"no MCP server is named {unknown[0]!r} here; there are {', '.join(self.table.servers)}"
                 raise BadBody(Failure("invalid_request", words, 400, parameter=HEADER))
             return names
         if b'"mcp' not in client_request.body:
@@ -246,7 +246,7 @@ def _text(value: Any) -> str:
 
 
 def _not_run(call: ToolCall, *, is_over: bool) -> Loss:
-    why = "no round of tool calls is left" if is_over else "the same turn calls functions of the client"
+    why = "the limit of tool rounds is reached" if is_over else "the same turn calls functions of the client"
     return Loss("$", f"call of the gateway's tool {call.name!r}", "dropped", why)
 
 

@@ -91,7 +91,7 @@ class MessageThreads:
             if held is None:
                 if native:
                     return None
-                raise _refusal(404, "thread_not_found", "The thread was not found: it has expired, or was never here.")
+                raise _refusal(404, "thread_not_found", "The thread was not found: it has expired, or never existed.")
             for name in _HELD:
                 if name in fields:
                     words = f"{name}: a request that continues a thread must leave it out"

@@ -445,7 +445,7 @@ async def _own_entries(gateway: Gateway, row: Passed, body: bytes, caller: Calle
         fields = msgspec.json.decode(body, type=dict[str, Raw])
         entries = msgspec.json.decode(fields.get(row.items, Raw(b"[]")), type=list[Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Denied(Failure("server", "the upstream's list is not what its format says", 502)) from None
+        raise Denied(Failure("server", "the upstream's list does not follow its format", 502)) from None
     own = []
     for entry in entries:
         for id in _ids_in(bytes(entry), structs.replace(row, id=row.id.rpartition(".")[2])):

@@ -418,7 +418,7 @@ def _broken(
     """Return the error for an answer with a success status whose body is not a valid answer."""
     if failure is None:
         reason = "it is not a stream" if error is None else str(error)
-        failure = Failure("server", f"the upstream's answer is not what its format says: {reason}")
+        failure = Failure("server", f"the upstream's answer does not follow its format: {reason}")
     status = _BAD_GATEWAY if failure.kind == "server" else failure.status
     # Drop vendor-specific details: the contents of an invalid answer follow no rules.
     failure = structs.replace(failure, status=status, metadata=None, details=None)

@@ -237,7 +237,7 @@ class ResponsesWebSocket:
     async def _take_turn(self, event: _ClientEvent, body: bytes, before: asyncio.Task[None] | None) -> None:
         if not self._tunnel.budget.take(len(body)):
             self._turns -= 1
-            words = "The gateway holds as many bytes of requests as it may; try again."
+            words = "The gateway's memory for request bodies is full; try again."
             self.emit_error(503, {"type": "server_error", "code": None, "message": words}, event.stream_id)
             return
         try:

@@ -393,7 +393,7 @@ def _now() -> int:
 
 
 def _orphaned(kept: Kept) -> Kept:
-    error = {"code": "server_error", "message": "The gateway that worked on this response is gone."}
+    error = {"code": "server_error", "message": "The gateway process that worked on this response has ended."}
     return structs.replace(kept, response=_encode({**_object(kept.response), "status": "failed", "error": error}))
 
 

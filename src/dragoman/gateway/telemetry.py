@@ -23,7 +23,7 @@ def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log
         return None
     told = environment.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     if not table.endpoint and told not in {None, "", _SPOKEN}:
-        log.event("telemetry_off", reason=f"{told} is not spoken here, only {_SPOKEN}")
+        log.event("telemetry_off", reason=f"{told} is not supported, only {_SPOKEN}")
         return None
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415

@@ -194,7 +194,7 @@ class UpstreamConnection(BufferedReader):
             try:
                 decoder.end()
             except CodingError as error:
-                self.lost = BadAnswer(f"the body is not packed as it states: {error}")
+                self.lost = BadAnswer(f"the body cannot be decompressed: {error}")
                 self.reusable = False
                 return
         self.done = True
@@ -225,9 +225,9 @@ class UpstreamConnection(BufferedReader):
         try:
             return decoder.feed(data, UNPACKED_AT_ONCE)
         except TooLarge:
-            raise BadAnswer("the body unpacks to more than it may") from None
+            raise BadAnswer("the decompressed body is too large") from None
         except CodingError as error:
-            raise BadAnswer(f"the body is not packed as it states: {error}") from None
+            raise BadAnswer(f"the body cannot be decompressed: {error}") from None
 
     def _pour(self, data: bytes, sink: Sink) -> None:
         try:
@@ -332,8 +332,8 @@ class UpstreamHttp:
                 await connection.more(first)
         except TimeoutError:
             self.discard(connection)
-            over = "the time for the whole call is over"
-            waited = f"nothing came for {loop.time() - started:.1f} s before the answer began"
+            over = "the time limit of the whole call was exceeded"
+            waited = f"no data for {loop.time() - started:.1f} s before the answer began"
             raise transport_error("timeout", over if loop.time() >= end else waited) from None
         except BaseException:
             self.discard(connection)
@@ -527,7 +527,9 @@ class UpstreamResponse:
     def _too_slow(self) -> ProviderError:
         over = self._now() >= self._end
         words = (
-            "the time for the whole call is over" if over else "nothing came for too long in the middle of the answer"
+            "the time limit of the whole call was exceeded"
+            if over
+            else "no data for too long in the middle of the answer"
         )
         return transport_error("timeout", words)
 

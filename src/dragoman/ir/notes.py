@@ -92,10 +92,10 @@ _entries = msgspec.json.Decoder(Extra).decode
 
 def inner_extra(extra: Mapping[str, Any], name: str) -> Extra | None:
     """The extras of an inner object, as `keep` stored them."""
-    held = extra.get(WITHIN + name)
-    if held is None:
+    inner = extra.get(WITHIN + name)
+    if inner is None:
         return None
     try:
-        return _entries(held)
+        return _entries(inner)
     except msgspec.ValidationError:  # a wire key that happens to look like a note
         return None

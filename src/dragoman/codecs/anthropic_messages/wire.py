@@ -5,7 +5,7 @@ Fields we interpret are typed, other keys are exact JSON. Only fields added late
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -302,6 +302,8 @@ class FormatWire(Wire, frozen=True):
 class OutputConfig(Wire, frozen=True):
     effort: str | UnsetType = UNSET
     format: FormatWire | UnsetType = UNSET
+
+    further: ClassVar = ("task_budget",)
 
 
 class MetadataWire(Struct, omit_defaults=True):

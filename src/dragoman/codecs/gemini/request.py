@@ -247,7 +247,7 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     encoder = MessageEncoder(log, profile, carries=native and request.model is None, native=native, model=request.model)
     contents = encoder.encode_contents(request.messages)
     if not contents and not native:
-        raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
+        raise EncodeError(path="$.messages", reason="no message has content", target=profile.name)
     tools: WireValue = UNSET
     if request.tools or (notes is not None and GROUPS in notes):
         tools = encode_tools(request, profile, log)

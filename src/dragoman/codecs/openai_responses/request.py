@@ -232,7 +232,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         items = messages[0].text if extra["~input"] == STRING and len(messages) == 1 else items
     elif not items:
         if not native and not _has_state(extra):
-            raise EncodeError(path="$.input", reason="no message says anything this API can hold", target=NAME)
+            raise EncodeError(path="$.input", reason="no message has content this API can hold", target=NAME)
         items = UNSET
     tools = (encode_tools(request.tools, log, native=native) if request.tools else None) or UNSET
     is_choosable = tools is not UNSET or native

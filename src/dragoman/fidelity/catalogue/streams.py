@@ -40,10 +40,10 @@ def _case(
     feature: str,
     example: tuple[AnyEvent, ...] | dict[str, Example],
     fact: Fact,
-    said_in: Slots = EVERYWHERE,
+    found_in: Slots = EVERYWHERE,
     **options: Any,
 ) -> Case:
-    return Case(feature, "stream", example, fact, said_in, **options)
+    return Case(feature, "stream", example, fact, found_in, **options)
 
 
 _TOKYO = ToolCall("call_1", "get_weather")
