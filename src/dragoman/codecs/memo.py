@@ -131,9 +131,15 @@ class ToolReader:
         *,
         wider: Any = None,
         aliases: Mapping[str, str] | None = None,
+        untagged: Any = None,
     ) -> None:
-        """`kind` is the wire type of one tool; `decode` gets a value of it, or of `wider` (see `WireReader`)."""
-        self._reader: WireReader[Any] = WireReader(kind, source, wider=wider, aliases=aliases, lone_elements=False)
+        """`kind` is the wire type of one tool; `decode` gets a value of it, or of `wider` or `untagged`.
+
+        See `WireReader` for these two.
+        """
+        self._reader: WireReader[Any] = WireReader(
+            kind, source, wider=wider, aliases=aliases, untagged=untagged, lone_elements=False
+        )
         self._items: WireReader[list[Raw] | None] = WireReader(_ITEMS, source, path="$.tools", lone_elements=False)
         self._decode = decode
         self._tools: BoundedMemo[bytes, AnyTool] = BoundedMemo()

@@ -1,8 +1,9 @@
 """From bytes to typed wire values without losing what the types do not know.
 
-Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body with more than its
-struct (a vendor's extra key, an explicit null, a future block type, snake_case for camelCase) fails that first decode
-and is *lifted*: what the types do not know moves into the `extra` of its own object, what they know is decoded as
+Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body that fails that first
+decode is read with wider structs: documented keys that few bodies have, then variants of the structs that also accept
+null, snake_case for camelCase and rare keys of other servers (codecs/loose_structs.py). What no struct documents (a
+future key, a future block type) is *lifted*: it moves into the `extra` of its own object, and the rest is decoded as
 before. Only a body that still does not fit is an error, and the error names the path.
 """
 
@@ -18,6 +19,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
+from dragoman.codecs.loose_structs import LooseDecoder
 from dragoman.codecs.wire_values import EXTRA, UNKNOWN, Unmodelled, Wire
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, Extra
@@ -45,16 +47,18 @@ class WireReader(Generic[W]):
     """Decodes one wire type.
 
     `wider` is a subclass of `kind` with keys that few bodies have, tried before anything is lifted. `aliases` maps
-    other spellings of a key to the one the structs use; `lone_elements` reads an object as a list of one.
+    other spellings of a key to the one the structs use; `untagged` is the type of an object without the tag that all
+    structs of `kind` have; `lone_elements` reads an object as a list of one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options by name
         self,
         kind: type[W],
         source: str,
         *,
         wider: type[W] | None = None,
         aliases: Mapping[str, str] | None = None,
+        untagged: type[W] | None = None,
         path: str = "$",
         lone_elements: bool = True,
     ) -> None:
@@ -63,6 +67,8 @@ class WireReader(Generic[W]):
         self._widest = self._strict if wider is None else msgspec.json.Decoder(wider)
         self._source = source
         self._lift = _Lift(aliases or {}, lone_elements=lone_elements)
+        self._loose = LooseDecoder(self._kind, aliases or {}, lone_elements=lone_elements)
+        self._untagged = None if untagged is None else LooseDecoder(untagged, {}, lone_elements=False)
         self._path = path
 
     def read(self, body: bytes | Raw, path: str | None = None) -> W:
@@ -77,13 +83,23 @@ class WireReader(Generic[W]):
             raise self._unreadable(error, body) from error
 
     def _read_wider(self, body: bytes | Raw, fault: str, path: str) -> W:
-        if self._widest is not self._strict:
-            try:
-                return self._widest.decode(body)
-            except msgspec.ValidationError as error:
-                fault = str(error)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-                raise self._unreadable(error, body) from error
+        """Try the wider struct, then the variants that accept nulls and other spellings; lift if neither fits."""
+        loose = self._loose
+        try:
+            if self._untagged is not None and fault == _NO_TAG:
+                loose = self._untagged
+            elif self._widest is not self._strict and not loose.might_read(fault):
+                try:
+                    return self._widest.decode(body)
+                except msgspec.ValidationError as error:
+                    fault = str(error)
+            if loose is self._untagged or loose.might_read(fault):
+                try:
+                    return loose.decode(body)
+                except msgspec.ValidationError as error:
+                    fault = str(error)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise self._unreadable(error, body) from error
         return self._read_lifted(body, fault, path)
 
     def _read_lifted(self, body: bytes | Raw, fault: str, path: str) -> W:
@@ -118,6 +134,9 @@ class WireReader(Generic[W]):
             found = f"half of a surrogate pair, {lone[0].decode()}, at byte {lone.start()}"
             return DecodeError(path=self._path, expected="Unicode text", got=found, source=self._source)
         return DecodeError(path=self._path, expected="JSON", got=str(error), source=self._source)
+
+
+_NO_TAG = "Object missing required field `type`"
 
 
 _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")

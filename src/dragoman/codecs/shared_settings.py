@@ -10,8 +10,9 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from dragoman.ir import Request, StructuredOutput, Usage
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.requests import schema_held
-from dragoman.ir.values import compact_text, encode_json
+from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -137,9 +138,22 @@ def named_tier(usage: Usage | None, words: Mapping[str, str]) -> dict[str, str]:
     return {} if word is None else {"service_tier": word}
 
 
-def tiers_read(words: Mapping[str, str]) -> dict[bytes, str]:
-    """Map the API's names for the tier of an answer, as JSON, to ours."""
-    return {encode_json(word): tier for tier, word in words.items()}
+def tiers_read(words: Mapping[str, str], within: str = "") -> dict[bytes, str]:
+    """Map the API's names for the tier of an answer, as JSON, to ours. `within`: the key of an object that has it."""
+    return {encode_json({within: word} if within else word): tier for tier, word in words.items()}
+
+
+def take_tier(usage: Usage, notes: Extra, key: str, tiers: Mapping[bytes, str]) -> Usage:
+    """Return the usage with the tier, which several wires give beside it, among the answer's other keys.
+
+    The key is then marked as modelled. A word without a counterpart stays a key of the answer.
+    """
+    held = notes.get(key)
+    tier = None if held is None else tiers.get(encode_json(parse_json(held)))
+    if tier is None:
+        return usage
+    notes[MODELLED + key] = notes.pop(key)
+    return structs.replace(usage, service_tier=tier)
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────

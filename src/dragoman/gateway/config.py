@@ -43,7 +43,8 @@ class Server(_Table, frozen=True, kw_only=True):
     max_body: int = 64 << 20
     """Maximum bytes of one request, compressed and decompressed."""
     max_buffered: int = 256 << 20
-    """Maximum bytes of all request bodies in memory; further requests get a 503."""
+    """Maximum bytes of all request bodies in memory; further requests get a 503. Also of all answers that clients
+    do not read; beyond it, connections with the most are cut."""
     request_seconds: float = 300.0
     """Time limit for a client to send a whole request."""
     body_rate: float = 1024.0

@@ -22,6 +22,8 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     """Maximum bytes of one request body, compressed and decompressed."""
     buffered: int = 256 * MEBIBYTE
     """Maximum bytes of all request bodies together, from their arrival to the end of their answers."""
+    unread: int = 256 * MEBIBYTE
+    """Maximum bytes of all answers together that clients do not read; beyond it, connections with the most are cut."""
     head_seconds: float = 15.0
     """Time limit for the head of a request, from its first byte."""
     body_rate: float = 1024.0

@@ -245,6 +245,7 @@ def _limits(config: ServerTable) -> ServerLimits:
     return ServerLimits(
         body=config.max_body,
         buffered=config.max_buffered,
+        unread=config.max_buffered,
         request_seconds=config.request_seconds,
         body_rate=config.body_rate,
     )

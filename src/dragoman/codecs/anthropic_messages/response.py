@@ -9,9 +9,16 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import encode_error
 from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_blocks
 from dragoman.codecs.anthropic_messages.parts import own
-from dragoman.codecs.anthropic_messages.wire import HostedCounts, MessageResponse, OutputDetails, TextBlock, UsageWire
+from dragoman.codecs.anthropic_messages.wire import (
+    HostedCounts,
+    MessageResponse,
+    OutputDetails,
+    StopDetails,
+    TextBlock,
+    UsageWire,
+)
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import failed_answer, refusal_told, words_of_refusal
+from dragoman.codecs.failures import failed_answer, refusal_explained, refusal_told
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
@@ -87,7 +94,19 @@ def decode_finish(
         return Finish(reason, raw, matched)
     if stop_details == NULL:
         return Finish(reason, raw, matched, NO_DETAILS)
-    return Finish(reason, raw, matched, {FAMILY: {"stop_details": stop_details}})
+    finish = Finish(reason, raw, matched, {FAMILY: {"stop_details": stop_details}})
+    return _with_explanation(finish, stop_details) if reason == "refusal" else finish
+
+
+def _with_explanation(finish: Finish, held: Raw) -> Finish:
+    """Return the finish of a refusal with the explanation in its stop details. The category has no counterpart."""
+    details = parse_json(held)
+    words = details.get("explanation") if isinstance(details, dict) else None
+    if not isinstance(words, str) or not words:
+        return finish
+    category = details.get("category")
+    noted = finish.metadata if category is not None else {FAMILY: {"~stop_details": held}}
+    return replace(finish, explanation=words, metadata=noted)
 
 
 def _is_direct(call: ToolCall) -> bool:
@@ -131,7 +150,7 @@ def encode_finish(
     if finish.reason in {"content_filter", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
         log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
-    if finish.explanation is not None:
+    if finish.explanation is not None and word != "refusal":
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     return word, None
 
@@ -224,8 +243,8 @@ def decode_response(body: bytes) -> Completion:
         # The answer was cut inside the call: its input may be incomplete.
         parts[-1] = replace(parts[-1], incomplete=True)
     _note_spelling(wire, finish, extra)
-    if finish is not None and finish.reason == "refusal" and wire.stop_details is not UNSET:
-        finish, parts = _read_refusal(finish, parts, wire.stop_details)
+    if finish is not None and finish.explanation is not None:
+        finish, parts = _read_refusal(finish, parts)
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
         extra["usage"], usage = NULL, UNSET
@@ -239,22 +258,16 @@ def decode_response(body: bytes) -> Completion:
     )
 
 
-def _read_refusal(finish: Finish, parts: list[AnyPart], held: Raw) -> tuple[Finish, list[AnyPart]]:
+def _read_refusal(finish: Finish, parts: list[AnyPart]) -> tuple[Finish, list[AnyPart]]:
     """Read a refusal's text if the stop details repeat it."""
-    details = parse_json(held)
-    declined = refusal_told(parts, details.get("explanation")) if isinstance(details, dict) else None
-    if declined is None:
-        return finish, parts
-    if details.get("category") is None:  # the details hold nothing else
-        finish = replace(finish, metadata={FAMILY: {"~stop_details": held}})
-    return finish, list(declined)
+    declined = refusal_told(parts, finish.explanation)
+    return (finish, parts) if declined is None else (replace(finish, explanation=None), list(declined))
 
 
 def _refusal_details(completion: Completion, word: str | None) -> Raw:
-    words = words_of_refusal(completion.messages[0]) if completion.messages and word == "refusal" else None
-    if words is None:
-        return NULL
-    return Raw(encode_json({"type": "refusal", "category": None, "explanation": words}))
+    """Return the stop details: this API explains refusals there."""
+    words = refusal_explained(completion, completion.finish) if word == "refusal" else None
+    return NULL if words is None else Raw(encode_json(StopDetails(words)))
 
 
 def _note_spelling(wire: MessageResponse, finish: Finish | None, extra: Extra) -> None:

@@ -19,7 +19,7 @@ from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import decode_error
 from dragoman.codecs.anthropic_messages.messages import decode_call, named
-from dragoman.codecs.anthropic_messages.parts import decode_citation, decode_part, decode_text
+from dragoman.codecs.anthropic_messages.parts import decode_citation, decode_part, decode_text, own
 from dragoman.codecs.anthropic_messages.response import decode_finish, decode_usage
 from dragoman.codecs.anthropic_messages.stream_encoding import EventEncoder
 from dragoman.codecs.anthropic_messages.stream_wire import (
@@ -68,7 +68,7 @@ from dragoman.ir import (
     StreamStart,
     UsageUpdate,
 )
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import REFUSED, Extra
 from dragoman.ir.values import encode_json, exact_json, parse_json
 
 __all__ = ["EventEncoder", "PayloadDecoder"]
@@ -290,7 +290,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     def _finish(self) -> Finish:
         ending = self._ending
         finish = decode_finish(ending.stop_reason, self._calls, ending.stop_sequence, ending.stop_details)
-        return finish or Finish("unknown")
+        if finish is None or finish.explanation is None:
+            return finish or Finish("unknown")
+        notes = {**own(finish.metadata), REFUSED: Raw(encode_json(finish.explanation))}
+        return replace(finish, metadata={FAMILY: notes})
 
     def _on_ping(self, event: Ping, payload: bytes) -> None:
         """Ignore the ping."""

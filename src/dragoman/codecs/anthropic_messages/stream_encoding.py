@@ -17,12 +17,12 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import encode_error
 from dragoman.codecs.anthropic_messages.parts import PartEncoder, own
 from dragoman.codecs.anthropic_messages.response import encode_finish, encode_usage, message_id
-from dragoman.codecs.anthropic_messages.wire import MessageResponse, ToolUseBlock
+from dragoman.codecs.anthropic_messages.wire import MessageResponse, StopDetails, ToolUseBlock
 from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
 from dragoman.codecs.claude_tools import member_name
-from dragoman.codecs.failures import failed_stream
+from dragoman.codecs.failures import failed_stream, refusal_explained
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.ir import (
     AnyPart,
@@ -108,7 +108,9 @@ class EventEncoder(SequentialEncoder):
             self._log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
         notes, late = own(event.finish.metadata), dict(own(event.metadata))
         delta: dict[str, Any] = {"stop_reason": word, "stop_sequence": matched}
-        details = notes.get("stop_details", notes.get("~stop_details", None if self._native else NULL))
+        words = None if self._native or word != "refusal" else refusal_explained(completion, event.finish)
+        untold = None if self._native else NULL if words is None else StopDetails(words)
+        details = notes.get("stop_details", notes.get("~stop_details", untold))
         if details is not None:
             delta["stop_details"] = details
         if "container" in late:

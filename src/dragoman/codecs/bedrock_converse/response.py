@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType, structs
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.bedrock_converse.messages import MessageEncoder, decode_blocks
@@ -22,7 +22,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, tier_word
+from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, take_tier, tier_word, tiers_read
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -222,24 +222,12 @@ def decode_response(body: bytes) -> Completion:
         finish = decode_finish(wire.stop_reason, parts, further)
         parts = cut_short(parts, None if finish is None else finish.reason)
     usage = None if wire.usage is UNSET else decode_usage(wire.usage)
-    if usage is not None and "serviceTier" in notes:
-        usage = _with_tier(usage, notes)
+    if usage is not None:
+        usage = take_tier(usage, notes, "serviceTier", _TIERS)
     return Completion((Message("assistant", parts),), finish, usage, metadata={FAMILY: notes})
 
 
-_TIERS = {encode_json({"type": word}): tier for tier, word in ANSWERED_BY_BEDROCK.items()}
-
-
-def _with_tier(usage: Usage, notes: Extra) -> Usage:
-    """Return the usage with the service tier, which is beside it on this wire.
-
-    A tier with more than a type stays a key of the answer.
-    """
-    tier = _TIERS.get(encode_json(parse_json(notes["serviceTier"])))
-    if tier is None:
-        return usage
-    notes[MODELLED + "serviceTier"] = notes.pop("serviceTier")
-    return structs.replace(usage, service_tier=tier)
+_TIERS = tiers_read(ANSWERED_BY_BEDROCK, "type")
 
 
 def _tier_member(usage: Usage | None) -> Raw | UnsetType:

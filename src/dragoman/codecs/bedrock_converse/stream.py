@@ -35,6 +35,7 @@ from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
 from dragoman.codecs.framing import AwsEventStream
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, take_tier, tiers_read
 from dragoman.codecs.signature_tags import SIGNED
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
@@ -64,6 +65,7 @@ _decode_event = msgspec.json.Decoder(WireEvent).decode
 _decode_loose = msgspec.json.Decoder(LooseEvent).decode
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _blocks = WireReader(Block, SOURCE)
+_TIERS = tiers_read(ANSWERED_BY_BEDROCK, "type")
 
 BEFORE, OPEN, STOPPED, ENDED = "before messageStart", "in the message", "after messageStop", "after the end"
 
@@ -197,9 +199,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         self._move("metadata")
         if not self._begun:
             self._begin()
-        if "usage" in said and bytes(said["usage"]) != b"null":
-            self._events.append(UsageUpdate(decode_usage(said["usage"])))
         self._late.update({key: held for key, held in said.items() if key not in {"usage", _PADDING}})
+        if "usage" in said and bytes(said["usage"]) != b"null":
+            usage = take_tier(decode_usage(said["usage"]), self._late, "serviceTier", _TIERS)
+            self._events.append(UsageUpdate(usage))
         if self._state is ENDED:
             self._tell_finish()
 

@@ -542,10 +542,13 @@ class PartEncoder:
         if not self.carried:
             return
         last = self.carried[-1]
-        signed = Part(last.text, True, foreign_signatures.pack(Bundle(tuple(self.carried), last=True)))  # noqa: FBT003
-        if last.text and wires and wires[-1] == Part(last.text, True):  # noqa: FBT003
+        shown = Part(last.text, True)  # noqa: FBT003
+        text = last.text
+        if text and wires and wires[-1] == shown:
             wires.pop()
-        wires.append(signed)
+        elif shown in wires:
+            text = ""  # parts without a signature follow the thought
+        wires.append(Part(text, True, foreign_signatures.pack(Bundle(tuple(self.carried), last=True))))  # noqa: FBT003
         self.carried = []
 
     def _call(self, call: ToolCall) -> WireValue:
@@ -570,7 +573,7 @@ class PartEncoder:
     def _server_block(self, part: ServerToolCall | ServerToolResult, held: Any) -> WireValue:
         if not goes_back(part, FAMILY, to_client=self._carries):
             wire = cross_hosted(part, self._log, HOSTED if self._carries else None)
-            return TextOut(wire.text) if type(wire) is Text else wire
+            return self._text(wire) if type(wire) is Text else wire
         if not self._native and not self._profile.unknown_keys.isdisjoint(part.block or ()):
             self._log.drop(part, "", f"step of {part.name!r}", "this service does not report what its tools did")
             return None
@@ -585,7 +588,7 @@ class PartEncoder:
             return self.media(part)
         self._report(part, "title", "context", "cite")
         self._log.degrade(part, "", "text document", "it crosses as plain text")
-        return TextOut(part.text)
+        return self._text(Text(part.text))
 
     def media(self, part: Any, wire: type[Part | ResponsePart] = Part) -> WireValue:
         self._report(part, *_UNSAID.get(type(part), ()))
@@ -630,12 +633,12 @@ class PartEncoder:
     def _refusal(self, part: Refusal) -> WireValue:
         if not self._native:
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
-        return TextOut(part.text)
+        return self._text(Text(part.text))
 
     def _search_result(self, part: SearchResult) -> WireValue:
         if part.cache is not None:
             self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
-        return TextOut(search_text(part, self._log))
+        return self._text(Text(search_text(part, self._log)))
 
     def _opaque(self, part: Opaque) -> WireValue:
         if part.origin == FAMILY:

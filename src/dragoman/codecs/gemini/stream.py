@@ -81,7 +81,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, REFUSED, Extra
 from dragoman.ir.values import compact_text, encode_json, parse_json
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
@@ -465,6 +465,8 @@ class PayloadDecoder(EventDecoder):
             return finish
         if finish.reason == "error" and "finishMessage" in answer.extra:
             finish = with_explanation(finish, answer.extra["finishMessage"])
+        elif finish.raw == "SAFETY" and "finishMessage" in answer.extra:
+            finish = structs.replace(finish, metadata={FAMILY: {REFUSED: answer.extra["finishMessage"]}})
         kept: Any = keep(FAMILY, UNSET, candidate=answer.extra)
         return structs.replace(finish, metadata={FAMILY: {**(finish.metadata or {}).get(FAMILY, {}), **kept[FAMILY]}})
 

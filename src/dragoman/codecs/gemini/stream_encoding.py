@@ -90,6 +90,9 @@ class _Answer:
     run: _Run | None = None
     cited: list[_Run]
     places: int = 0
+    declined: list[_Outgoing]
+    """Refusals, which the last chunk repeats."""
+    last_index: int = -1
 
     def __init__(self, encoder: PartEncoder, head: bytes, tail: bytes) -> None:
         self.encoder = encoder
@@ -98,6 +101,7 @@ class _Answer:
         self.queue = deque()
         self.overtaken = []
         self.cited = []
+        self.declined = []
 
     def leave(self, kind: type[AnyPart] | None) -> None:
         """Record that a part was sent that does not continue the running text."""
@@ -258,7 +262,9 @@ class EventEncoder:
         end = PartEnd(event.index, incomplete=True)
         outgoing = self._parts[event.index] = _Outgoing(answer, event, answer.places, end, keeps=keeps, pieces=pieces)
         outgoing.citations += getattr(part, "citations", ())
+        answer.last_index = event.index
         if type(part) is Refusal:
+            answer.declined.append(outgoing)
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
         elif not (type(part) is Text or type(part) is Reasoning) or _has_notes(part):
             answer.queue.append(outgoing)
@@ -408,9 +414,15 @@ class EventEncoder:
         word = encode_finish(finish, self._log, Completion(()))
         wire = Candidate(Content("model", parts), word, number, grounding_metadata=grounding)
         candidate: WireValue = overlaid(wire, extra) if extra else wire
-        if finish is not None and finish.explanation is not None:
-            candidate = explained(candidate, finish.explanation)
-        return candidate
+        explanation = None if finish is None else finish.explanation or self._words_of_refusal(answer, finish)
+        return candidate if explanation is None else explained(candidate, explanation)
+
+    def _words_of_refusal(self, answer: _Answer, finish: Finish) -> str | None:
+        """Return the text of the refusal that ends the answer, which this API can only repeat as an explanation."""
+        if finish.reason != "refusal" or len(answer.declined) != 1:
+            return None
+        (refusal,) = answer.declined
+        return "".join(refusal.said()) or None if refusal.start.index == answer.last_index else None
 
     def _on_failed(self, event: StreamFailed) -> None:
         content = encode_error(event.failure).content.strip()

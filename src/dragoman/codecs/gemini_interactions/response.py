@@ -18,7 +18,7 @@ from dragoman.codecs.google_errors import encode_event_error, explanation_of
 from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tier_word, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, take_tier, tier_word, tiers_read
 from dragoman.codecs.timestamps import read_time, write_time
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.notes import MODELLED, Extra
@@ -144,15 +144,12 @@ def decode_response(body: bytes) -> Completion:
     if finish.reason == "length":
         parts = cut_short(parts, finish.reason)
     usage = wire.usage
-    tier = None if usage is UNSET or "service_tier" not in extra else _TIERS.get(bytes(extra["service_tier"]))
-    if tier is not None:
-        extra[MODELLED + "service_tier"] = extra.pop("service_tier")
     if usage is not UNSET and bytes(usage) == b"null":
         extra[MODELLED + "usage"], usage = usage, UNSET
     return Completion(
         (Message("assistant", parts),),
         finish,
-        None if usage is UNSET else structs.replace(decode_usage(usage), service_tier=tier),
+        None if usage is UNSET else take_tier(decode_usage(usage), extra, "service_tier", _TIERS),
         wire.id,
         wire.model,
         None if wire.created is UNSET else read_time(wire.created),

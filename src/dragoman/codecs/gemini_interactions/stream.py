@@ -48,6 +48,7 @@ from dragoman.codecs.gemini_interactions.wire import Content, FunctionCallStep, 
 from dragoman.codecs.google_errors import decode_event_error
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_dummy
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, take_tier, tiers_read
 from dragoman.codecs.signature_tags import SIGNED
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.text_offsets import TextOffsets
@@ -82,6 +83,7 @@ _calls: WireReader[FunctionCallStep] = WireReader(FunctionCallStep, SOURCE)
 _contents: WireReader[Any] = WireReader(Content | Unmodelled, SOURCE)  # type: ignore[arg-type]
 _steps: WireReader[Any] = WireReader(Step, SOURCE)  # type: ignore[arg-type]
 
+_TIERS = tiers_read(ANSWERED_BY_GOOGLE)
 _OPENING_FIELDS = frozenset({"id", "model", "status", "created", "updated", "usage", "steps", "object"})
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,6 +215,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
     def _open_answer(self, opening: Opening, held: Raw) -> None:
         self._id = opening.id or ""
         extra = {key: value for key, value in _entries(held).items() if key not in _OPENING_FIELDS}
+        if "service_tier" in extra:
+            self._late["service_tier"] = extra.pop("service_tier")  # the last event may name another one
         created = None if opening.created is UNSET else read_time(opening.created)
         self._events.append(StreamStart(opening.id or None, opening.model, created, {FAMILY: extra}))
 
@@ -225,7 +229,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
 
     def _count(self, held: Any) -> None:
         if held is not UNSET and bytes(held) != b"null":
-            self._events.append(UsageUpdate(decode_usage(held)))
+            self._events.append(UsageUpdate(take_tier(decode_usage(held), self._late, "service_tier", _TIERS)))
 
     def _on_completed(self, event: Completed) -> None:
         opening = _openings.decode(event.interaction)

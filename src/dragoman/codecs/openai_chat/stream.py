@@ -21,6 +21,7 @@ from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error
+from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.response import decode_finish, usage_of
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
@@ -31,6 +32,7 @@ from dragoman.codecs.openai_chat.stream_wire import (
     SoundFragment,
     VendorDelta,
 )
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, take_tier, tiers_read
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -53,6 +55,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, exact_object
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
@@ -61,6 +64,12 @@ SOURCE = "openai-chat stream"
 _BRACKET = ord("[")
 
 _openings = msgspec.json.Decoder(Opening)
+_entries: Callable[[bytes], Extra] = msgspec.json.Decoder(dict[str, Raw]).decode
+_choices: Callable[[Raw], list[Extra] | None] = msgspec.json.Decoder(list[dict[str, Raw]] | None).decode
+_TIERS = tiers_read(ANSWERED_BY_OPENAI)
+_PADDING = frozenset({"obfuscation", "p"})
+_OF_CHUNKS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _PADDING
+_OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason"})
 _read_plain: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[PlainDelta]).decode
 _read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorDelta]).decode
 
@@ -115,6 +124,8 @@ class PayloadDecoder(EventDecoder):
     """For each candidate: the index of its audio part, and its fields other than data and transcript."""
     _thought: list[str]
     _counted: bool = False
+    _notes: Extra
+    """Keys of the chunks that the intermediate format does not model."""
     _lane: Lane
 
     def __init__(self) -> None:
@@ -125,6 +136,7 @@ class PayloadDecoder(EventDecoder):
         self._refused = set()
         self._sounds = {}
         self._thought = []
+        self._notes = {}
         self._lane = first_lane()
 
     @property
@@ -202,6 +214,8 @@ class PayloadDecoder(EventDecoder):
             self._move("chunk")
             if self._state is OPEN:
                 self._start(payload)
+        if self._state is FINISHED or not chunk.choices:
+            self._note_keys(payload)
         for choice in chunk.choices or ():
             candidate = choice.index or 0
             if choice.delta is not None:
@@ -211,10 +225,22 @@ class PayloadDecoder(EventDecoder):
             if choice.finish_reason:
                 self._finishes[candidate] = choice.finish_reason
                 self._move("finish")
+                self._note_keys(payload, candidate)
         if chunk.usage is not None:
             self._counted = True
-            self._book.events.append(UsageUpdate(usage_of(chunk.usage)))
+            self._book.events.append(UsageUpdate(take_tier(usage_of(chunk.usage), self._notes, "service_tier", _TIERS)))
         return self._book.take()
+
+    def _note_keys(self, payload: bytes, candidate: int = 0) -> None:
+        """Note keys of a chunk, and of its choice, that say more of the answer. Later values replace earlier ones."""
+        notes = self._notes
+        said = _entries(payload)
+        if "service_tier" in said:
+            notes.pop(MODELLED + "service_tier", None)
+        notes |= {key: held for key, held in said.items() if key not in _OF_CHUNKS}
+        choices = _choices(said["choices"]) if "choices" in said and not candidate else None
+        for choice in choices or ():
+            notes |= {key: held for key, held in choice.items() if key not in _OF_CHOICES}
 
     def _is_whole(self) -> bool:
         """Whether an answer without a finish reason is complete: token counts came, and every call can be read."""
@@ -276,6 +302,7 @@ class PayloadDecoder(EventDecoder):
     def _start(self, payload: bytes) -> None:
         opening = _openings.decode(payload)
         self._seed = opening.id or ""
+        self._note_keys(payload)
         self._book.events.append(StreamStart(opening.id or None, opening.model or None, opening.created))
 
     def _fail(self, payload: bytes) -> list[AnyEvent]:
@@ -302,7 +329,8 @@ class PayloadDecoder(EventDecoder):
                 )
         self._book.end_all()
         finishes = [self._finish(candidate) for candidate in sorted(self._finishes)]
-        self._book.events.append(Finished(finishes[0], tuple(finishes[1:])))
+        notes = {FAMILY: self._notes} if self._notes else None
+        self._book.events.append(Finished(finishes[0], tuple(finishes[1:]), notes))
         return self._book.take()
 
     def _truncated(self) -> list[AnyEvent]:

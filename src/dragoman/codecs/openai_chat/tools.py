@@ -46,7 +46,7 @@ FAMILY = "openai"
 _untyped = WireReader(UntypedTool, "openai-chat request", path="$.tools")
 
 
-def _decode_tool(wire: AnyTool) -> Tool:
+def _decode_tool(wire: AnyTool | UntypedTool) -> Tool:
     if isinstance(wire, FunctionTool):
         function = wire.function
         return ToolDefinition(
@@ -67,6 +67,8 @@ def _decode_tool(wire: AnyTool) -> Tool:
             None if custom.format is UNSET else custom.format,
             keep(FAMILY, wire.extra, custom=custom.extra),
         )
+    if isinstance(wire, UntypedTool):
+        return _decode_untyped(wire)
     definition = parse_json(wire.raw)
     if "type" not in definition and isinstance(definition.get("function"), dict):
         return _decode_untyped(_untyped.read(bytes(wire.raw)))
@@ -80,7 +82,7 @@ def _decode_untyped(wire: UntypedTool) -> Tool:
     return structs.replace(tool, metadata={FAMILY: {**notes, "~type": Raw(b'"absent"')}})
 
 
-decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool).read
+decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool, untagged=UntypedTool).read
 
 
 def encode_tools(

@@ -32,7 +32,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier, take_tier, tiers_read
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -248,16 +248,11 @@ def decode_response(body: bytes) -> Completion:
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
         extra[MODELLED + "usage"], usage = NULL, UNSET
-    tier = None
-    if usage is not UNSET and "service_tier" in extra:
-        tier = _TIERS.get(bytes(extra["service_tier"]))
-        if tier is not None:
-            extra[MODELLED + "service_tier"] = extra.pop("service_tier")
     parts, tokens = _take_logprobs(parts)
     return Completion(
         (Message("assistant", parts),),
         finish,
-        None if usage is UNSET else _counted(usage, wire.tool_usage, tier),
+        None if usage is UNSET else _counted(usage, wire.tool_usage, extra),
         wire.id,
         wire.model,
         int(created) if isinstance(created, int | float) else None,
@@ -266,9 +261,9 @@ def decode_response(body: bytes) -> Completion:
     )
 
 
-def _counted(held: Raw, tool_usage: Raw | UnsetType, tier: str | None) -> Usage:
-    usage = HOSTED.count_searches(decode_usage(held), tool_usage)
-    return usage if tier is None else structs.replace(usage, service_tier=tier)
+def _counted(held: Raw, tool_usage: Raw | UnsetType, notes: Extra) -> Usage:
+    """Return the usage of an answer with what stands outside it: searches in `tool_usage`, the tier in `notes`."""
+    return take_tier(HOSTED.count_searches(decode_usage(held), tool_usage), notes, "service_tier", _TIERS)
 
 
 def _take_logprobs(parts: tuple[AnyPart, ...]) -> tuple[tuple[AnyPart, ...], list[TokenLogprob]]:

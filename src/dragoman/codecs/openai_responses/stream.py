@@ -53,6 +53,7 @@ from dragoman.codecs.openai_responses.stream_wire import (
 )
 from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, take_tier, tiers_read
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -86,6 +87,7 @@ _others = msgspec.json.Decoder(OtherEvent)
 _openings = msgspec.json.Decoder(Opening)
 _part_heads = msgspec.json.Decoder(PartHead)
 _answers = WireReader(ResponsesAnswer, SOURCE)
+_TIERS = tiers_read(ANSWERED_BY_OPENAI)
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -302,8 +304,10 @@ class PayloadDecoder(EventDecoder):
         self._end_slots(incomplete=failed or cut)
         finish = decode_finish(status, wire.incomplete_details, tuple(self._said))
         self._flush(cut=finish.reason == "length")
+        notes = metadata_of(wire)
         if wire.usage is not UNSET and bytes(wire.usage) != b"null":
-            self._events.append(UsageUpdate(HOSTED.count_searches(decode_usage(wire.usage), wire.tool_usage)))
+            usage = HOSTED.count_searches(decode_usage(wire.usage), wire.tool_usage)
+            self._events.append(UsageUpdate(take_tier(usage, notes, "service_tier", _TIERS)))
         self._move("end")
         if failed:
             error = wire.error
@@ -311,7 +315,7 @@ class PayloadDecoder(EventDecoder):
             failure = decode_failure(error) if known else Failure("server", f"the response {status}")  # type: ignore[arg-type]
             self._events.append(StreamFailed(failure))
         else:
-            self._events.append(Finished(finish, metadata={FAMILY: metadata_of(wire)}))
+            self._events.append(Finished(finish, metadata={FAMILY: notes}))
 
     def _on_error(self, event: OtherEvent, payload: bytes) -> None:
         """Handle an error, nested on the wire, flat in the specification; `response.failed` after it adds nothing."""
