@@ -166,10 +166,10 @@ JSON_INSTRUCTION: Final = "Answer with one JSON object and nothing else."
 
 def json_instruction(output: StructuredOutput) -> str:
     """Return an instruction for a model whose API does not take the required format of the answer."""
-    held = schema_held(output)
-    if output.kind == "json" or held is None:
+    schema = schema_held(output)
+    if output.kind == "json" or schema is None:
         return JSON_INSTRUCTION
-    return f"Answer with JSON that follows this JSON Schema, and nothing else:\n{compact_text(held)}"
+    return f"Answer with JSON that follows this JSON Schema, and nothing else:\n{compact_text(schema)}"
 
 
 def name_of_title(output: StructuredOutput) -> tuple[str | None, StructuredOutput]:

@@ -98,14 +98,14 @@ def decode_finish(
     return _with_explanation(finish, stop_details) if reason == "refusal" else finish
 
 
-def _with_explanation(finish: Finish, held: Raw) -> Finish:
+def _with_explanation(finish: Finish, raw: Raw) -> Finish:
     """Return the finish of a refusal with the explanation in its stop details. The category has no counterpart."""
-    details = parse_json(held)
+    details = parse_json(raw)
     words = details.get("explanation") if isinstance(details, dict) else None
     if not isinstance(words, str) or not words:
         return finish
     category = details.get("category")
-    noted = finish.metadata if category is not None else {FAMILY: {"~stop_details": held}}
+    noted = finish.metadata if category is not None else {FAMILY: {"~stop_details": raw}}
     return replace(finish, explanation=words, metadata=noted)
 
 
@@ -158,9 +158,9 @@ def encode_finish(
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Return the counts with the original object noted."""
-    return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
+    return usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
@@ -191,8 +191,8 @@ def _usage_details(wire: UsageWire) -> dict[str, int] | None:
     """Return the rarer counts that are above zero; None without any."""
     found = {}
     for name, member, key in _COUNTS:
-        held = getattr(wire, member)
-        count = held.get(key) if isinstance(held, dict) else None
+        value = getattr(wire, member)
+        count = value.get(key) if isinstance(value, dict) else None
         if type(count) is int and count > 0:
             found[name] = count
     fetches = None if wire.server_tool_use is None else wire.server_tool_use.web_fetch_requests

@@ -139,7 +139,7 @@ class EventEncoder(SequentialEncoder):
             if content.signature is not None:
                 out += self._spell_signature(_SIGNED_TEXT, content.signature)
             if content.metadata is not None:
-                notes = {key: held for key, held in own(content.metadata).items() if key != "~citations"}
+                notes = {key: value for key, value in own(content.metadata).items() if key != "~citations"}
                 block = json_line(spliced(Raw(_TEXT_START), notes)) if notes else block
         out.append(self._start_block(part, block))
         return out
@@ -153,11 +153,11 @@ class EventEncoder(SequentialEncoder):
         return part.head + encode_json(text) + _FRAGMENT_TAIL
 
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]:
-        held = self._part_encoder().encode_citation(part.part, citation)
-        if held is None or not isinstance(part.part, Text):
+        encoded = self._part_encoder().encode_citation(part.part, citation)
+        if encoded is None or not isinstance(part.part, Text):
             return []
         out = [] if part.block >= 0 else self._start_flow(part)
-        delta = {"type": "citations_delta", "citation": held}
+        delta = {"type": "citations_delta", "citation": encoded}
         out.append(_event("content_block_delta", index=part.block, delta=delta))
         return out
 
@@ -174,8 +174,8 @@ class EventEncoder(SequentialEncoder):
         out = []
         for key, empty, delta, name in deltas:
             if key in entries and bytes(entries[key]) != bytes(empty):
-                held = entries[key]
-                value = bytes(held).decode() if name == "partial_json" else held
+                raw = entries[key]
+                value = bytes(raw).decode() if name == "partial_json" else raw
                 out.append(self._delta(number, delta, **{name: value}))
                 entries[key] = empty
         return [_event("content_block_start", index=number, content_block=entries), *out, self._stop(number)]

@@ -70,8 +70,8 @@ def decode_media(kind: str, raw: Raw) -> Image | Document | Audio | Opaque:
     except DecodeError:
         return whole_media(kind, raw)
     source = wire.source
-    said = [source.bytes, source.s3_location, source.text, source.content]
-    if len([held for held in said if held is not UNSET]) != 1 or (kind != "document" and _says_document(wire)):
+    sources = [source.bytes, source.s3_location, source.text, source.content]
+    if len([item for item in sources if item is not UNSET]) != 1 or (kind != "document" and _says_document(wire)):
         return whole_media(kind, raw)
     part: Image | Document | Audio | Opaque = _DECODE[kind](wire, _notes(wire), raw)
     return part
@@ -84,7 +84,7 @@ def whole_media(kind: str, raw: Raw) -> Opaque:
 def _says_document(wire: MediaWire) -> bool:
     source = wire.source
     only = (wire.name, wire.context, wire.citations, source.text, source.content)
-    return wire.format is UNSET or any(held is not UNSET for held in only)
+    return wire.format is UNSET or any(item is not UNSET for item in only)
 
 
 def _notes(wire: MediaWire) -> Extra:

@@ -127,16 +127,16 @@ def _word(reason: FinishReason, *, calls: bool, cut: bool) -> str:
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Decode the counts and keep the wire's own object beside them."""
-    return usage_of(_counts.read(bytes(held)), held)
+    return usage_of(_counts.read(bytes(raw)), raw)
 
 
-def usage_of(wire: UsageWire, held: Raw) -> Usage:
+def usage_of(wire: UsageWire, raw: Raw) -> Usage:
     read, written = wire.cache_read_input_tokens, wire.cache_write_input_tokens
     # `inputTokens` excludes tokens read from a cache or written to one; `totalTokens` is the sum of all four.
     total_input = (wire.input_tokens or 0) + (read or 0) + (written or 0)
-    metadata = {FAMILY: {"~usage": held}}
+    metadata = {FAMILY: {"~usage": raw}}
     return Usage(
         total_input,
         wire.output_tokens or 0,
@@ -265,8 +265,8 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 
 def matched_field(finish: Finish | None, stop_reason: str | UnsetType) -> WireValue:
     """Return the text that stopped the answer, in the field where clients that asked for it find it."""
-    told = finish is not None and finish.stop_sequence is not None and stop_reason == "stop_sequence"
-    return {"stop_sequence": finish.stop_sequence} if finish is not None and told else UNSET
+    is_reported = finish is not None and finish.stop_sequence is not None and stop_reason == "stop_sequence"
+    return {"stop_sequence": finish.stop_sequence} if finish is not None and is_reported else UNSET
 
 
 def report_untold(node: Any, log: LossLog) -> None:

@@ -201,13 +201,13 @@ def _decode_content(content: str | list[ContentPart] | None | UnsetType, extra: 
     return [DECODE_PART[type(part)](part) for part in content]
 
 
-def _cite(held: Raw, parts: list[AnyPart], count: int, extra: Extra) -> None:
+def _cite(raw: Raw, parts: list[AnyPart], count: int, extra: Extra) -> None:
     """Give the texts their citations. The first `count` parts are the content; a plan may follow."""
-    cited = decode_citations(held)
+    cited = decode_citations(raw)
     if cited is None:
-        extra["citations"] = held
+        extra["citations"] = raw
         return
-    extra[MODELLED + "citations"] = held
+    extra[MODELLED + "citations"] = raw
     texts = [index for index in range(count) if type(parts[index]) is Text]
     found: dict[int, list[Any]] = {}
     for one in cited:
@@ -217,7 +217,7 @@ def _cite(held: Raw, parts: list[AnyPart], count: int, extra: Extra) -> None:
         elif place is None or place >= count or type(parts[place]) is not Text:
             place = texts[0] if texts and not one.is_thinking else None
         if place is None:
-            extra["citations"] = held  # about thinking, or a text that is not here
+            extra["citations"] = raw  # about thinking, or a text that is not here
             extra.pop(MODELLED + "citations", None)
         else:
             found.setdefault(place, []).extend(one.citations)
@@ -239,15 +239,15 @@ def _decode_call(call: Call) -> ToolCall:
     if call.signature is not UNSET:
         signature = signature_in(call.signature)
         extra[MODELLED * (signature is not None) + SIGNATURE] = call.signature
-    held: Any = EMPTY_OBJECT
+    arguments: Any = EMPTY_OBJECT
     if type(text) is str:
-        held = read_arguments(text)
+        arguments = read_arguments(text)
     else:
         extra[ARGUMENTS] = Raw(b'"absent"') if text is UNSET else NULL
     return ToolCall(
         call.id,
         function.name,
-        held,
+        arguments,
         text if type(text) is str else None,
         invented_id=is_invented(call.id),
         signature=signature,
@@ -488,7 +488,7 @@ class MessageEncoder:
         signature = call.signature if call.signature is not None and call.signature.data else None
         if signature is not None and not self._to_client:
             self._log.drop(call, "signature", "signature", f"it is owed to {signature.family} alone")
-            notes = {key: held for key, held in (notes or {}).items() if key != MODELLED + SIGNATURE}
+            notes = {key: value for key, value in (notes or {}).items() if key != MODELLED + SIGNATURE}
         elif signature is not None and (notes is None or MODELLED + SIGNATURE not in notes):
             notes = {**(notes or {}), SIGNATURE: write_signature(signature)}
         if not notes:

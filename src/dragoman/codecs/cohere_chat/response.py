@@ -98,16 +98,16 @@ def encode_finish(
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Decode the counts and keep the wire's own object beside them.
 
     Cached tokens are part of the input, image tokens are added to it; reasoning is part of the output. If only billed
     units are given, they are used.
     """
-    wire = _counts.read(held)
+    wire = _counts.read(raw)
     tokens = wire.tokens or wire.billed_units or TokenCounts()
     image = _whole(tokens.image_tokens)
-    notes: Extra = {USAGE: held}
+    notes: Extra = {USAGE: raw}
     if wire.billed_units is not None:
         notes["billed_units"] = Raw(encode_json(_counts_given(wire.billed_units)))
     return Usage(

@@ -601,12 +601,12 @@ class MessageEncoder(PartEncoder):
     def _encode_call(self, call: ToolCall, index: int) -> WireValue:
         calls = self._calls
         call_id = call.id
-        held = arguments_held(call)
+        arguments = arguments_held(call)
         wire: WireValue
         is_plain = call.signature is None and call.cache is None and not self.carried
-        if is_plain and type(held) is Raw and (call.metadata is None or FAMILY not in call.metadata):
+        if is_plain and type(arguments) is Raw and (call.metadata is None or FAMILY not in call.metadata):
             sends = self._sends_ids and not (call.invented_id or is_invented(call_id))
-            wire = CallOut(FunctionCallOut(call.name, held, call_id if sends else UNSET))
+            wire = CallOut(FunctionCallOut(call.name, arguments, call_id if sends else UNSET))
         else:
             sends = self.sends_id(call)
             wire = self.encode(call)

@@ -265,27 +265,27 @@ class PartDecoder:
         metadata = {FAMILY: notes} if notes else None
         return ToolCall(call_id, name, arguments, text, False, invented, False, signature, None, metadata)  # noqa: FBT003
 
-    def _arguments(self, held: Raw | UnsetType, notes: Extra) -> tuple[Raw | UnsetType, str | None]:
-        if held is UNSET or bytes(held) == b"null":
-            notes["~args"] = ABSENT if held is UNSET else NULL
+    def _arguments(self, raw: Raw | UnsetType, notes: Extra) -> tuple[Raw | UnsetType, str | None]:
+        if raw is UNSET or bytes(raw) == b"null":
+            notes["~args"] = ABSENT if raw is UNSET else NULL
             return EMPTY_OBJECT, None
         path = f"{self._path or self.seed}.parts[{len(self.parts)}].functionCall.args"
-        return read_object(held, path, "gemini/vertex")
+        return read_object(raw, path, "gemini/vertex")
 
     def _decode_server(self, wire: Part, member: str, extra: Extra) -> ServerToolCall | ServerToolResult:
         """Decode code and searches that Google runs: kept verbatim, never executed or answered by the client."""
         block = extra.pop(member)
         notes = _with_thought(wire, extra)
         signature = read_signature(wire, notes)
-        said = parse_json(block)
-        given = said.get("id") if isinstance(said, dict) else None
-        tool = said.get("toolType", said.get("tool_type")) if isinstance(said, dict) else None
+        parsed = parse_json(block)
+        given = parsed.get("id") if isinstance(parsed, dict) else None
+        tool = parsed.get("toolType", parsed.get("tool_type")) if isinstance(parsed, dict) else None
         name = tool.lower() if isinstance(tool, str) else "code_execution"
         is_call = _SERVER_MEMBERS[member] in _SERVER_CALLS
         self._server_calls += is_call
         call_id = given if isinstance(given, str) else invent_id(f"{self.seed} server", self._server_calls)
         metadata = {FAMILY: notes} if notes else None
-        shown: Any = {member: said if isinstance(said, dict) else {}}
+        shown: Any = {member: parsed if isinstance(parsed, dict) else {}}
         fields = HOSTED.read_call(shown) if is_call else HOSTED.read_result(shown)
         kind = ServerToolCall if is_call else ServerToolResult
         return kind(call_id, name, FAMILY, Raw(encode_json({member: block})), signature, None, metadata, **fields)
@@ -333,7 +333,7 @@ def server_call(call: ToolCall) -> ServerToolCall:
 
 
 def _server_member(extra: Extra) -> str | None:
-    return next((key for key, held in extra.items() if key in _SERVER_MEMBERS and bytes(held) != b"null"), None)
+    return next((key for key, value in extra.items() if key in _SERVER_MEMBERS and bytes(value) != b"null"), None)
 
 
 def part_notes(wire: Part | ResponsePart, **within: Extra | None) -> Extra:
@@ -570,7 +570,7 @@ class PartEncoder:
     def _server_result(self, part: ServerToolResult) -> WireValue:
         return self._server_block(part, result_block_held(part))
 
-    def _server_block(self, part: ServerToolCall | ServerToolResult, held: Any) -> WireValue:
+    def _server_block(self, part: ServerToolCall | ServerToolResult, value: Any) -> WireValue:
         if not goes_back(part, FAMILY, to_client=self._carries):
             wire = cross_hosted(part, self._log, HOSTED if self._carries else None)
             return self._text(wire) if type(wire) is Text else wire
@@ -579,7 +579,7 @@ class PartEncoder:
             return None
         signature = self._signature(part)
         fields = dict((part.metadata or {}).get(FAMILY, {}))
-        block = held if isinstance(held, Raw) else Raw(encode_json(held))
+        block = value if isinstance(value, Raw) else Raw(encode_json(value))
         signed = block if signature is UNSET else spliced(block, {"thoughtSignature": Raw(encode_json(signature))})
         return spliced(signed, fields)
 

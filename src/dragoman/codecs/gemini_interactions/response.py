@@ -85,8 +85,8 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
         word = "requires_action"  # the client continues from the results
     if finish.reason not in _EXACT or (finish.reason == "tool_calls" and not calls):
         word = "completed" if finish.reason == "tool_calls" else word
-        said = f"finish reason {finish.raw or finish.reason!r}"
-        log.degrade(completion, "finish", said, f"this API has no finish reasons: status {word}")
+        what = f"finish reason {finish.raw or finish.reason!r}"
+        log.degrade(completion, "finish", what, f"this API has no finish reasons: status {word}")
     if calls and withholds_calls(finish):
         # No other status makes clients withhold complete calls.
         return "failed"
@@ -96,9 +96,9 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Decode the usage: output excludes thoughts on this wire, and tool use is counted separately; both are added."""
-    wire = _counts.read(held)
+    wire = _counts.read(raw)
     thoughts, tools, cached = (
         None if count is UNSET else count
         for count in (wire.total_thought_tokens, wire.total_tool_use_tokens, wire.total_cached_tokens)
@@ -109,7 +109,7 @@ def decode_usage(held: Raw) -> Usage:
         cached,
         reasoning=thoughts,
         total=None if wire.total_tokens is UNSET else wire.total_tokens,
-        metadata={FAMILY: {"~usage": held}},
+        metadata={FAMILY: {"~usage": raw}},
     )
 
 

@@ -141,9 +141,9 @@ def decode_response(body: bytes) -> Completion:
         notes[CREATED] = wire.created_at
         created = read_time(wire.created_at)
     durations = (wire.total_duration, wire.load_duration, wire.prompt_eval_duration, wire.eval_duration)
-    for key, held in zip(_DURATION_KEYS, durations, strict=True):
-        if held is not UNSET:
-            notes[key] = held
+    for key, value in zip(_DURATION_KEYS, durations, strict=True):
+        if value is not UNSET:
+            notes[key] = value
     if wire.done is not True:
         notes["~done"] = ABSENT if wire.done is UNSET else Raw(b"false")
     if wire.message is UNSET:

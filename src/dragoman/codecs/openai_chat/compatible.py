@@ -117,9 +117,9 @@ def _known(request: Request, known: frozenset[str], log: LossLog) -> Metadata | 
     if request.metadata is None:
         return None
     kept = {}
-    for key, held in request.metadata.get(FAMILY, {}).items():
+    for key, value in request.metadata.get(FAMILY, {}).items():
         if key.startswith("~") or key in known:
-            kept[key] = held
+            kept[key] = value
         else:
             log.drop(request, key, key, "this server refuses keys it does not know")
     return {**request.metadata, FAMILY: kept}
@@ -148,13 +148,13 @@ def _message(message: Message, profile: ChatProfile, log: LossLog) -> Message:
 
 def _keys(message: Message, notes: Mapping[str, Any], profile: ChatProfile, log: LossLog) -> dict[str, Any]:
     kept = {}
-    for key, held in notes.items():
+    for key, value in notes.items():
         if key == "~role" and not profile.developer:
             continue
         if not key.startswith("~") and key != "prefix" and profile.known_keys is not None:
             log.drop(message, key, key, "this server refuses keys it does not know")
             continue
-        kept[key] = held
+        kept[key] = value
     return kept
 
 

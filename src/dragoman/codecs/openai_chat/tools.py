@@ -95,8 +95,8 @@ def encode_tools(
     entries = []
     for tool in tools:
         if isinstance(tool, ProviderTool) and tool.definition is None:
-            held = HOSTED.entry_for(tool, profile)
-            tool = structs.replace(tool, origin=FAMILY, definition=held)  # noqa: PLW2901
+            entry = HOSTED.entry_for(tool, profile)
+            tool = structs.replace(tool, origin=FAMILY, definition=entry)  # noqa: PLW2901
         wire = None if HOSTED.is_setting(tool) else writer.write_tool(tool, tools, log)
         if wire is not None:
             entries.append(wire)
@@ -132,9 +132,9 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         extra = (tool.metadata or {}).get(FAMILY, {})
         inner = inner_extra(extra, "custom")
         return spliced(CustomToolWire(custom if inner is None else cast("Any", spliced(custom, inner))), extra)
-    held = definition_held(tool) if tool.origin == FAMILY else None
-    if held is not None:
-        return held
+    definition = definition_held(tool) if tool.origin == FAMILY else None
+    if definition is not None:
+        return definition
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return None
 

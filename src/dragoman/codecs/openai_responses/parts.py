@@ -80,8 +80,8 @@ def exact(value: WireValue) -> WireValue:
         return value
     if isinstance(value, Unmodelled):
         return value.raw
-    held = [(name, getattr(value, name)) for name in value.__struct_fields__]
-    inner = {name: exact(inner) for name, inner in held if isinstance(inner, list | Wire)}
+    items = [(name, getattr(value, name)) for name in value.__struct_fields__]
+    inner = {name: exact(inner) for name, inner in items if isinstance(inner, list | Wire)}
     return spliced(replace(value, **inner) if inner else value, value.extra or {})
 
 

@@ -164,8 +164,8 @@ def decode_request(body: bytes) -> Request:
 
 def _added_tools(items: Iterable[tuple[int, Raw]]) -> Iterator[AnyTool]:
     """Yield the tools given in the input, each with a note of its JSON path."""
-    for index, held in items:
-        for place, tool in enumerate(decode_tools(held).tools):
+    for index, value in items:
+        for place, tool in enumerate(decode_tools(value).tools):
             notes = {**own(tool.metadata), ADDED: Raw(encode_json(f"$.input[{index}].tools[{place}]"))}
             yield structs.replace(tool, metadata={**(tool.metadata or {}), FAMILY: notes})
 
@@ -193,9 +193,9 @@ _UNDERSTOOD = {"reasoning.encrypted_content", "message.output_text.logprobs"}
 
 def _is_understood(include: Raw) -> bool:
     """Whether all entries of `include` are given unasked by other APIs, or are expressed by a setting."""
-    said = [] if include == ENCRYPTED else parse_json(include)
-    return said is None or (
-        isinstance(said, list) and all(isinstance(entry, str) and entry in _UNDERSTOOD for entry in said)
+    included = [] if include == ENCRYPTED else parse_json(include)
+    return included is None or (
+        isinstance(included, list) and all(isinstance(entry, str) and entry in _UNDERSTOOD for entry in included)
     )
 
 
@@ -223,7 +223,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
             request = _without_sampling(request, log)
     store, include = _state(request, extra, native=native)
     if extra and not native:
-        extra = {key: held for key, held in extra.items() if key.removeprefix(MODELLED) not in ("store", "include")}
+        extra = {key: value for key, value in extra.items() if key.removeprefix(MODELLED) not in ("store", "include")}
     extra = SETTINGS.add_keys(request, log, extra)
     instructions, messages = _split_instructions(request, native=native)
     marks = not native and takes_breakpoints(request.model or "")
