@@ -34,7 +34,7 @@ from dragoman.gateway.endpoints import Endpoint, Operation, match_endpoint
 from dragoman.gateway.exchange import Application, Exchange, Gone, Unattended
 from dragoman.gateway.expected_cost import ESTIMATE_HEADER, NOTHING_EXPECTED, Expected, estimated, expected_use
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
-from dragoman.gateway.http_request import BadRequest
+from dragoman.gateway.http_request import BadRequest, Head, is_local_name
 from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS, follow
 from dragoman.gateway.mcp_endpoint import McpEndpoint, mcp
 from dragoman.gateway.mcp_tools import McpTools
@@ -240,6 +240,8 @@ class Gateway:
         """Check the caller before any of the body is read, then read the body to `exchange.body`."""
         if "origin" in exchange.head.headers:
             self._check_page(exchange)
+        elif not self.access.required:
+            self._check_host(exchange.head)
         caller = await self.access.caller(endpoint.format, exchange.head, exchange.digest)
         record.key, record.key_id = caller.name, caller.id
         try:
@@ -259,6 +261,23 @@ class Gateway:
                 Failure("permission", f"pages of {origin} may not call this gateway (see server.origins)", 403)
             )
         exchange.also = {"access-control-allow-origin": origin, "vary": "origin"}
+
+    def _check_host(self, head: Head) -> None:
+        """Refuse names that a page can lead to this machine (DNS rebinding) where no key protects what is stored.
+
+        To a browser such a page has the gateway's own origin, which it need not send when it only reads.
+        """
+        host = head.headers.get("host", "")
+        if host and head.method == "GET" and not is_local_name(host):
+            if any(origin.rpartition("//")[2] == host for origin in self.config.server.origins):
+                return
+            raise Denied(
+                Failure(
+                    "permission",
+                    f"without keys, this gateway serves local names only, not {host} (see server.keys, server.origins)",
+                    403,
+                )
+            )
 
     async def preflight(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
         self._check_page(exchange)

@@ -10,7 +10,7 @@ import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -29,7 +29,7 @@ from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.config import Config, ConfigError, load_config
 from dragoman.gateway.config import Server as ServerTable
-from dragoman.gateway.exchange import Application, ServerLimits
+from dragoman.gateway.exchange import MAX_CONNECTIONS, Application, ServerLimits
 from dragoman.gateway.http_server import Server, server_context
 from dragoman.gateway.mcp_endpoint import McpEndpoint
 from dragoman.gateway.mcp_tools import McpTools
@@ -241,11 +241,28 @@ def _log(config: Config) -> Log:
         raise ConfigError(f"cannot write the log {config.log.file} (log.file): {error.strerror}") from None
 
 
+def raise_file_limit() -> int:
+    """Let this process open as many files as it may; returns how many that are. Many shells allow 1,024 at first."""
+    try:
+        import resource  # noqa: PLC0415 - absent on Windows
+    except ImportError:
+        return 2 * MAX_CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4 * MAX_CONNECTIONS
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    with suppress(OSError, ValueError):  # macOS may refuse what it says is allowed
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return int(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
 def _limits(config: ServerTable) -> ServerLimits:
     return ServerLimits(
         body=config.max_body,
         buffered=config.max_buffered,
         unread=config.max_buffered,
+        connections=min(MAX_CONNECTIONS, raise_file_limit() // 2),
         request_seconds=config.request_seconds,
         body_rate=config.body_rate,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, get_args
 
@@ -34,7 +33,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
-from dragoman.codecs.media import is_fetched, is_refused_image
+from dragoman.codecs.media import TEXT_TYPES, as_text_document, is_fetched, is_refused_image, text_in
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
@@ -272,7 +271,6 @@ def _documents(request: Request) -> Iterator[Document]:
 
 _IMAGE_TYPES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 _PDF = "application/pdf"
-_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
 
 
 class PartEncoder(BlockEncoder):
@@ -342,7 +340,12 @@ class PartEncoder(BlockEncoder):
             self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such setting")
         if part.data is not None:
             media_type = part.media_type or "image/png"
+            if media_type == "image/jpg":
+                media_type = "image/jpeg"  # a frequent spelling, which the API refuses
             if media_type not in _IMAGE_TYPES and not self._native:
+                document = as_text_document(part, self._log)
+                if isinstance(document, Document):
+                    return self._encode_document(document, role)
                 return self._lose(part, f"this API takes JPEG, PNG, GIF and WebP, not {media_type}")
             return self._image_block(part, Base64Source(media_type, part.data))
         if not self._native and is_refused_image(part.media_type, part.url):
@@ -416,7 +419,7 @@ class PartEncoder(BlockEncoder):
             return Base64Source(media_type, part.data)
         if media_type in _IMAGE_TYPES:
             return ImageBlock(Base64Source(media_type, part.data), self.mark(part))
-        text = _plain_text(part.data) if media_type.startswith(_TEXT_TYPES) else None
+        text = text_in(part.data) if media_type.startswith(TEXT_TYPES) else None
         if text is None:
             self._lose(part, f"this API takes PDF and text, not {media_type}")
             return None
@@ -511,10 +514,3 @@ def _respliced(block: ImageBlock | DocumentBlock, notes: Extra) -> WireValue:
     if inner is not None:
         block = structs.replace(block, source=spliced(block.source, inner))
     return spliced(block, notes) if notes else block
-
-
-def _plain_text(data: str) -> str | None:
-    try:
-        return b64decode(data, validate=True).decode()
-    except ValueError:  # not base64, with non-ASCII letters in it, or not the bytes of a text
-        return None

@@ -18,7 +18,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     S3Location,
     exact,
 )
-from dragoman.codecs.media import audio_format, audio_type
+from dragoman.codecs.media import TEXT_TYPES, audio_format, audio_type
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Audio, Document, Image, Opaque
@@ -57,7 +57,6 @@ _DOCUMENT_FORMATS = {kind: name for name, kind in _DOCUMENTS.items()} | {"text/x
 _VIDEO_FORMATS = {kind: name for name, kind in _VIDEOS.items()} | {"video/mov": "mov", "video/3gp": "three_gp"}
 _AUDIO_FORMATS = {"mp3", "opus", "wav", "aac", "flac", "mp4", "ogg", "mkv", "mka", "x-aac", "m4a", "mpeg", "mpga"}
 _AUDIO_FORMATS |= {"pcm", "webm"}
-_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
 S3 = "s3://"
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -272,7 +271,7 @@ class MediaEncoder:
         known = _DOCUMENT_FORMATS.get(media_type.partition(";")[0])
         if known is not None:
             return known
-        if part.text is None and not (part.data is not None and media_type.startswith(_TEXT_TYPES)):
+        if part.text is None and not (part.data is not None and media_type.startswith(TEXT_TYPES)):
             self.why = f"this API knows no document of type {media_type}"
             return None
         self._log.degrade(part, "media_type", f"media type {media_type}", "sent as plain text")

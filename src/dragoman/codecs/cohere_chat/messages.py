@@ -38,7 +38,7 @@ from dragoman.codecs.cohere_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.media import is_refused_image
+from dragoman.codecs.media import as_text_document, is_refused_image
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
@@ -371,7 +371,7 @@ class MessageEncoder:
         alone = not any(
             type(part) is Text or (isinstance(part, Media) and type(part) is not Document) for part in parts
         )
-        for part in parts:
+        for part in parts if self._native else [as_text_document(part, self._log) for part in parts]:
             if type(part) is Text and part.metadata is None and part.cache is None and part.signature is None:
                 self._report_citations(part, role)
                 wires.append(TextPart(part.text))

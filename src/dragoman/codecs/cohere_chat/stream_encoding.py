@@ -17,6 +17,7 @@ from dragoman.codecs.cohere_chat.hosted_tools import HOSTED
 from dragoman.codecs.cohere_chat.parts import CACHED, report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, encode_usage
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.search_results import search_text
@@ -63,7 +64,7 @@ def _message(kind: str, index: int | None, **delta: Any) -> bytes:
     return _event(kind, **fields, delta={"message": delta})
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as bytes that a strict client of this format accepts."""
 
     def __init__(self, log: LossLog) -> None:
@@ -91,9 +92,6 @@ class EventEncoder:
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part."""
         return self._fragment(self._parts[index], text)
-
-    def close(self) -> bytes:
-        return b""
 
     def _on_start(self, event: StreamStart) -> list[bytes]:
         if self._started:

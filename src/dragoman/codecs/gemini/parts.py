@@ -33,6 +33,7 @@ from dragoman.codecs.gemini.wire import (
     response_part_keys,
     snake_case,
 )
+from dragoman.codecs.google_media import fit_medium
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy, is_native_thought
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import type_of_address
@@ -591,6 +592,14 @@ class PartEncoder:
         return self._text(Text(part.text))
 
     def media(self, part: Any, wire: type[Part | ResponsePart] = Part) -> WireValue:
+        if not self._native and not self._carries:
+            fitted = fit_medium(part, self._log)
+            if fitted is None or type(fitted) is Text:
+                self._report(part, *_UNSAID.get(type(part), ()))
+                if fitted is None or wire is Part:
+                    return None if fitted is None else self._text(fitted)
+                return ResponsePart(inline_data=Blob("text/plain", part.data))
+            part = fitted
         self._report(part, *_UNSAID.get(type(part), ()))
         if isinstance(part, Image) and part.detail not in {None, "auto"}:
             self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such field")

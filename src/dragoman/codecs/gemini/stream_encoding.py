@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.accumulate import GrowingPart
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import encode_error
 from dragoman.codecs.gemini.foreign_signatures import Bundle
@@ -156,7 +157,7 @@ class _Outgoing:
         return GrowingPart(self.start.part, [text] if text else [], data=data, end=self.end).finished()
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as bytes that a strict client of this format accepts.
 
     `array`: one JSON array of chunks, which is what the service sends without `alt=sse`.

@@ -27,6 +27,7 @@ from dragoman.codecs.gemini_interactions.wire import (
     TextContent,
     VideoContent,
 )
+from dragoman.codecs.google_media import OFFICE, fit_medium
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.search_results import search_text
@@ -221,6 +222,11 @@ class PartEncoder(BlockEncoder):
         if role == "system":
             return self._refused(part, "system instructions of this API are text")
         self._report_part(part, role, *fields)
+        if not self._native and not self._to_client:
+            fitted = fit_medium(part, self._log, OFFICE)
+            if fitted is None or type(fitted) is Text:
+                return None if fitted is None else TextContent(fitted.text)
+            part = fitted
         notes = _content_notes(part)
         mime: Any = UNSET if part.media_type is None else part.media_type
         data: Any = UNSET if part.data is None else write_base64(part.data, notes)

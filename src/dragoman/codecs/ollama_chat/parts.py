@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dragoman.codecs.media import sniffed_type
+from dragoman.codecs.media import as_text_document, sniffed_type
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
@@ -72,7 +72,7 @@ def gather(
 ) -> Gathered:
     """Collect text and media of these parts; report what the message cannot hold, and an unusual order."""
     gathered = Gathered()
-    for part in parts:
+    for part in [as_text_document(part, log) for part in parts]:
         if isinstance(part, Text):
             report_text(part, log)
             gathered.texts.append(part.text)

@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_tokens
 from dragoman.codecs.ollama_chat import foreign_signatures
@@ -61,7 +62,7 @@ _NOTHING = b'"content":""'
 _TAIL = b'},"done":false}\n'
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as lines that a strict client of this format accepts."""
 
     def __init__(self, log: LossLog) -> None:
@@ -104,9 +105,6 @@ class EventEncoder:
             self._queue.append(line)
             return b""
         return line
-
-    def close(self) -> bytes:
-        return b""
 
     def _on_start(self, event: StreamStart) -> list[bytes]:
         if not self._head:

@@ -54,7 +54,7 @@ class HostedTools(SharedTools):
     def read_tool(self, definition: Mapping[str, Any]) -> Fields:
         if "type" not in definition:
             for key, read in _READ_SETTING.items():
-                if key in definition:
+                if key in definition and _is_search(key, definition[key]):
                     return {"kind": "web_search"} | read(definition[key])
         kind = _ENTRIES.get(str(definition.get("type")))
         if kind is None:

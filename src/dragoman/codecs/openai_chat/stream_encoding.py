@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_choice
 from dragoman.codecs.openai_chat import audio, foreign_signatures
@@ -49,7 +50,7 @@ from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as bytes that a strict client of this format accepts."""
 
     texts: Mapping[int, list[str]] | None = None
@@ -93,9 +94,6 @@ class EventEncoder:
         if part.pieces is not None:
             part.pieces.append(text)
         return part.head + encode_json(text) + part.tail if part.head else b""
-
-    def close(self) -> bytes:
-        return b""
 
     def _chunk(self, delta: bytes) -> bytes:
         return self._head + delta + self._tail

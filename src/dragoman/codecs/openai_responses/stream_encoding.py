@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failure_of, tell_of_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.logprobs import write_tokens
@@ -109,7 +110,7 @@ class _Outgoing:
         self.logprobs = []
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as bytes that a strict client of this format accepts.
 
     `echo` (see `echo_of`) repeats the request in events that carry a response; `clock` gives the time of completion.
@@ -152,9 +153,6 @@ class EventEncoder:
         if part is None:
             return b""
         return self._flow(part, text) if part.head else b"".join(self._on_delta(part, PartDelta(index, text)))
-
-    def close(self) -> bytes:
-        return b""
 
     # ── the answer ──
 
