@@ -434,9 +434,9 @@ class MessageEncoder(PartEncoder):
         if notes is not None and "~content" in notes:
             wires.append(MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET))
         elif not content_held(message):
-            self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
+            self._log.drop(message, "", "empty message", "this API refuses messages without content")
         elif role == "user":
-            self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             wires.append(MessageWire(role, NOT_SENT))
 
     def _stands_inline(self, notes: Extra | None) -> bool:
@@ -529,7 +529,7 @@ class MessageEncoder(PartEncoder):
         return "" if empty or "~content" in notes else compact_text(exact_value)
 
     def _nonempty(self, result: ToolResult) -> str:
-        self._log.invent(result, "value", "text of the error", "this API refuses an error that says nothing")
+        self._log.invent(result, "value", "text of the error", "this API refuses an error without text")
         return "unknown error"
 
 

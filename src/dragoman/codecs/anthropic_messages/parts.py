@@ -433,7 +433,7 @@ class PartEncoder(BlockEncoder):
 
     def _withhold_signature(self, part: Image | Document) -> None:
         if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 
     def _encode_audio(self, part: Audio, role: str) -> list[WireValue]:
         if not (part.transcript or "").strip():
@@ -443,7 +443,7 @@ class PartEncoder(BlockEncoder):
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
         if not self._native:
-            self._log.degrade(part, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
+            self._log.degrade(part, "", "refusal", "it is sent as text: this API reports a refusal by its stop reason")
         # 400: text content blocks must be non-empty
         return [TextBlock(part.text)] if part.text.strip() or self._native else []
 
@@ -464,7 +464,7 @@ class PartEncoder(BlockEncoder):
         if self._to_client:
             return [foreign_signatures.tagged_reasoning(part)]
         if signature is not None and signature.family != FAMILY:
-            return self._lose(part, f"its signature is owed to {signature.family} alone")
+            return self._lose(part, f"only {signature.family} can verify its signature")
         return self._lose(part, "this API refuses reasoning that it did not sign")
 
     def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002

@@ -240,7 +240,7 @@ def _encode_user(request: Request, extra: Extra, log: LossLog) -> WireValue:
 def _end_with_user(messages: list[WireValue], request: Request, log: LossLog) -> None:
     """Add a user turn after a final assistant turn: with thinking or a format, this API does not accept a prefill."""
     if not messages:
-        path, reason = "$.messages", "this API wants at least one message that says something"
+        path, reason = "$.messages", "this API requires at least one message with content"
         raise EncodeError(path=path, reason=reason, target=PROFILE.name)
     if isinstance(messages[-1], MessageWire) and messages[-1].role == "assistant":
         why = "this API continues no answer while it thinks or follows a schema"

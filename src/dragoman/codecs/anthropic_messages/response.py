@@ -127,7 +127,7 @@ def encode_finish(
     """Return the stop reason, and the stop sequence that matched."""
     if finish is None:
         if source != FAMILY:
-            log.invent(completion, "finish", "stop reason end_turn", "an answer of this API says why it ended")
+            log.invent(completion, "finish", "stop reason end_turn", "answers of this API have a finish reason")
         return (None, None) if source == FAMILY else ("end_turn", None)
     if source == FAMILY and finish.raw is not None:
         return finish.raw, finish.stop_sequence
@@ -292,19 +292,19 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     for message in completion.messages[1:] if len(completion.messages) > 1 else ():
         log.drop(message, "", "further candidate", "an answer of this API is one message")
     if completion.created is not None:
-        log.note(completion, "created", "time of creation", "an answer of this API does not tell it")
+        log.note(completion, "created", "time of creation", "answers of this API do not include it")
     encoder = MessageEncoder(log)
     word, matched = encode_finish(completion.finish, None, log, completion)
     usage = completion.usage
     if usage is None:
-        log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+        log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
     elif (usage.reasoning or 0) > usage.output:
         why = "thinking is part of the output here, and the output count was smaller"
         log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", why)
     if usage is not None and (usage.image or (usage.total is not None and usage.total != usage.input + usage.output)):
         _note_counts(completion, usage, log)
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
     wire = MessageResponse(
         _encode_content(completion, encoder),
         message_id(completion.id),

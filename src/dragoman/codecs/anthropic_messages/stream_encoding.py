@@ -68,7 +68,7 @@ class EventEncoder(SequentialEncoder):
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     signature_delta: ClassVar[str] = "signature_delta"
-    refusals_as_text: ClassVar[str] = "it is sent as text: this API tells a refusal by its stop reason"
+    refusals_as_text: ClassVar[str] = "it is sent as text: this API reports a refusal by its stop reason"
 
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part."""
@@ -83,9 +83,9 @@ class EventEncoder(SequentialEncoder):
 
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         if event.model is None:
-            self._log.note(event, "model", "empty model name", "an answer of this API names its model")
+            self._log.note(event, "model", "empty model name", "answers of this API name their model")
         if event.created is not None:
-            self._log.note(event, "created", "time of creation", "an answer of this API does not tell it")
+            self._log.note(event, "created", "time of creation", "answers of this API do not include it")
         message = MessageResponse(
             [],
             event.id if self._native else message_id(event.id),
@@ -105,7 +105,7 @@ class EventEncoder(SequentialEncoder):
             return [self._failure(failed_stream(event.finish, self._log).failure)]
         word, matched = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
         if self._usage is None:
-            self._log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+            self._log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
         notes, late = own(event.finish.metadata), dict(own(event.metadata))
         delta: dict[str, Any] = {"stop_reason": word, "stop_sequence": matched}
         words = None if self._native or word != "refusal" else refusal_explained(completion, event.finish)

@@ -288,7 +288,7 @@ class MediaEncoder:
 
     def _source(self, part: Image | Document | Audio) -> MediaSource | None:
         if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
         if part.data is not None:
             return MediaSource(part.data)
         if part.url is not None and part.url.startswith(S3) and not (self._native or self._limits.fetches):
@@ -317,7 +317,7 @@ class MediaEncoder:
             name = f"{base[: _LONGEST_NAME - 8]}-{count}"
         self._names.add(name)
         if title is None:
-            self._log.invent(part, "title", f"document name {name!r}", "this API wants one")
+            self._log.invent(part, "title", f"document name {name!r}", "this API requires one")
         elif name != title:
             self._log.degrade(part, "title", f"document name {title!r}", f"sent as {name!r}: this API refuses it")
         return name

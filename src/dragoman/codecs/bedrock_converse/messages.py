@@ -522,9 +522,9 @@ class MessageEncoder(PartEncoder):
     def _stands_for_lost(self, message: Message, blocks: list[WireValue]) -> bool:
         """Report a message that is empty or wholly lost; return whether a placeholder text is sent in its place."""
         if not content_held(message):
-            self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
+            self._log.drop(message, "", "empty message", "this API refuses messages without content")
         elif message.role == "user":
-            self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             blocks.append(Block(NOT_SENT))
         return bool(blocks)
 
@@ -537,7 +537,7 @@ class MessageEncoder(PartEncoder):
                     return
                 has_document = has_document or block.document is not UNSET
         if has_document:
-            self._log.invent(message, "", "a text beside the document", "this API wants one in the same message")
+            self._log.invent(message, "", "a text beside the document", "this API requires one in the same message")
             blocks.append(Block(SEE_DOCUMENT))
 
     def encode_blocks(self, parts: Iterable[AnyPart], role: str) -> list[WireValue]:
@@ -606,7 +606,7 @@ class MessageEncoder(PartEncoder):
         if not content and "~content" in notes:
             content = UNSET if parse_json(notes["~content"]) == "absent" else []
         elif not content and result.is_error and not self._native:
-            self._log.invent(result, "value", "text of the error", "an error that says nothing is refused")
+            self._log.invent(result, "value", "text of the error", "an error without text is refused")
             content = [Block("unknown error")]
         wire: Any = ToolResultWire(result.tool_call_id, content, self._status(result, notes))
         wire = spliced(wire, notes) if notes else wire

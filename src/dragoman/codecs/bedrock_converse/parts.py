@@ -308,7 +308,7 @@ class PartEncoder(BlockEncoder):
             return [_reasoning(ReasoningText(part.text, signature.data), notes)]
         if self._to_client:
             return [foreign_signatures.tagged_reasoning(part, signature)]
-        return self._lose(part, f"its signature is owed to {signature.family} alone")
+        return self._lose(part, f"only {signature.family} can verify its signature")
 
     def _is_needed(self, signature: Signature) -> bool:
         """Whether the model needs this signature back.

@@ -294,12 +294,12 @@ def _start_with_user(wires: list[WireValue], request: Request, log: LossLog) -> 
     «A conversation must start with a user message»: true for most vendors; Claude and Qwen take it as it is.
     """
     if not wires:
-        path, reason = "$.messages", "this API wants at least one message that says something"
+        path, reason = "$.messages", "this API requires at least one message with content"
         raise EncodeError(path=path, reason=reason, target=PROFILE.name)
     first = wires[0]
     if isinstance(first, MessageWire) and first.role == "assistant" and not limits_of(request.model).assistant_first:
         opening = next(message for message in request.messages if message.role == "assistant")
-        log.invent(opening, "", "a user turn before it", "this model wants a user turn first")
+        log.invent(opening, "", "a user turn before it", "this model requires a user turn first")
         wires.insert(0, MessageWire("user", [Block("Continue.")]))
 
 

@@ -91,7 +91,7 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
             log.invent(completion, "finish", "stop reason malformed_model_output", "there is no answer")
             return "malformed_model_output"
         if source != FAMILY:
-            log.invent(completion, "finish", "stop reason end_turn", "an answer of this API says why it ended")
+            log.invent(completion, "finish", "stop reason end_turn", "answers of this API have a finish reason")
         return UNSET if source == FAMILY else "end_turn"
     if source == FAMILY and finish.raw is not None:
         return finish.raw
@@ -248,10 +248,10 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     report_untold(completion, log)
     stop_reason = encode_finish(completion.finish, None, log, completion)
     if completion.usage is None:
-        log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+        log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
     else:
         report_usage(completion.usage, log, completion)
-    log.note(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
+    log.note(completion, "metrics", "latency of zero", "answers of this API include latency")
     wire = ConverseResponse(
         OutputWire(MessageWire("assistant", _encode_content(completion, MessageEncoder(log)))),
         stop_reason,
@@ -271,7 +271,7 @@ def matched_field(finish: Finish | None, stop_reason: str | UnsetType) -> WireVa
 
 def report_untold(node: Any, log: LossLog) -> None:
     """Report the id, model and time of an answer, which this API has no fields for."""
-    why = "an answer of this API does not tell it"
+    why = "answers of this API do not include it"
     if node.id is not None:
         log.note(node, "id", "id of the answer", why)
     if node.model is not None:

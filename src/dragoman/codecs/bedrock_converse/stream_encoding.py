@@ -117,10 +117,10 @@ class EventEncoder(SequentialEncoder):
         if self._native:
             return late if self._usage is None else {"usage": encode_usage(self._usage), **late}
         if self._usage is None:
-            self._log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+            self._log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
         else:
             report_usage(self._usage, self._log, completion)
-        self._log.note(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
+        self._log.note(completion, "metrics", "latency of zero", "answers of this API include latency")
         fields = {"usage": encode_usage(self._usage or _NO_USAGE), "metrics": _NO_METRICS}
         tier = tier_word(self._usage, ANSWERED_BY_BEDROCK)
         return fields if tier is None else {**fields, "serviceTier": {"type": tier}}

@@ -89,7 +89,7 @@ def encode_document(part: Document, log: LossLog) -> WireValue:
     if part.cache is not None:
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     notes: Extra = (part.metadata or {}).get(FAMILY, {})
     if BARE in notes:
         return Raw(encode_json(part.text))

@@ -354,7 +354,7 @@ class MessageEncoder:
     def _left_out(self, message: Message) -> str:
         """Return a text that replaces the parts of a turn that cannot be sent: an empty turn is refused."""
         kinds = ", ".join(type(part).__name__.lower() for part in message.parts)
-        self._log.invent(message, "", "a text in its place", "this API refuses a turn that says nothing")
+        self._log.invent(message, "", "a text in its place", "this API refuses a turn without content")
         return f"[left out: {kinds}]"
 
     def _report_keys(self, message: Message, notes: Extra) -> None:
@@ -446,7 +446,7 @@ class MessageEncoder:
         if plan.cache is not None:
             self._log.drop(plan, "cache", "cache mark", CACHED)
         if plan.signature is not None:
-            self._log.drop(plan, "signature", "signature", f"it is owed to {plan.signature.family} alone")
+            self._log.drop(plan, "signature", "signature", f"only {plan.signature.family} can verify it")
         return plan.text
 
     def _encode_answer_content(self, parts: list[AnyPart]) -> tuple[list[WireValue], list[WireValue]]:
@@ -487,7 +487,7 @@ class MessageEncoder:
         notes: Extra | None = None if metadata is None else metadata.get(FAMILY)
         signature = call.signature if call.signature is not None and call.signature.data else None
         if signature is not None and not self._to_client:
-            self._log.drop(call, "signature", "signature", f"it is owed to {signature.family} alone")
+            self._log.drop(call, "signature", "signature", f"only {signature.family} can verify it")
             notes = {key: value for key, value in (notes or {}).items() if key != MODELLED + SIGNATURE}
         elif signature is not None and (notes is None or MODELLED + SIGNATURE not in notes):
             notes = {**(notes or {}), SIGNATURE: write_signature(signature)}

@@ -147,7 +147,7 @@ def _encode_reasoning(part: Reasoning, log: LossLog, to_client: bool) -> WireVal
 def _with_signature(wire: Wire, part: Text | Reasoning, log: LossLog, *, to_client: bool) -> WireValue:
     notes, signature = _own(part), part.signature
     if signature is not None and not to_client:
-        log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
         notes = {key: value for key, value in notes.items() if key != MODELLED + SIGNATURE}
     elif signature is not None and signature.data and MODELLED + SIGNATURE not in notes:
         redacted = isinstance(part, Reasoning) and part.redacted
@@ -173,7 +173,7 @@ def _encode_image(part: Image, log: LossLog, to_client: bool) -> WireValue:  # n
     if part.cache is not None:
         log.drop(part, "cache", "cache mark", CACHED)
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     detail: Any = UNSET if part.detail is None else part.detail
     if part.detail == "original":
         log.degrade(part, "detail", "detail 'original'", "sent as 'high', the most that this API knows")

@@ -181,7 +181,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     encoder = MessageEncoder(log, native=native, foreign=foreign, takes_documents=takes_documents)
     messages: Any = encoder.encode(request.messages)
     if not messages and not native:
-        reason = "no message has content this API can hold"
+        reason = "no message has content that this API can hold"
         raise EncodeError(path="$.messages", reason=reason, target=PROFILE.name)
     if request.candidates is not None and request.candidates > 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one")

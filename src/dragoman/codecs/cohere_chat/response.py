@@ -75,7 +75,7 @@ def encode_finish(
         return None if finish is None else finish.raw
     if finish is None:
         word = "COMPLETE" if completion.messages else "ERROR"
-        log.invent(completion, "finish", f"finish reason {word}", "an answer of this API says why it ended")
+        log.invent(completion, "finish", f"finish reason {word}", "answers of this API have a finish reason")
         return word
     report_keys(completion, finish.metadata, log, "finish.")
     if finish.explanation is not None:
@@ -205,7 +205,7 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     if completion.model is not None:
         log.note(completion, "model", "name of the model", "an answer of this API does not name it")
     if completion.created is not None:
-        log.note(completion, "created", "time of the answer", "an answer of this API does not tell it")
+        log.note(completion, "created", "time of the answer", "answers of this API do not include it")
     if completion.id is not None:
         return completion
     log.note(completion, "id", "id of the answer", "an answer of this API has one")

@@ -101,7 +101,7 @@ class EventEncoder(BaseEventEncoder):
         if event.model is not None:
             self._log.note(answer, "model", "name of the model", "an answer of this API does not name it")
         if event.created is not None:
-            self._log.note(answer, "created", "time of the answer", "an answer of this API does not tell it")
+            self._log.note(answer, "created", "time of the answer", "answers of this API do not include it")
         return [_event("message-start", id=event.id or INVENTED_ID, delta={"message": _START})]
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:

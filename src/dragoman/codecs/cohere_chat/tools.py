@@ -75,7 +75,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
     description: Any = UNSET if tool.description is None else tool.description
     if not native and not tool.description and not _has_properties(bytes(parameters)):
         # «a tool needs a description or inputs»
-        log.invent(tool, "description", "description of a tool", "its name: this API wants a description or inputs")
+        log.invent(tool, "description", "description of a tool", "its name: this API requires a description or inputs")
         description = tool.name
     function: Any = FunctionDefinition(
         tool.name,
@@ -113,7 +113,7 @@ def _legal_parameters(tool: ToolDefinition, tools: tuple[Tool, ...], log: LossLo
     schema, untyped = _with_types(bytes(to_raw(rooted)))
     for name in untyped:
         field = f"parameters.properties.{name}"
-        log.invent(tool, field, f"type of property {name!r}", "any type: this API wants every property to have one")
+        log.invent(tool, field, f"type of property {name!r}", "any type: this API requires one for every property")
     return schema
 
 
@@ -271,7 +271,7 @@ def _legal_schema(raw: bytes, request: Request, log: LossLog) -> WireValue:
         return UNSET
     schema = _with_required(adapted.schema)
     if schema is None:
-        why = "sent as JSON mode: this API wants every object of a schema to require a property"
+        why = "sent as JSON mode: this API requires every object of a schema to require a property"
         log.degrade(request, "output.schema", "output schema", why)
         return UNSET
     for note in adapted.notes:
@@ -279,7 +279,7 @@ def _legal_schema(raw: bytes, request: Request, log: LossLog) -> WireValue:
             field = "output.schema" + note.path.removeprefix("$")
             log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
     if schema != adapted.schema:
-        why = "this API wants every object to require a property: the first one is"
+        why = "this API requires every object to require a property: the first one is"
         log.degrade(request, "output.schema", "optional property", why)
     return Raw(raw) if schema == given else to_raw(schema)
 

@@ -554,7 +554,7 @@ class MessageEncoder(PartEncoder):
                     if not key.startswith("~"):
                         self._log.drop(message, key, key, "nothing is left of its message")
                 return None
-            self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             wires = [TextOut(NOT_SENT)]
         if not notes:
             return ContentOut(role, wires)
@@ -644,7 +644,9 @@ class MessageEncoder(PartEncoder):
         signed = signature is not None and signature.family == FAMILY and bool(signature.data)
         if signed or "~signature" in notes_of(call) or (self._native and not self.dropped_foreign):
             return wire
-        self._log.invent(call, "signature", "placeholder signature", "this model wants the first call of a step signed")
+        self._log.invent(
+            call, "signature", "placeholder signature", "this model requires the first call of a step signed"
+        )
         if isinstance(wire, CallOut):
             return CallOut(wire.function_call, PLACEHOLDER)
         return spliced(wire, {"thoughtSignature": Raw(encode_json(PLACEHOLDER))})

@@ -507,7 +507,7 @@ class PartEncoder:
         if signature.family == FAMILY and signature.data:
             return signature.data
         self.dropped_foreign = True
-        self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+        self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
         return UNSET
 
     def _report(self, part: Any, *fields: str) -> None:
@@ -610,7 +610,7 @@ class PartEncoder:
             media_type = part.media_type
             if media_type is None and "~mime" not in notes:
                 media_type = "image/png" if isinstance(part, Image) else "application/octet-stream"
-                self._log.invent(part, "media_type", f"media type {media_type}", "this API wants one")
+                self._log.invent(part, "media_type", f"media type {media_type}", "this API requires one")
             body = Blob(UNSET if media_type is None else media_type, write_base64(part.data, notes))
             member, extra = "inline_data", inner_extra(notes, "inlineData") or {}
         elif part.url is not None and (self._native or not self._profile.unreachable_files.match(part.url)):
@@ -634,7 +634,7 @@ class PartEncoder:
             return UNSET
         found = type_of_address(str(part.url))
         if found is None:
-            why = "this API wants one, and the address does not tell it"
+            why = "this API requires one, and the address does not show it"
             self._log.degrade(part, "url", f"media type of {part.url}", why)
             return UNSET
         return found

@@ -449,7 +449,7 @@ class MessageEncoder:
             if content and not self._native:
                 # The losses are logged; a turn without contents is refused.
                 contents = [TextContent("[This message held nothing that can be shown here.]")]
-                self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+                self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             elif not self._native:
                 return []
         if SPELLED in notes and self._native:
@@ -546,7 +546,9 @@ class MessageEncoder:
     def _placeholder(self, call: ToolCall) -> list[WireValue]:
         if is_signed_by_google(call) or BEFORE in own(call.metadata) or ON_CALL in own(call.metadata):
             return []
-        self._log.invent(call, "signature", "placeholder signature", "this model wants a thought before the first call")
+        self._log.invent(
+            call, "signature", "placeholder signature", "this model requires a thought before the first call"
+        )
         return [ThoughtStep(PLACEHOLDER)]
 
     def _encode_signed(self, parts: Sequence[AnyPart], index: int, *, is_merged: bool) -> list[WireValue]:
@@ -577,7 +579,7 @@ class MessageEncoder:
             if not self._carries or not is_text or not signs:
                 return ThoughtStep(signature.data)
         if not self._carries:
-            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
             return None
         if signature.family == "dragoman":
             return ThoughtStep(signature.data)

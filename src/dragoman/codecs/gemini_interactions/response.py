@@ -71,7 +71,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
     """Return the status."""
     if finish is None:
         status = "completed" if completion.messages else "failed"
-        log.invent(completion, "finish", f"status {status}", "an answer of this API says how it ended")
+        log.invent(completion, "finish", f"status {status}", "answers of this API have a finish reason")
         return status
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
@@ -171,7 +171,7 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
     failure = failure_of(completion.finish or Finish("error", "no answer"))
     time = Raw(encode_json(write_time(completion.created)))
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
     wire = Interaction(
         completion.id or None,
         Raw(b'"interaction"'),

@@ -218,7 +218,7 @@ def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *,
     if part.signature is not None and part.signature.family == GOOGLE:
         return {**step, "signature": part.signature.data}
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     return step
 
 

@@ -108,7 +108,7 @@ class EventEncoder(SequentialEncoder):
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         self._start = event
         if event.model is None:
-            self._log.note(event, "model", "empty model name", "an answer of this API names its model")
+            self._log.note(event, "model", "empty model name", "answers of this API name their model")
         opening = self._interaction("in_progress", notes)
         status = {"interaction_id": "" if self._stores is False else event.id or "", "status": "in_progress"}
         return self._event("interaction.created", interaction=opening) + self._event(

@@ -470,7 +470,7 @@ class MessageEncoder:
 
     def _report_signature(self, part: Text | ToolCall) -> None:
         if part.signature is not None and part.signature.data:
-            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 
     def _plain_assistant(self, parts: tuple[AnyPart, ...]) -> AssistantMessage | None:
         """Encode the usual turn of an agent, text then calls and nothing else; None for any other."""

@@ -153,7 +153,7 @@ def _report_unsaid(part: Media, log: LossLog) -> None:
     if part.cache is not None:
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     for field in _UNSAID.get(type(part), ()):
         if getattr(part, field) is not None:
             log.drop(part, field, f"{field} of {type(part).__name__.lower()}", "this API has no such field")

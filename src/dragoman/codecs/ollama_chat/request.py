@@ -148,7 +148,9 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     messages: Any = MessageEncoder(log, native=native).encode(request.messages)
     if not messages and not native:
         # An empty list would load the model and answer nothing.
-        raise EncodeError(path="$.messages", reason="no message has content this API can hold", target="ollama-chat")
+        raise EncodeError(
+            path="$.messages", reason="no message has content that this API can hold", target="ollama-chat"
+        )
     if request.candidates is not None and request.candidates > 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one")
     tools: WireValue = UNSET

@@ -240,6 +240,6 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         return _JSON
     schema = to_raw(raw_schema)
     if bytes(schema)[:1] != b"{":
-        log.degrade(request, "output", "output schema", "sent as JSON mode: this API wants an object as schema")
+        log.degrade(request, "output", "output schema", "sent as JSON mode: this API requires an object as schema")
         return _JSON
     return schema

@@ -77,7 +77,7 @@ def report_streamed(part: Audio, log: LossLog) -> None:
         if getattr(part, field) is not None:
             log.drop(part, field, what, "a stream of this API has the sound itself")
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 
 
 def _own(part: Audio) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def _joined(parts: _Parts, log: LossLog) -> str | _Parts:
         if part.citations:
             log.drop(part, "citations", "citations", "this server accepts none in requests")
         if part.signature is not None:
-            log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     return "".join(part.text for part in texts)
 
 
@@ -206,7 +206,7 @@ def _reasoning(part: Reasoning, profile: ChatProfile, log: LossLog) -> _Parts:
         return (part,)
     if profile.returns_reasoning and part.text:
         if part.signature is not None:
-            log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
         returned = structs.replace(
             part, signature=None, metadata={FAMILY: {"~key": Raw(encode_json(profile.reasoning_key))}}
         )

@@ -712,7 +712,7 @@ class MessageEncoder:
             if citation.url is None:
                 self._log.drop(part, "citations", "citation of a document", "chat annotations cite web pages only")
             elif citation.cited_text is not None:
-                self._log.degrade(part, "citations", "text of a citation", "chat annotations tell the page only")
+                self._log.degrade(part, "citations", "text of a citation", "chat annotations name the page only")
         if part.cache is not None:
             self._log.drop(part, "cache", "cache mark", "an assistant message takes no cache breakpoint")
 
@@ -790,7 +790,7 @@ class MessageEncoder:
             if type(part) is Reasoning and FAMILY not in (part.metadata or {}):
                 self._log.drop(part, "", "reasoning", "this API has no field for reasoning of another provider")
             elif type(part) is Text and part.signature is not None:
-                self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+                self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata
@@ -803,7 +803,7 @@ class MessageEncoder:
             if self._to_client or foreign_signatures.goes_back(call, self._family, plain=False):
                 extra.update(foreign_signatures.write_call_signature(call))
             else:
-                self._log.drop(call, "signature", "signature", f"it is owed to {call.signature.family} alone")
+                self._log.drop(call, "signature", "signature", f"only {call.signature.family} can verify it")
         spelled_id = note(metadata, FAMILY, "~id")
         call_id: Any = call.id if spelled_id is UNSET else UNSET if spelled_id is None else spelled_id
         if call.custom:

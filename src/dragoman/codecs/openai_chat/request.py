@@ -235,7 +235,9 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     choice = request.tool_choice if is_choosable else None
     messages = MessageEncoder(log, profile, request.model or "", native=native).encode(request.messages)
     if not messages and not native:
-        raise EncodeError(path="$.messages", reason="no message has content this API can hold", target=profile.name)
+        raise EncodeError(
+            path="$.messages", reason="no message has content that this API can hold", target=profile.name
+        )
     if seed is not None and profile.seed != "seed":
         extra = {**(extra or {}), profile.seed: Raw(encode_json(seed))}
         seed = None
@@ -288,7 +290,7 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
     """Add an instruction to answer in JSON: JSON mode is refused unless the conversation contains the word."""
     if any("json" in message.text.lower() for message in request.messages):
         return request
-    log.invent(request, "output", "the instruction to answer in JSON", "this API wants the word JSON in a message")
+    log.invent(request, "output", "the instruction to answer in JSON", "this API requires the word JSON in a message")
     announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
     log.replaced(announced, request)
     return announced

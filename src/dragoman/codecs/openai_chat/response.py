@@ -356,14 +356,14 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     if completion.id is None:
         log.note(completion, "id", "id of the answer", "an answer of this API has one")
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
     return named
 
 
 def _encode_finishes(completion: Completion, count: int, log: LossLog, *, native: bool) -> list[str | None]:
     finishes = completion.finishes or (completion.finish,) * count
     if not native and None in finishes:
-        log.invent(completion, "finish", "finish reason stop", "an answer of this API says why it ended")
+        log.invent(completion, "finish", "finish reason stop", "answers of this API have a finish reason")
         finishes = tuple(Finish("stop") if finish is None else finish for finish in finishes)
     return [encode_finish(finish, FAMILY if native else None, log, completion) for finish in finishes]
 

@@ -237,7 +237,7 @@ class EventEncoder(BaseEventEncoder):
             self._log.drop(citation, "", "citation", "chat annotations cite web pages only")
             return []
         if citation.cited_text is not None:
-            self._log.degrade(citation, "", "text of a citation", "chat annotations tell the page only")
+            self._log.degrade(citation, "", "text of a citation", "chat annotations name the page only")
         annotations = foreign_signatures.write_annotations([Text("", (citation,))])
         return [self._chunk(b'"annotations":' + encode_json(annotations))]
 

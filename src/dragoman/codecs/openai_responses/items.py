@@ -294,7 +294,7 @@ class ItemEncoder(PartEncoder):
         if foreign_signatures.CARRIER_BEHIND in notes and (self._native or self._to_client):
             return [*items, notes[foreign_signatures.CARRIER_BEHIND]]
         if not self._to_client:
-            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
             return items
         return [foreign_signatures.carrier_of(part, signature, self._item_id("rs")), *items]
 
@@ -368,7 +368,9 @@ class ItemEncoder(PartEncoder):
             return [self._encode_reasoning_item(part, notes)]
         if signature is None or not minted:
             owner = "another provider" if signature is None or not signature.data else signature.family
-            self._log.drop(part, "", "reasoning", f"it is owed to {owner}; this API takes back only what it encrypted")
+            self._log.drop(
+                part, "", "reasoning", f"only {owner} can verify it; this API takes back only what it encrypted"
+            )
             return []
         if following is None:
             self._log.drop(part, "", "reasoning", "this API refuses reasoning that nothing follows")

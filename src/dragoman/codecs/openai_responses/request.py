@@ -232,7 +232,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         items = messages[0].text if extra["~input"] == STRING and len(messages) == 1 else items
     elif not items:
         if not native and not _has_state(extra):
-            raise EncodeError(path="$.input", reason="no message has content this API can hold", target=NAME)
+            raise EncodeError(path="$.input", reason="no message has content that this API can hold", target=NAME)
         items = UNSET
     tools = (encode_tools(request.tools, log, native=native) if request.tools else None) or UNSET
     is_choosable = tools is not UNSET or native
@@ -290,7 +290,7 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
     if _says_json(request.messages):
         return request
     # "Response input messages must contain the word 'json' in some form"
-    log.invent(request, "output", "the instruction to answer in JSON", "this API wants the word JSON in a message")
+    log.invent(request, "output", "the instruction to answer in JSON", "this API requires the word JSON in a message")
     announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
     log.replaced(announced, request)
     return announced

@@ -116,7 +116,7 @@ def encode_finish(
     if finish is None:
         status = "completed" if completion.messages or source == FAMILY else "failed"
         if source != FAMILY:
-            log.invent(completion, "finish", f"status {status}", "an answer of this API says how it ended")
+            log.invent(completion, "finish", f"status {status}", "answers of this API have a finish reason")
         return status, None
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
@@ -384,7 +384,7 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     if not completion.id:
         log.note(completion, "id", "id of the answer", "an answer of this API has one")
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
     return named
 
 

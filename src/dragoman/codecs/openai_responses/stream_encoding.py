@@ -165,7 +165,7 @@ class EventEncoder(BaseEventEncoder):
         if self._answer is not None:
             return []
         if event.model is None:
-            self._log.note(event, "model", "empty model name", "an answer of this API names its model")
+            self._log.note(event, "model", "empty model name", "answers of this API name their model")
         answer_id = event.id or INVENTED_ID
         self._answer = Completion((), None, None, answer_id, event.model or "", event.created or 0)
         response = b'"response":' + json_line(answer_object(self._answer, "in_progress", None, [], None, self._echo))

@@ -270,9 +270,9 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         name, output = name_of_title(output)
         if name is None:
             name = "response"
-            log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
+            log.invent(request, "output.name", "schema name", "this API requires a name for structured output")
     if not native and not _is_object(output):
-        log.drop(request, "output", "output schema", "this API wants an object at the root of the schema")
+        log.drop(request, "output", "output schema", "this API requires an object at the root of the schema")
         return UNSET
     wire = FormatWire(
         "json_schema",
