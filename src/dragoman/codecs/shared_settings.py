@@ -54,7 +54,7 @@ def fit_limits(request: Request, stop_limit: int | None, log: LossLog) -> dict[s
         changes["stop"] = request.stop[:stop_limit]
     maximum = request.max_output_tokens
     if maximum is not None and maximum < 1:
-        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API wants at least one token")
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API requires at least one token")
         changes["max_output_tokens"] = None
     return changes
 
@@ -167,10 +167,10 @@ JSON_INSTRUCTION: Final = "Answer with one JSON object and nothing else."
 
 def json_instruction(output: StructuredOutput) -> str:
     """Return an instruction for a model whose API does not take the required format of the answer."""
-    held = schema_held(output)
-    if output.kind == "json" or held is None:
+    schema = schema_held(output)
+    if output.kind == "json" or schema is None:
         return JSON_INSTRUCTION
-    return f"Answer with JSON that follows this JSON Schema, and nothing else:\n{compact_text(held)}"
+    return f"Answer with JSON that follows this JSON Schema, and nothing else:\n{compact_text(schema)}"
 
 
 def name_of_title(output: StructuredOutput) -> tuple[str | None, StructuredOutput]:
@@ -184,5 +184,8 @@ def name_of_title(output: StructuredOutput) -> tuple[str | None, StructuredOutpu
 
 
 def report_json_instruction(request: Request, log: LossLog) -> None:
-    what, why = "JSON without a schema", "asked for in the system text: this API wants a schema for structured output"
+    what, why = (
+        "JSON without a schema",
+        "asked for in the system text: this API requires a schema for structured output",
+    )
     log.degrade(request, "output", what, why)
