@@ -170,6 +170,7 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
     status = encode_finish(completion.finish, log, completion)
     failure = failure_of(completion.finish or Finish("error", "no answer"))
     time = Raw(encode_json(write_time(completion.created)))
+    tier = tier_word(completion.usage, ANSWERED_BY_GOOGLE)
     if completion.model is None:
         log.note(completion, "model", "empty model name", "answers of this API name their model")
     wire = Interaction(
@@ -181,15 +182,10 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
         time,
         steps=steps,
         usage=usage,
-        service_tier=_tier_member(completion.usage),
+        service_tier=UNSET if tier is None else Raw(encode_json(tier)),
         errors=UNSET if status != "failed" else Raw(encode_json([encode_event_error(failure, FAMILY)])),
     )
     return Encoded(encode_json(wire))
-
-
-def _tier_member(usage: Usage | None) -> Raw | UnsetType:
-    word = tier_word(usage, ANSWERED_BY_GOOGLE)
-    return UNSET if word is None else Raw(encode_json(word))
 
 
 def _encode_native(completion: Completion, notes: Extra, steps: list[WireValue], usage: Any) -> Encoded:
