@@ -109,3 +109,55 @@ class _With:
 
     def __init__(self, like: dragoman.Encoded, body: Any) -> None:
         self.headers, self.body = like.headers, body
+
+
+# ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_THINKERS: dict[str, tuple[str, ...]] = {
+    "openai-chat": ("gpt-4.1", "gpt-5.1", "o3", "gpt-5-pro"),
+    "openai-responses": ("gpt-4.1", "gpt-5.1", "o3", "gpt-5-pro"),
+    "anthropic-messages": ("claude-sonnet-4-5", "claude-opus-4-6", "claude-3-5-haiku-latest", "claude-opus-4-7"),
+    "gemini": ("gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3-flash-preview"),
+    "vertex": ("gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview"),
+    "gemini-interactions": ("gemini-2.5-flash", "gemini-3-flash-preview", "gemini-3-pro-preview"),
+    "bedrock-converse": (
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "us.anthropic.claude-opus-4-6-v1", "us.amazon.nova-2-lite-v1:0",
+        "us.amazon.nova-pro-v1:0", "us.deepseek.r1-v1:0",
+    ),
+    "ollama-chat": ("qwen3", "gpt-oss"),
+    "cohere-chat": ("command-a-reasoning-08-2025", "command-a-03-2025"),
+}  # fmt: skip
+_THINKING = {
+    "effort": ("minimal", "low", "medium", "high", "xhigh", "max", "a_new_word"),
+    "budget_tokens": (1, 127, 128, 512, 1023, 1024, 2048, 2049, 8192, 8193, 24576, 24577, 31999, 63999),
+}
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize(("name", "model"), [(name, model) for name, models in _THINKERS.items() for model in models])
+def test_thinking_is_asked_for_as_it_was_or_the_change_is_reported(name: str, model: str) -> None:
+    silent = []
+    for field, values in _THINKING.items():
+        for value in values:
+            asked = ir.ReasoningSettings("on" if field == "budget_tokens" else None, **{field: value})
+            request = ir.Request(model, (ir.Message("user", "hi"),), reasoning=asked, max_output_tokens=64000)
+            found = dragoman.encode_request(request, name)
+            arrived = dragoman.decode_request(found.body, name).reasoning
+            reported = any(loss.path.startswith("$.reasoning") for loss in found.losses)
+            if (arrived is None or getattr(arrived, field) != value) and not reported:
+                silent.append((asked, arrived))
+    assert silent == []
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize(
+    ("budget", "effort"),
+    [(1, "low"), (2048, "low"), (2049, "medium"), (8192, "medium"), (8193, "high"), (60000, "high")],
+)
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
+def test_a_budget_becomes_the_effort_nearest_to_it(name: str, budget: int, effort: str) -> None:
+    asked = ir.ReasoningSettings("on", budget_tokens=budget)
+    request = ir.Request("gpt-5.1", (ir.Message("user", "hi"),), reasoning=asked)
+    sent = dragoman.decode_request(dragoman.encode_request(request, name).body, name).reasoning
+    assert sent is not None
+    assert sent.effort == effort

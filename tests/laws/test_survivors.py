@@ -7,6 +7,7 @@ import pytest
 import dragoman
 from dragoman import StreamDecoder, accumulate, ir
 from dragoman.codecs.failures import kind_of_status, status_of_kind
+from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.streams import StreamEncoder
 from tests.support import converse_streams
 from tests.support.formats import FORMATS
@@ -187,3 +188,53 @@ def test_text_behind_a_call_stays_there_or_its_move_is_reported(target: str) -> 
     moved = [loss.path for loss in encoded.losses if "place among" in loss.what]
     assert bool(moved) == (kinds != ["Text", "Text", "ToolCall", "Text"])
     assert all(path.startswith("$.messages[1].parts[") for path in moved)
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("content", ["Be brief.", (ir.Text("Be brief."),), (ir.Text("Be"), ir.Text("brief."))])
+def test_system_text_arrives_however_it_is_held(target: str, content: Any) -> None:
+    request = ir.Request("m", (ir.Message("system", content), ir.Message("user", "hi")))
+    arrived = dragoman.decode_request(dragoman.encode_request(request, target).body, target).messages[0]
+    said = " ".join(part.text for part in arrived.parts if isinstance(part, ir.Text))
+    assert (arrived.role, said.split()) == ("system", ["Be", "brief."])
+
+
+@promise("law:4-determinism")
+@pytest.mark.parametrize("target", FORMATS)
+def test_an_answer_without_a_time_has_no_time_of_its_own(target: str) -> None:
+    """The core asks no clock: where the API wants a time, it is the first moment of 1970."""
+    answer = ir.Completion((ir.Message("assistant", "hi"),), ir.Finish("stop"), id="a", model="m")
+    body = dragoman.encode_response(answer, target).body
+    times = [body[key] for key in ("created", "created_at", "updated") if key in body]
+    assert all(time in {0, "1970-01-01T00:00:00Z"} for time in times)
+
+
+@promise("law:4-determinism")
+def test_bodies_are_compared_with_their_losses() -> None:
+    request = ir.Request("m", (ir.Message("user", "hi"),), seed=7)
+    one, same = (dragoman.encode_request(request, "anthropic-messages") for _ in range(2))
+    other = dragoman.encode_request(ir.Request("m", request.messages), "anthropic-messages")
+    assert one == same
+    assert one != other, "the same body with another loss"
+    assert one.content == other.content
+    assert one != "a text"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("<think>a</think>b", ("a", "b")),
+        (" <think>\na\n</think>\n\nb", ("a", "b")),
+        ("<think>never closed", ("", "<think>never closed")),
+        ("says <think>a</think>", ("", "says <think>a</think>")),
+        ("", ("", "")),
+    ],
+)
+def test_only_closed_reasoning_at_the_beginning_is_split_off(text: str, parts: tuple[str, str]) -> None:
+    assert split_thinking(text) == parts
+
+
+def test_reasoning_that_is_joined_is_split_again() -> None:
+    assert split_thinking(join_thinking("a", "b")) == ("a", "b")
+    assert split_thinking(join_thinking("", "b")) == ("", "b")
