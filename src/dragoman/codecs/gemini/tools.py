@@ -134,9 +134,10 @@ def _decode_tool(wire: FunctionDeclaration) -> ToolDefinition:
         if typed is not UNSET:
             keep_whole(notes, "parameters", typed)
     elif typed is not UNSET:
-        held, notes[TYPED] = read_typed(typed)
         if bytes(typed) == b"null":
-            held = None
+            keep_whole(notes, "parameters", typed)
+        else:
+            held, notes[TYPED] = read_typed(typed)
     return ToolDefinition(wire.name, description, held, metadata={FAMILY: notes} if notes else None)
 
 
