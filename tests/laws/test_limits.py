@@ -127,7 +127,7 @@ _THINKERS: dict[str, tuple[str, ...]] = {
     "ollama-chat": ("qwen3", "gpt-oss"),
     "cohere-chat": ("command-a-reasoning-08-2025", "command-a-03-2025"),
 }  # fmt: skip
-_THINKING = {
+_THINKING: dict[str, tuple[Any, ...]] = {
     "effort": ("minimal", "low", "medium", "high", "xhigh", "max", "a_new_word"),
     "budget_tokens": (1, 127, 128, 512, 1023, 1024, 2048, 2049, 8192, 8193, 24576, 24577, 31999, 63999),
 }

@@ -218,7 +218,8 @@ def test_bodies_are_compared_with_their_losses() -> None:
     assert one == same
     assert one != other, "the same body with another loss"
     assert one.content == other.content
-    assert one != "a text"
+    text: object = "a text"
+    assert one != text
 
 
 @pytest.mark.parametrize(
