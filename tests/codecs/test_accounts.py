@@ -321,6 +321,32 @@ def test_keys_of_chat_deltas_that_no_other_format_has_are_reported(target: str) 
     assert translator.completion.messages[0].refusal == "No"
 
 
+USAGE_AT = {"gemini": "usageMetadata"}
+
+
+@each("target", FORMATS)
+@each("source", TIERED)
+def test_members_of_a_usage_object_that_nothing_models_are_noted(source: str, target: str) -> None:
+    """OpenRouter's cost, Groq's times, Perplexity's searches, whatever tomorrow's servers count."""
+    if FAMILY[source] == FAMILY[target]:
+        return
+    place = USAGE_AT.get(source, "usage")
+    body = json.loads(json.dumps(TIERED[source]))
+    body[place] |= {"cost": 0.25, "counted_tomorrow": {"a": 1}, "unused": None}
+    noted = {loss.path for loss in dragoman.translate_response(body, source=source, target=target).losses}
+    assert {f"$.{place}.cost", f"$.{place}.counted_tomorrow"} <= noted
+    assert f"$.{place}.unused" not in noted
+
+
+@each("target", every_other("openai-chat"))
+def test_the_same_for_a_stream(target: str) -> None:
+    last = {**_chunk(None), "choices": [], "usage": {**CHAT["usage"], "cost": 0.25, "queue_time": 0.1}}
+    translator = dragoman.StreamTranslator(source="openai-chat", target=target)
+    translator.feed(_sse(_chunk({"content": "Hi."}), _chunk({}, "stop"), last, end="[DONE]"))
+    translator.close()
+    assert {"cost", "queue_time"} <= {loss.what for loss in translator.losses if loss.severity == "noted"}
+
+
 def test_what_was_written_to_a_cache_for_an_hour_crosses_between_anthropic_and_bedrock() -> None:
     there = dragoman.translate_response(MESSAGE, source="anthropic-messages", target="bedrock-converse")
     assert there.body["usage"]["cacheDetails"] == [{"ttl": "5m", "inputTokens": 40}, {"ttl": "1h", "inputTokens": 60}]

@@ -22,7 +22,7 @@ from dragoman.codecs.logprobs import convert_tokens
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL
-from dragoman.codecs.openai_chat.response import decode_finish, usage_of
+from dragoman.codecs.openai_chat.response import decode_finish, decode_usage
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
     CallFragment,
@@ -228,8 +228,8 @@ class PayloadDecoder(EventDecoder):
                 self._note_keys(payload, candidate)
         if chunk.usage is not None:
             self._counted = True
-            usage = take_tier(usage_of(chunk.usage), self._notes, "service_tier", OPENAI_TIERS_READ)
-            self._book.events.append(UsageUpdate(usage))
+            usage = decode_usage(_entries(payload)["usage"])
+            self._book.events.append(UsageUpdate(take_tier(usage, self._notes, "service_tier", OPENAI_TIERS_READ)))
         return self._book.take()
 
     def _enter(self, chunk: Chunk[Any], payload: bytes) -> bool:
