@@ -94,9 +94,9 @@ def _decode_media(wire: MediaContent) -> AnyPart:
     kind = type(wire)
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     for field in _FIELDS[kind]:
-        held = getattr(wire, field)
-        if held is not UNSET:
-            notes[field] = held
+        value = getattr(wire, field)
+        if value is not UNSET:
+            notes[field] = value
     mime = None if wire.mime_type is UNSET else wire.mime_type
     if (wire.data is UNSET) is (wire.uri is UNSET):
         block = spliced(Raw(encode_json(wire)), {} if wire.extra is UNSET else wire.extra)
@@ -135,7 +135,7 @@ _OF_THE_STEP = frozenset({"~step", "~content", "~in:step", "~apart", "~before", 
 
 
 def _content_notes(part: Any) -> Extra:
-    return {key: held for key, held in own(part.metadata).items() if key not in _OF_THE_STEP}
+    return {key: value for key, value in own(part.metadata).items() if key not in _OF_THE_STEP}
 
 
 class PartEncoder(BlockEncoder):

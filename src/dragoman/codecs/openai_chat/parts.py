@@ -260,7 +260,7 @@ def _encode_foreign(part: AnyPart, log: LossLog) -> WireValue:
 def _finish(part: Text | Image | Audio | Document, wire: Wire, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY)
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     if part.cache is not None and (extra is None or MODELLED + "prompt_cache_breakpoint" not in extra):
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     return wire if not extra else spliced(wire, extra)
