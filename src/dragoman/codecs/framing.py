@@ -143,15 +143,11 @@ class ServerSentEvents(BoundedFraming):
     even after events: such an object is a payload too, up to the next blank line.
     """
 
-    _data: list[bytes]
+    _data: list[bytes] | None = None
     _data_bytes: int = 0
     _bare: bool = False  # in a JSON object outside of any field
     _after_return: bool = False
     _first: bool = True
-
-    def __init__(self, limits: Limits, source: str) -> None:
-        super().__init__(limits, source)
-        self._data = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Fast path: one or several events, each an optional name, one `data:` line and a blank line."""
@@ -208,25 +204,26 @@ class ServerSentEvents(BoundedFraming):
             lines[0] = lines[0].removeprefix(BOM)
         for line in lines:
             if not line:
-                if self._data:
-                    yield from self._event()
+                if self._data is not None:
+                    yield from self._event(self._data)
                 continue
             self._measure(len(line))
             if line[:5] == b"data:" and not self._bare:
                 self._add(line[6:] if line[5:6] == b" " else line[5:], len(line))
-            elif self._bare or (not self._data and line[:1] == b"{"):
+            elif self._bare or (self._data is None and line[:1] == b"{"):
                 self._bare = True
                 self._add(line, len(line))
 
     def _add(self, data: bytes, length: int) -> None:
+        if self._data is None:
+            self._data = []
         self._data.append(data)
         self._data_bytes += length
         self._measure(self._data_bytes)
 
-    def _event(self) -> Iterator[bytes]:
-        data = self._data
+    def _event(self, data: list[bytes]) -> Iterator[bytes]:
         payload = data[0] if len(data) == 1 else b"\n".join(data)
-        data.clear()
+        self._data = None
         self._data_bytes = 0
         self._bare = False
         # An event without data does not count; servers send them to keep the connection alive.

@@ -102,7 +102,7 @@ class _Incoming(Incoming):
     """Whether it has text."""
 
     def __init__(self, kind: str) -> None:
-        super().__init__()
+        self.pieces = []
         self.kind = kind
         self.entries = {}
 
