@@ -82,7 +82,7 @@ def _depths() -> None:
         held = json.dumps(held)
 
 
-@trap(2, "Nulls that a table added to arguments are no arguments; a null that the schema allows is one.")
+@trap(2, "Nulls that a table added to arguments are removed; a null that the schema allows is kept.")
 def _padding() -> None:
     padded = call()
     padded["function"]["arguments"] = {"city": None, "note": None, "path": None}
@@ -211,7 +211,7 @@ def _dotted_names() -> None:
     assert [loss.what for loss in encoded.losses if loss.severity == "degraded"] == ["tool name 'weather.get'"]
 
 
-@trap(12, "What controls a harness is kept as the call that it was, or is no message at all.")
+@trap(12, "A call that controls a harness is kept as a call; a message that only ends a run is left out.")
 def _control_flow() -> None:
     finish = {"name": "Finish", "arguments": '{"return_type": "give_answer", "final_answer": "Mild."}'}
     messages = [USER, {"role": "assistant", "content": None, "function_call": finish}]
@@ -367,7 +367,8 @@ def _training_facts() -> None:
 )
 def _spellings_of_tools() -> None:
     turns = [turn("human", "Hi"), turn("gpt", "Hello")]
-    for tools in ([], "[]", "", None):
+    spellings: tuple[Any, ...] = ([], "[]", "", None)
+    for tools in spellings:
         for name, record in (("trl", {"messages": [USER, DONE]}), ("sharegpt", {"conversations": turns})):
             assert read({**record, "tools": tools}, name).tools == ()
             assert again({**record, "tools": tools}, name)["tools"] == tools
@@ -479,7 +480,7 @@ def _mixed_styles() -> None:
 
 @trap(
     29,
-    "Lines are read strictly: marks and line ends of other systems are no part of them, dialects of JSON are refused.",
+    "Lines are read strictly: marks and line ends of other systems are ignored, and dialects of JSON are refused.",
 )
 def _dialects() -> None:
     good = json.dumps({"model": "m", "messages": [USER]}).encode()
