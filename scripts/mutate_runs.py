@@ -88,7 +88,7 @@ def place_of(path: Path) -> str:
 
 
 def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
 def digest_of(path: Path) -> str:
@@ -214,10 +214,7 @@ class Coverage:
             reached = {
                 file: int(bits, 16) if sources[file] == self.digests.get(file) else -1 for file, bits in lines.items()
             }
-            if name:
-                self.tests.append(Reach(name, seconds, reached))
-            else:
-                self.imported = reached
+            self.tests.append(Reach(name, seconds, reached))
 
     def reaching(self, file: str, line: int) -> list[Reach]:
         return [test for test in self.tests if test.lines.get(file, 0) >> line & 1]
@@ -235,7 +232,6 @@ class Session:
         self.coverage = Coverage({place: digest_of(path) for place, path in self.files.items()})
         self.killers: dict[str, Counter[str]] = defaultdict(Counter)
         self._names = {str(path): place for place, path in self.files.items()}
-        self._tracer: Tracer | None = Tracer(self._names)
         self._items: dict[str, Any] = {}
         self._functions: dict[str, list[FunctionType]] = defaultdict(list)
         self._cold = ColdServer()
@@ -244,8 +240,12 @@ class Session:
         import pytest  # noqa: PLC0415 - the cold server is forked before
 
         os.environ.setdefault("HYPOTHESIS_PROFILE", "quick")
-        assert self._tracer is not None  # noqa: S101
-        sys.settrace(self._tracer.trace)
+        tracer = Tracer(self._names)
+        sys.settrace(tracer.trace)
+        for path in self.files.values():
+            importlib.import_module(module_name(path))
+        sys.settrace(None)
+        self.coverage.imported = {self._names[file]: bits for file, bits in tracer.lines().items()}
         options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=no", "--assert=plain"]
         options += [f"--ignore={place}" for place in LEFT_OUT]
         with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):  # noqa: PTH123
@@ -254,10 +254,6 @@ class Session:
             raise SystemExit(f"the tests could not be collected: {code!r}")
 
     def pytest_runtestloop(self, session: Any) -> bool:
-        sys.settrace(None)
-        assert self._tracer is not None  # noqa: S101
-        self.coverage.imported = {self._names[file]: bits for file, bits in self._tracer.lines().items()}
-        self._tracer = None
         self._items = {item.nodeid: item for item in session.items}
         for one in gc.get_objects():
             if isinstance(one, FunctionType) and one.__code__.co_filename in self._names:
@@ -477,7 +473,10 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:  # noqa: ARG002
         if fullname != self._name:
             return None
-        return importlib.util.spec_from_file_location(fullname, self._path, loader=self)
+        folder = [str(self._path.parent)] if self._path.name == "__init__.py" else None
+        return importlib.util.spec_from_file_location(
+            fullname, self._path, loader=self, submodule_search_locations=folder
+        )
 
     def create_module(self, spec: Any) -> None:  # noqa: ARG002
         return None

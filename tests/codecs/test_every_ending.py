@@ -440,7 +440,7 @@ def test_a_refusal_after_text_is_told_apart_where_a_stream_joins_them() -> None:
 @each("target", ["gemini", "vertex", "anthropic-messages"])
 def test_why_claude_refused_reaches_apis_that_explain_an_end(target: str) -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "It asks for an exploit."}
-    body = {
+    body: Json = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-4-7", "content": [],
         "stop_reason": "refusal", "stop_sequence": None, "stop_details": details,
         "usage": {"input_tokens": 5, "output_tokens": 0},

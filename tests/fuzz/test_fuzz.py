@@ -165,6 +165,15 @@ def test_bad_utf8_anywhere_is_refused(name: str, read: Any) -> None:
             translate(body, source=name, target="openai-chat")
 
 
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("key", ["web_search_options", "plugins", "search_parameters"])
+@pytest.mark.parametrize("held", ["i", True, 5, None, {}, [], ["i"], [[]], [{}, {}], {"user_location": 5}])
+@pytest.mark.parametrize("name", [*dragoman.formats("compatible"), "openai-chat"])
+def test_a_search_setting_of_any_type_is_one_tool_or_refused(key: str, held: Any, name: str) -> None:
+    with suppress(DecodeError):
+        dragoman.decode_tool_definition({key: held}, name)
+
+
 # Blocks of tools that providers run: every member of each may be of any type.
 HOSTED: dict[str, list[dict[str, Any]]] = {
     "openai-responses": [

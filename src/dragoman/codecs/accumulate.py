@@ -73,7 +73,7 @@ class Assembler:
         events, self.events = self.events, []
         return events
 
-    def said(self, index: int, texts: Mapping[int, list[str]]) -> str:
+    def text_so_far(self, index: int, texts: Mapping[int, list[str]]) -> str:
         """Return the text of a part: that in `texts`, and that of events not taken yet."""
         new = [event.text for event in self.events if type(event) is PartDelta and event.index == index]
         return "".join([*texts.get(index, ()), *new])
@@ -335,11 +335,11 @@ def _with_refusal(messages: tuple[Message, ...], finish: Finish) -> tuple[tuple[
     if type(last) is Text and isinstance(words, str) and last.text.endswith(words):
         before = last.text.removesuffix(words)  # a text that came before it, in formats that join them
         parts = (*parts[:-1], *([Text(before)] if before else []), structs.replace(last, text=words))
-    told = refusal_told(parts, words)
-    if told is None:
+    reported = refusal_told(parts, words)
+    if reported is None:
         return messages, finish
     refused = structs.replace(finish, reason="refusal", explanation=None)
-    return (structs.replace(messages[0], parts=told), *messages[1:]), refused
+    return (structs.replace(messages[0], parts=reported), *messages[1:]), refused
 
 
 def _with(lists: dict[int, list[T]] | None, number: int, items: Iterable[T]) -> dict[int, list[T]]:

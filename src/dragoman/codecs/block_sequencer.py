@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.block_encoder import Carriers
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
@@ -83,7 +84,7 @@ class Outgoing:
         self.waiting = []
 
 
-class SequentialEncoder(ABC):
+class SequentialEncoder(BaseEventEncoder, ABC):
     """Encodes events as bytes that a strict client of such a format accepts."""
 
     family: ClassVar[str]
@@ -121,9 +122,6 @@ class SequentialEncoder(ABC):
     @abstractmethod
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part: between `_head` and `_tail` if it is `_flowing`, otherwise by `_on_delta`."""
-
-    def close(self) -> bytes:
-        return b""
 
     # ── how the codec spells it ──
 

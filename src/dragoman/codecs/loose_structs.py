@@ -230,15 +230,15 @@ def _is_required(info: structs.FieldInfo) -> bool:
 
 
 def _each(convert: Convert) -> Convert:
-    return lambda held: [convert(value) for value in held]
+    return lambda items: [convert(value) for value in items]
 
 
 def _by_type(handlers: Mapping[type, Convert]) -> Convert:
     """Return a conversion that chooses by the value's type; a value of another type stays as it is."""
     find = handlers.get
 
-    def convert(held: Any) -> Any:
-        handler = find(type(held))
-        return held if handler is None else handler(held)
+    def convert(value: Any) -> Any:
+        handler = find(type(value))
+        return value if handler is None else handler(value)
 
     return convert

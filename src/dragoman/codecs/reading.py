@@ -205,9 +205,9 @@ def misread(error: Exception, source: str) -> DecodeError:
 def _misfit(message: str, path: str, source: str) -> DecodeError:
     what, within = _split_fault(message)
     path += within.removeprefix("$")
-    said = _EXPECTED.match(what)
-    if said:
-        return DecodeError(path=path, expected=said["expected"], got=said["got"], source=source)
+    expected = _EXPECTED.match(what)
+    if expected:
+        return DecodeError(path=path, expected=expected["expected"], got=expected["got"], source=source)
     return DecodeError(path=path, expected="a valid body", got=what, source=source)
 
 
@@ -252,11 +252,11 @@ def restored(value: Any) -> Any:
         return value
     inner: dict[str, Any] = {}
     for name in value.__struct_fields__:
-        held = getattr(value, name)
-        if held is None:
+        entry = getattr(value, name)
+        if entry is None:
             inner[name] = UNSET
-        elif isinstance(held, list | Wire):
-            inner[name] = Raw(encode_json(restored(held)))
+        elif isinstance(entry, list | Wire):
+            inner[name] = Raw(encode_json(restored(entry)))
     wire = structs.replace(value, **inner) if inner else value
     return spliced(wire, {} if value.extra is UNSET else value.extra)
 
@@ -279,12 +279,12 @@ def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
         body = encode_json(value)
     keys = {}
     is_respelled = False
-    for key, held in extra.items():
+    for key, entry in extra.items():
         # Few keys have the mark of a note, and searching for it is cheaper than slicing each.
         if "~" not in key or key[:1] != "~":
-            keys[key] = held
+            keys[key] = entry
         elif key.startswith(MODELLED):
-            keys[key.removeprefix(MODELLED)] = held
+            keys[key.removeprefix(MODELLED)] = entry
         elif key.startswith((RENAMED, SINGLE)):
             is_respelled = True
     if is_respelled:
@@ -298,12 +298,12 @@ def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
 def _respelled(body: bytes, extra: Mapping[str, Any]) -> bytes:
     """Return the object with the original spelling of its keys, and lone elements without their lists."""
     entries = {}
-    for name, held in _entries(body).items():
+    for name, value in _entries(body).items():
         renamed = extra.get(RENAMED + name)
         key = msgspec.json.decode(renamed) if renamed is not None else name
         # A codec may write the only text in such a list as a string.
-        items = _items(held) if SINGLE + name in extra and bytes(held)[:1] == b"[" else []
-        entries[key] = items[0] if len(items) == 1 else held
+        items = _items(value) if SINGLE + name in extra and bytes(value)[:1] == b"[" else []
+        entries[key] = items[0] if len(items) == 1 else value
     return encode_json(entries)
 
 
@@ -356,9 +356,9 @@ class _Lift:
             return None
         entries = _entries(data)
         struct = _struct_of(entries, plan)
-        held = entries.get(steps[0]) if steps and isinstance(steps[0], str) else None
-        if struct is not None and held is not None and steps[0] in _fields(struct):
-            inner = self.at(bytes(held), _fields(struct)[steps[0]], steps[1:])
+        raw = entries.get(steps[0]) if steps and isinstance(steps[0], str) else None
+        if struct is not None and raw is not None and steps[0] in _fields(struct):
+            inner = self.at(bytes(raw), _fields(struct)[steps[0]], steps[1:])
             if inner is not None:
                 entries[steps[0]] = Raw(inner)
                 return encode_json(entries)
@@ -372,27 +372,27 @@ class _Lift:
         known: dict[str, Raw] = {}
         extra: dict[str, Raw] = {}
         fields = _fields(struct)
-        for key, held in entries.items():
+        for key, value in entries.items():
             if plan.tagged and key == plan.tag_field:
-                known[key] = held
+                known[key] = value
                 continue
             name = key if key in fields else self._aliases.get(key, key)
             kind = fields.get(name)
-            unwanted_null = kind is not None and bytes(held) == b"null" and not _plan(kind).nullable
+            unwanted_null = kind is not None and bytes(value) == b"null" and not _plan(kind).nullable
             if kind is None or name in known or unwanted_null:
-                extra[_safe(key)] = held
+                extra[_safe(key)] = value
                 continue
             if name != key:
                 extra[RENAMED + name] = Raw(encode_json(key))
-            known[name] = Raw(self._noted(name, held, kind, extra, deep=deep))
+            known[name] = Raw(self._noted(name, value, kind, extra, deep=deep))
         if extra:
             known[EXTRA] = Raw(encode_json(extra))
         return encode_json(known)
 
-    def _noted(self, name: str, held: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
+    def _noted(self, name: str, raw: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
         """Return the member's value for the decoder; note in `extra` if a lone element became a list."""
-        lifted = self.value(held, kind) if deep else self._listed(bytes(held), kind)
-        if lifted[:1] == b"[" and bytes(held).lstrip()[:1] == b"{":
+        lifted = self.value(raw, kind) if deep else self._listed(bytes(raw), kind)
+        if lifted[:1] == b"[" and bytes(raw).lstrip()[:1] == b"{":
             extra[SINGLE + name] = Raw(b"true")
         return lifted
 

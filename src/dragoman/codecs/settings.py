@@ -266,7 +266,7 @@ class _Beside:
         self._write: Any = row.write
         read: Any = row.read
         kind = get_type_hints(Request)[row.field]
-        self._decode = msgspec.json.Decoder(kind).decode if read is None else lambda held: read(parse_json(held))
+        self._decode = msgspec.json.Decoder(kind).decode if read is None else lambda raw: read(parse_json(raw))
 
     @property
     def _place(self) -> str:
@@ -276,11 +276,11 @@ class _Beside:
         """Remove the setting from `extra` and return its value; the default if there is none that we understand."""
         keys = self._keys(extra) if self._outer else extra
         key = self._key if self._key in keys else self._alias
-        held = keys.get(key)
-        if held is None:
+        raw = keys.get(key)
+        if raw is None:
             return self.default
         try:
-            value = self._decode(held)
+            value = self._decode(raw)
         except msgspec.ValidationError:
             return self.default
         if value in _SAYS_NOTHING:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.local_responses import LocalResponses
 
 MEBIBYTE = 1 << 20
+MAX_CONNECTIONS = 10_000
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True):
@@ -34,7 +35,7 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     idle_seconds: float = 75.0
     write_seconds: float = 60.0
     """Time limit for a client that does not read its answer."""
-    connections: int = 10_000
+    connections: int = MAX_CONNECTIONS
     streams: int = 100
     """Maximum concurrent streams of one HTTP/2 connection."""
 
@@ -160,7 +161,7 @@ class Exchange:
     """The decompressed body; empty until `receive`."""
     also: Mapping[str, str] = MappingProxyType({})
     """Headers that are added to every answer."""
-    heard: Callable[[int, bytes], None] | None = None
+    on_sent: Callable[[int, bytes], None] | None = None
     """Called with an answer that is sent whole."""
     local: LocalResponses | None = None
     """The unstored responses of this request's connection, if it is a WebSocket."""

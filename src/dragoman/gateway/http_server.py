@@ -71,7 +71,10 @@ class Server:
         self._tick()
 
     async def listen(self, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
-        server = await self.loop.create_server(lambda: Http1Connection(self), sock=listening, ssl=tls, backlog=1024)
+        handshake = None if tls is None else self.limits.head_seconds
+        server = await self.loop.create_server(
+            lambda: Http1Connection(self), sock=listening, ssl=tls, backlog=1024, ssl_handshake_timeout=handshake
+        )
         self._listening.append(server)
 
     def admits(self, connection: Connection) -> bool:

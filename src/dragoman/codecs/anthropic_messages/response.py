@@ -98,14 +98,14 @@ def decode_finish(
     return _with_explanation(finish, stop_details) if reason == "refusal" else finish
 
 
-def _with_explanation(finish: Finish, held: Raw) -> Finish:
+def _with_explanation(finish: Finish, raw: Raw) -> Finish:
     """Return the finish of a refusal with the explanation in its stop details. The category has no counterpart."""
-    details = parse_json(held)
+    details = parse_json(raw)
     words = details.get("explanation") if isinstance(details, dict) else None
     if not isinstance(words, str) or not words:
         return finish
     category = details.get("category")
-    noted = finish.metadata if category is not None else {FAMILY: {"~stop_details": held}}
+    noted = finish.metadata if category is not None else {FAMILY: {"~stop_details": raw}}
     return replace(finish, explanation=words, metadata=noted)
 
 
@@ -127,7 +127,7 @@ def encode_finish(
     """Return the stop reason, and the stop sequence that matched."""
     if finish is None:
         if source != FAMILY:
-            log.invent(completion, "finish", "stop reason end_turn", "an answer of this API says why it ended")
+            log.invent(completion, "finish", "stop reason end_turn", "answers of this API have a finish reason")
         return (None, None) if source == FAMILY else ("end_turn", None)
     if source == FAMILY and finish.raw is not None:
         return finish.raw, finish.stop_sequence
@@ -158,9 +158,9 @@ def encode_finish(
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Return the counts with the original object noted."""
-    return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
+    return usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
@@ -191,8 +191,8 @@ def _usage_details(wire: UsageWire) -> dict[str, int] | None:
     """Return the rarer counts that are above zero; None without any."""
     found = {}
     for name, member, key in _COUNTS:
-        held = getattr(wire, member)
-        count = held.get(key) if isinstance(held, dict) else None
+        value = getattr(wire, member)
+        count = value.get(key) if isinstance(value, dict) else None
         if type(count) is int and count > 0:
             found[name] = count
     fetches = None if wire.server_tool_use is None else wire.server_tool_use.web_fetch_requests
@@ -292,19 +292,19 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     for message in completion.messages[1:] if len(completion.messages) > 1 else ():
         log.drop(message, "", "further candidate", "an answer of this API is one message")
     if completion.created is not None:
-        log.note(completion, "created", "time of creation", "an answer of this API does not tell it")
+        log.note(completion, "created", "time of creation", "answers of this API do not include it")
     encoder = MessageEncoder(log)
     word, matched = encode_finish(completion.finish, None, log, completion)
     usage = completion.usage
     if usage is None:
-        log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+        log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
     elif (usage.reasoning or 0) > usage.output:
         why = "thinking is part of the output here, and the output count was smaller"
         log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", why)
     if usage is not None and (usage.image or (usage.total is not None and usage.total != usage.input + usage.output)):
         _note_counts(completion, usage, log)
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
     wire = MessageResponse(
         _encode_content(completion, encoder),
         message_id(completion.id),

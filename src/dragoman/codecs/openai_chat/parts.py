@@ -71,7 +71,7 @@ def _decode_mark(
     return Cache(None if mark.ttl is UNSET else mark.ttl), {FAMILY: extra}
 
 
-_BY_URL = "~document_url"
+BY_URL = "~document_url"
 """Note: the document was a `document_url` part."""
 
 
@@ -127,7 +127,7 @@ def _decode_file(wire: FilePart) -> Document:
 
 
 def _decode_document_url(wire: DocumentUrlPart) -> Document:
-    extra: Extra = {**({} if wire.extra is UNSET else wire.extra), _BY_URL: Raw(b"true")}
+    extra: Extra = {**({} if wire.extra is UNSET else wire.extra), BY_URL: Raw(b"true")}
     title = None if wire.document_name is UNSET else wire.document_name
     if wire.document_name is None:
         extra["document_name"] = Raw(b"null")
@@ -224,7 +224,7 @@ def _encode_document(part: Document, log: LossLog) -> WireValue:
         if getattr(part, field) is not None:
             log.drop(part, field, f"document {field}", "this API has no such setting on files")
     filename: Any = UNSET if part.title is None else part.title
-    if _BY_URL in extra and file_data is not UNSET:
+    if BY_URL in extra and file_data is not UNSET:
         return _finish(part, DocumentUrlPart(file_data, filename), log)
     if part.data is not None and part.title is None and FAMILY not in (part.metadata or {}):
         filename = "document"
@@ -260,7 +260,7 @@ def _encode_foreign(part: AnyPart, log: LossLog) -> WireValue:
 def _finish(part: Text | Image | Audio | Document, wire: Wire, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY)
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     if part.cache is not None and (extra is None or MODELLED + "prompt_cache_breakpoint" not in extra):
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     return wire if not extra else spliced(wire, extra)

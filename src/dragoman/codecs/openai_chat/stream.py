@@ -32,7 +32,7 @@ from dragoman.codecs.openai_chat.stream_wire import (
     SoundFragment,
     VendorDelta,
 )
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, take_tier, tiers_read
+from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -66,7 +66,6 @@ _BRACKET = ord("[")
 _openings = msgspec.json.Decoder(Opening)
 _entries: Callable[[bytes], Extra] = msgspec.json.Decoder(dict[str, Raw]).decode
 _choices: Callable[[Raw], list[Extra] | None] = msgspec.json.Decoder(list[dict[str, Raw]] | None).decode
-_TIERS = tiers_read(ANSWERED_BY_OPENAI)
 _PADDING = frozenset({"obfuscation", "p"})
 _OF_CHUNKS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _PADDING
 _OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason"})
@@ -228,19 +227,20 @@ class PayloadDecoder(EventDecoder):
                 self._note_keys(payload, candidate)
         if chunk.usage is not None:
             self._counted = True
-            self._book.events.append(UsageUpdate(take_tier(usage_of(chunk.usage), self._notes, "service_tier", _TIERS)))
+            usage = take_tier(usage_of(chunk.usage), self._notes, "service_tier", OPENAI_TIERS_READ)
+            self._book.events.append(UsageUpdate(usage))
         return self._book.take()
 
     def _note_keys(self, payload: bytes, candidate: int = 0) -> None:
         """Note keys of a chunk, and of its choice, that say more of the answer. Later values replace earlier ones."""
         notes = self._notes
-        said = _entries(payload)
-        if "service_tier" in said:
+        entries = _entries(payload)
+        if "service_tier" in entries:
             notes.pop(MODELLED + "service_tier", None)
-        notes |= {key: held for key, held in said.items() if key not in _OF_CHUNKS}
-        choices = _choices(said["choices"]) if "choices" in said and not candidate else None
+        notes |= {key: value for key, value in entries.items() if key not in _OF_CHUNKS}
+        choices = _choices(entries["choices"]) if "choices" in entries and not candidate else None
         for choice in choices or ():
-            notes |= {key: held for key, held in choice.items() if key not in _OF_CHOICES}
+            notes |= {key: value for key, value in choice.items() if key not in _OF_CHOICES}
 
     def _is_whole(self) -> bool:
         """Whether an answer without a finish reason is complete: token counts came, and every call can be read."""
@@ -383,7 +383,7 @@ class PayloadDecoder(EventDecoder):
     def _thought_so_far(self, lane: Lane) -> str:
         if self.texts is None:
             return "".join(self._thought)
-        return self._book.said(lane.flow_index, self.texts)
+        return self._book.text_so_far(lane.flow_index, self.texts)
 
     def _sign_text(self, lane: Lane, signature: Signature | None) -> None:
         if signature is not None:
@@ -438,24 +438,24 @@ class PayloadDecoder(EventDecoder):
         if call.id and call.name:
             self._start_call(lane, call)
 
-    def _call_for(self, candidate: int, fragment: CallFragment, held: _Call | None) -> _Call:
+    def _call_for(self, candidate: int, fragment: CallFragment, call: _Call | None) -> _Call:
         """Return the call a fragment belongs to. The index is a key only: it may be missing, repeated or 1-based."""
         name = _fragment_name(fragment)
         calls = self._calls.setdefault(candidate, [])
-        if held is None and fragment.index is None:
-            held = self._unindexed(calls, fragment, name)
-        if held is not None and _starts_another(held, fragment, name):
-            held = None
-        if held is None:
-            held = _Call()
-            calls.append(held)
+        if call is None and fragment.index is None:
+            call = self._unindexed(calls, fragment, name)
+        if call is not None and _starts_another(call, fragment, name):
+            call = None
+        if call is None:
+            call = _Call()
+            calls.append(call)
             if fragment.index is not None:
-                self._by_index[(candidate, fragment.index)] = held
+                self._by_index[(candidate, fragment.index)] = call
         # Identity is set once; later fragments repeat it, or send "" or null.
-        held.id = held.id or fragment.id or ""
-        held.name = held.name or name
-        held.custom = held.custom or fragment.type == "custom" or fragment.custom is not None
-        return held
+        call.id = call.id or fragment.id or ""
+        call.name = call.name or name
+        call.custom = call.custom or fragment.type == "custom" or fragment.custom is not None
+        return call
 
     def _unindexed(self, calls: list[_Call], fragment: CallFragment, name: str) -> _Call | None:
         if fragment.id:
@@ -494,13 +494,13 @@ def _whole(call: _Call) -> bool:
     return call.custom or exact_object("".join(call.pieces)) is not None
 
 
-def _starts_another(held: _Call, fragment: CallFragment, name: str) -> bool:
-    if fragment.id and held.id:
-        return fragment.id != held.id
-    if not name or not held.name:
+def _starts_another(call: _Call, fragment: CallFragment, name: str) -> bool:
+    if fragment.id and call.id:
+        return fragment.id != call.id
+    if not name or not call.name:
         return False
     # The same index and no id: another name, or a new object after a complete one, starts another call.
-    return name != held.name or (_fragment_text(fragment).startswith("{") and bool(held.pieces) and _whole(held))
+    return name != call.name or (_fragment_text(fragment).startswith("{") and bool(call.pieces) and _whole(call))
 
 
 def _fragment_name(fragment: CallFragment) -> str:
@@ -520,8 +520,8 @@ def _fragment_text(fragment: CallFragment) -> str:
     return (fragment.custom.input or "") if fragment.custom is not None else ""
 
 
-def _tokens_in(said: Any) -> tuple[TokenLogprob, ...]:
-    return convert_tokens(said.get("content")) if isinstance(said, dict) else ()
+def _tokens_in(value: Any) -> tuple[TokenLogprob, ...]:
+    return convert_tokens(value.get("content")) if isinstance(value, dict) else ()
 
 
 def _content_list(lane: Lane, parts: list[dict[str, Any]]) -> None:

@@ -95,8 +95,8 @@ def encode_tools(
     entries = []
     for tool in tools:
         if isinstance(tool, ProviderTool) and tool.definition is None:
-            held = HOSTED.entry_for(tool, profile)
-            tool = structs.replace(tool, origin=FAMILY, definition=held)  # noqa: PLW2901
+            entry = HOSTED.entry_for(tool, profile)
+            tool = structs.replace(tool, origin=FAMILY, definition=entry)  # noqa: PLW2901
         wire = None if HOSTED.is_setting(tool) else writer.write_tool(tool, tools, log)
         if wire is not None:
             entries.append(wire)
@@ -132,9 +132,9 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         extra = (tool.metadata or {}).get(FAMILY, {})
         inner = inner_extra(extra, "custom")
         return spliced(CustomToolWire(custom if inner is None else cast("Any", spliced(custom, inner))), extra)
-    held = definition_held(tool) if tool.origin == FAMILY else None
-    if held is not None:
-        return held
+    definition = definition_held(tool) if tool.origin == FAMILY else None
+    if definition is not None:
+        return definition
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return None
 
@@ -282,9 +282,9 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         name, output = name_of_title(output)
         if name is None:
             name = "response"
-            log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
+            log.invent(request, "output.name", "schema name", "this API requires a name for structured output")
     if request.origin != FAMILY and not _is_object(output):
-        log.drop(request, "output", "output schema", "this API wants an object at the root of the schema")
+        log.drop(request, "output", "output schema", "this API requires an object at the root of the schema")
         return UNSET
     inner: Any = JsonSchemaFormat(
         UNSET if name is None else name,
