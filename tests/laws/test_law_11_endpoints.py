@@ -1,7 +1,7 @@
 """Law 11 at the gateway: what a request costs grows linearly with each dimension of it, at every endpoint.
 
 Every endpoint of the description and of the page is asked, over HTTP, with targets, headers and bodies that grow. What
-is measured is the CPU time of the gateway's process, with all of its threads; see tests/support/costs.py for the judgement.
+is measured is the CPU time of the gateway's process, with all of its threads; tests/support/costs.py judges it.
 """
 
 import base64
