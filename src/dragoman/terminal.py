@@ -99,13 +99,13 @@ def shorten(text: str, width: int) -> str:
     """The text cut to `width` columns, with an ellipsis where something is missing."""
     if len(text) <= width and columns(text) <= width:
         return text
-    taken, kept = 0, []
+    taken, shown = 0, []
     for character in text:
         taken += _columns_of(character)
         if taken > width - 1:
             break
-        kept.append(character)
-    return "".join(kept) + "…"
+        shown.append(character)
+    return "".join(shown) + "…"
 
 
 def align_columns(rows: Sequence[Sequence[str]], *, widest: int = 60) -> list[str]:

@@ -263,7 +263,7 @@ def test_the_usual_shape_of_mcp_json(tmp_path: Path) -> None:
         ({}, 'expected {"mcpServers": {...}}'),
         ({"mcpServers": {"a": []}}, "'a': expected an object, got list"),
         ({"mcpServers": {"a": {}}}, "'a': expected a command or a url"),
-        ({"mcpServers": {"a": {"type": "sse", "url": "x"}}}, "no longer spoken"),
+        ({"mcpServers": {"a": {"type": "sse", "url": "x"}}}, "no longer supported"),
     ],
 )
 def test_an_invalid_mcp_json_is_refused(given: dict[str, Any], words: str) -> None:

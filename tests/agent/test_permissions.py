@@ -149,6 +149,6 @@ ROWS: list[tuple[Rules, PermissionRequest, type]] = [
 
 
 @promise("agent:permission-rules")
-@pytest.mark.parametrize(("rules", "request", "decision"), ROWS)
-def test_deny_before_allow_before_ask(rules: Rules, request: PermissionRequest, decision: type) -> None:
-    assert isinstance(rules(request), decision)
+@pytest.mark.parametrize(("rules", "permission", "decision"), ROWS)
+def test_deny_before_allow_before_ask(rules: Rules, permission: PermissionRequest, decision: type) -> None:
+    assert isinstance(rules(permission), decision)

@@ -122,7 +122,7 @@ def test_sessions_are_listed_newest_first(tmp_path: Path) -> None:
 @promise("agent:session")
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 101, "a b"])
 def test_names_are_names_of_files(tmp_path: Path, name: str) -> None:
-    with SessionStore(tmp_path) as store, pytest.raises(ValueError, match="no name for a session"):
+    with SessionStore(tmp_path) as store, pytest.raises(ValueError, match="not a valid session name"):
         store.open(name)
 
 

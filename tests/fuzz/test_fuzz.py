@@ -16,7 +16,7 @@ import dragoman.ir
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, BatchItem, write_line
-from dragoman.batch.record_converter import Reject
+from dragoman.batch.rejects import Reject
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import StreamFailed
 from tests.datasets.stories import STORIES

@@ -226,8 +226,8 @@ _READERS: Mapping[ProtocolName, Callable[[Mapping[str, Any]], FrontEndInput]] = 
 
 def without_reasoning(message: Message) -> Message:
     """Return a client's message without reasoning, for an agent's history: its model did not write that reasoning."""
-    kept = tuple(part for part in message.parts if not isinstance(part, Reasoning))
-    return message if len(kept) == len(message.parts) else Message(message.role, kept)
+    parts = tuple(part for part in message.parts if not isinstance(part, Reasoning))
+    return message if len(parts) == len(message.parts) else Message(message.role, parts)
 
 
 def opening_of(messages: list[Message]) -> tuple[list[Message], Message | None]:

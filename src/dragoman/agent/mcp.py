@@ -261,17 +261,17 @@ class _Server:
         self._client: Client | None = None
         self._closed = False
         self._let_go = asyncio.Event()
-        self._keeper: asyncio.Task[None] | None = None
+        self._connection_task: asyncio.Task[None] | None = None
         self._former: list[asyncio.Task[None]] = []
         """Tasks of lost connections."""
 
     async def open(self) -> None:
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if self._keeper is not None and not self._keeper.done():
+        if self._connection_task is not None and not self._connection_task.done():
             self._let_go.set()
-            self._former.append(self._keeper)
+            self._former.append(self._connection_task)
         self._let_go = asyncio.Event()
-        self._keeper = asyncio.create_task(self._keep(ready, self._let_go), name=f"mcp server {self.name}")
+        self._connection_task = asyncio.create_task(self._keep(ready, self._let_go), name=f"mcp server {self.name}")
         try:
             async with asyncio.timeout(self._connect_timeout):
                 await ready
@@ -285,12 +285,12 @@ class _Server:
     async def close(self) -> None:
         self._closed = True
         self._let_go.set()
-        if self._keeper is None:
+        if self._connection_task is None:
             return
         if self._client is None:  # still connecting
-            self._keeper.cancel()
+            self._connection_task.cancel()
         # The SDK gives a program some seconds to exit, then terminates it.
-        await asyncio.wait([self._keeper, *self._former], timeout=_CLOSING)
+        await asyncio.wait([self._connection_task, *self._former], timeout=_CLOSING)
 
     async def _keep(self, ready: asyncio.Future[None], let_go: asyncio.Event) -> None:
         """Open and close the connection in one task, as the SDK's task groups require."""
@@ -349,12 +349,12 @@ class _Server:
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Output:
         client = self._client or await self._reconnected()
-        keeper = self._keeper
-        if client is None or keeper is None:
+        connection = self._connection_task
+        if client is None or connection is None:
             return Output("error", f"MCP server {self.name!r} has disconnected")
         task = asyncio.ensure_future(client.call_tool(name, arguments))
         try:
-            await asyncio.wait([task, keeper], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([task, connection], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return output_of(task.result())
         except Exception as error:  # noqa: BLE001 - any failure of the server is reported to the model
@@ -365,7 +365,7 @@ class _Server:
             return Output("error", f"MCP server {self.name!r} failed: {_innermost(error)}")
         finally:
             task.cancel()
-        if keeper.done():
+        if connection.done():
             return Output("error", f"MCP server {self.name!r} has disconnected")
         return Output("error", f"MCP server {self.name!r} gave no answer within {self._timeout:g} seconds")
 

@@ -68,11 +68,11 @@ def expand_output(result: ToolResult, store: OutputStore) -> ToolResult:
         named = "no reference" if reference is None else f"reference {reference.id!r}"
         raise UnknownOutput(f"the output of call {result.tool_call_id!r} is trimmed, and {named} has the rest")
     own = {key: entry for key, entry in (result.metadata or {})[FAMILY].items() if key not in {_TRIMMED, "trimmed"}}
-    whole = structs.replace(result, metadata={**(result.metadata or {}), FAMILY: own})
+    expanded = structs.replace(result, metadata={**(result.metadata or {}), FAMILY: own})
     if result.parts:
         others = tuple(part for part in result.parts if not isinstance(part, Text))
-        return structs.replace(whole, parts=(Text(text), *others))
-    return structs.replace(whole, kind="error" if result.is_error else "text", value=text)
+        return structs.replace(expanded, parts=(Text(text), *others))
+    return structs.replace(expanded, kind="error" if result.is_error else "text", value=text)
 
 
 class OutputCache:

@@ -12,7 +12,8 @@ from dragoman.batch.answer_lines import AnswerLines
 from dragoman.batch.job_file import BatchJob, JobFolder, JobPart, StoredRequest
 from dragoman.batch.job_requests import stored_request
 from dragoman.batch.provider_files import BatchFile, BatchItem, read_id
-from dragoman.batch.record_converter import Reject, encode_rejects, read_json
+from dragoman.batch.record_converter import read_json
+from dragoman.batch.rejects import Reject, encode_rejects
 from dragoman.codecs.registry import Codec
 from dragoman.drivers.base import failure_in
 from dragoman.drivers.remote import with_own_names

@@ -16,7 +16,8 @@ import msgspec
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.llm_database import conversation_ids, conversations, is_llm_database
 from dragoman.batch.options import ConvertOptions, JobOptions
-from dragoman.batch.record_converter import PACKED, SNIFFED, Reject, expected_format, unpacked_json
+from dragoman.batch.record_converter import PACKED, SNIFFED, expected_format, unpacked_json
+from dragoman.batch.rejects import Reject
 from dragoman.batch.remote_files import is_remote, remote_file_system
 from dragoman.errors import DragomanError, NotConfigured
 from dragoman.installation import install_command

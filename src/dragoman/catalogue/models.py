@@ -149,8 +149,8 @@ class Catalogue:
     def extended_by(self, other: Catalogue) -> Catalogue:
         """A catalogue in which the rows of `other` take precedence."""
         hidden = {(row.provider, row.id) for row in other.models}
-        kept = (row for row in self.models if (row.provider, row.id) not in hidden)
-        return Catalogue((*kept, *other.models), {**self.hosts, **other.hosts}, other.date or self.date)
+        remaining = (row for row in self.models if (row.provider, row.id) not in hidden)
+        return Catalogue((*remaining, *other.models), {**self.hosts, **other.hosts}, other.date or self.date)
 
     def _find(self, provider: str, model: str) -> Model | None:
         return next((row for name in _spellings(model) if (row := self._rows.get((provider, name))) is not None), None)

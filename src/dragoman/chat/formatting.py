@@ -65,9 +65,9 @@ def gather_results(entries: Iterable[Entry]) -> list[Entry]:
             results.setdefault(part["tool_call_id"], []).append(part)
     gathered = []
     for entry in entries:
-        kept = [part for part in entry["content"] if not (_is_result(part) and part["tool_call_id"] in called)]
-        if kept:
-            gathered.append({**entry, "content": kept})
+        remaining = [part for part in entry["content"] if not (_is_result(part) and part["tool_call_id"] in called)]
+        if remaining:
+            gathered.append({**entry, "content": remaining})
         calls = [part["tool_call_id"] for part in _parts_of_type(entry, "tool_call")]
         answers = [part for call_id in dict.fromkeys(calls) for part in results.get(call_id, ())]
         if answers:

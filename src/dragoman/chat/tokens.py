@@ -300,8 +300,8 @@ class Measure(Struct, frozen=True, kw_only=True):
                 f"{sum(sizes[-1:]):,}, the system prompt and tools {self.scale.of(self.fixed):,}, and no earlier turn "
                 "can be left out. Shorten the message or the system prompt, or use a model with a larger window."
             )
-        kept = tuple(entry for turn in turns[dropped:] for entry in turn)
-        return Fitted(kept, self.scale.of(total), dropped, total)
+        remaining = tuple(entry for turn in turns[dropped:] for entry in turn)
+        return Fitted(remaining, self.scale.of(total), dropped, total)
 
     def gauge(self, entries: Iterable[Entry]) -> Gauge:
         sizes = self._sizes(turns_of(entries))

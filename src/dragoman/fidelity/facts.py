@@ -418,5 +418,5 @@ def failure(stream: DecodedStream) -> object:
 
 def failed(stream: DecodedStream) -> object:
     """Whether it failed, and which calls a client could mistake for complete."""
-    whole = [call.id for call in parts(stream, ToolCall) if not call.incomplete]
-    return stream.failure is not None, whole
+    complete = [call.id for call in parts(stream, ToolCall) if not call.incomplete]
+    return stream.failure is not None, complete

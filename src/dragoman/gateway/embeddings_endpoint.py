@@ -78,9 +78,9 @@ async def embed(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record
         caller.leave()
 
 
-def _no_embeddings(asked: set[str]) -> Failure:
+def _no_embeddings(providers: set[str]) -> Failure:
     having = ", ".join(name for name, one in PROVIDERS.items() if one.embeddings)
-    words = f"{', '.join(sorted(asked))} has no API for embeddings. These providers have one: {having}."
+    words = f"{', '.join(sorted(providers))} has no API for embeddings. These providers have one: {having}."
     return Failure("invalid_request", words, 501)
 
 

@@ -161,7 +161,7 @@ class Exchange:
     """The decompressed body; empty until `receive`."""
     also: Mapping[str, str] = MappingProxyType({})
     """Headers that are added to every answer."""
-    heard: Callable[[int, bytes], None] | None = None
+    on_sent: Callable[[int, bytes], None] | None = None
     """Called with an answer that is sent whole."""
     local: LocalResponses | None = None
     """The unstored responses of this request's connection, if it is a WebSocket."""

@@ -181,8 +181,8 @@ class Http1Exchange(Exchange):
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.started = self.whole = True
-        if self.heard is not None:
-            self.heard(status, body)
+        if self.on_sent is not None:
+            self.on_sent(status, body)
         length = b"" if status in _NO_BODY else b"content-length: %d\r\n" % len(body)
         self._connection.put(self._opening(status, headers, length) + (b"" if self.quiet else body))
 

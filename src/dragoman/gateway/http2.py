@@ -161,8 +161,8 @@ class Http2Exchange(Exchange):
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.started = self.whole = self.ending = True
-        if self.heard is not None:
-            self.heard(status, body)
+        if self.on_sent is not None:
+            self.on_sent(status, body)
         sized = {"content-length": str(len(body)), **headers}
         if self.quiet:
             body = b""

@@ -64,8 +64,8 @@ class Head(Struct, frozen=True):
 
 def is_websocket(head: Head) -> bool:
     """Whether the client asks to leave HTTP for a WebSocket (RFC 6455, 4.1)."""
-    asked = head.headers.get("upgrade", "").lower()
-    return head.method == "GET" and asked == "websocket" and "sec-websocket-key" in head.headers
+    protocol = head.headers.get("upgrade", "").lower()
+    return head.method == "GET" and protocol == "websocket" and "sec-websocket-key" in head.headers
 
 
 @lru_cache(256)

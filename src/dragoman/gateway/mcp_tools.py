@@ -106,7 +106,7 @@ class McpTools:
 
     # ── what a client asks for ──
 
-    def asked(self, client_request: ClientRequest) -> tuple[str, ...]:
+    def requested_servers(self, client_request: ClientRequest) -> tuple[str, ...]:
         """Return the servers whose tools the client asks for. Raises `BadBody` for one that is not configured."""
         header = client_request.headers.get(HEADER)
         if header is not None:
@@ -161,18 +161,18 @@ class McpTools:
     async def _ask(
         self, relay: Relay, client_request: ClientRequest, request: Request, plan: Plan, record: Record
     ) -> Completion:
-        asked = structs.replace(client_request, request=request, stream=False, options={}, is_changed=True)
-        begun = await relay.ask(asked, plan, record)
-        assert isinstance(begun, WholeAnswer)  # noqa: S101 - the call does not stream
-        assert begun.completion is not None  # noqa: S101 - the answer is not an error
-        return begun.completion
+        sent = structs.replace(client_request, request=request, stream=False, options={}, is_changed=True)
+        started = await relay.ask(sent, plan, record)
+        assert isinstance(started, WholeAnswer)  # noqa: S101 - the call does not stream
+        assert started.completion is not None  # noqa: S101 - the answer is not an error
+        return started.completion
 
     def _allowed(self, request: Request, caller: Caller, client_request: ClientRequest) -> tuple[Offered, ...]:
         hosted = {tool.name: tool for tool in request.tools if isinstance(tool, ProviderTool) and self._is_ours(tool)}
         if any(tool.approval == "always" for tool in hosted.values()):
             words = "The gateway runs these tools without asking: calls that must be approved are not for it."
             raise BadBody(Failure("invalid_request", words, 400, parameter="tools"))
-        found = self.offered(caller, self.asked(client_request))
+        found = self.offered(caller, self.requested_servers(client_request))
         wanted = {name: tool.allowed_tools for name, tool in hosted.items() if tool.allowed_tools}
         return tuple(one for one in found if one.server not in wanted or one.tool.name in wanted[one.server])
 

@@ -216,21 +216,21 @@ def description() -> dict[str, Any]:
 
 
 def _operation(row: Described) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": row.summary,
         "operationId": _operation_id(row),
         "tags": [row.format or "gateway"],
     }
     if variables := _VARIABLE.findall(row.path):
-        told["parameters"] = [
+        operation["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in variables
         ]
     if row.method == "POST":
-        told["requestBody"] = {"required": True, "content": _json("Object")}
+        operation["requestBody"] = {"required": True, "content": _json("Object")}
     if row.operation in _OPEN:
-        told["security"] = []
-    told["responses"] = dict(_responses(row))
-    return told
+        operation["security"] = []
+    operation["responses"] = dict(_responses(row))
+    return operation
 
 
 def _operation_id(row: Described) -> str:

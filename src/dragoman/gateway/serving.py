@@ -136,16 +136,16 @@ async def serving(
     router = setting.router(setting.config)
     for format in CLIENT_PROTOCOLS:  # in advance, so that the first client need not wait
         warm(format)
-    told = log or _log(setting.config)
-    ledger.problem = lambda words: told.event("database_away", error=words)
+    request_log = log or _log(setting.config)
+    ledger.problem = lambda words: request_log.event("database_away", error=words)
     responses = Responses(ledger.store)
     capture = Capture() if config.page and front is not None else None
     if capture is None and setting.config.log.bodies:
         capture = capture_for_log(config.max_requests)
-    gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
-    gateway.cache = _answer_cache(setting, ledger, told)
-    await _open_mcp(gateway, setting, told)
-    gateway.tracing = open_tracing(setting.config.telemetry, setting.environment, told)
+    gateway = Gateway(router, access, log=request_log, responses=responses, capture=capture)
+    gateway.cache = _answer_cache(setting, ledger, request_log)
+    await _open_mcp(gateway, setting, request_log)
+    gateway.tracing = open_tracing(setting.config.telemetry, setting.environment, request_log)
     bound = listening or listening_socket(config.host, config.port)
     host, port = bound.getsockname()[:2]
     tls = _tls(config)
@@ -174,7 +174,7 @@ async def serving(
             await asyncio.to_thread(gateway.tracing.close)
         await asyncio.wait([tending])
         await ledger.close()
-        told.close()
+        request_log.close()
 
 
 class Running:

@@ -36,6 +36,10 @@ FREE_TEXT = "~free_text"
 ADDED = "~added"
 """Note, of any family, on a tool that was given in the middle of the conversation: where it stood in the body."""
 
+REFUSED = "~refused"
+"""Note, of any family, on the finish of a streamed answer: the explanation of a refusal. If the answer ended with a
+text of these words, that text is the refusal; it was streamed as text before the wire said so."""
+
 DATA_TEXT = "~data"
 """Note, of any family: this text is the JSON text of a value that stood beside media.
 

@@ -110,8 +110,8 @@ def _confirm_call(given: Given) -> None:
     arguments, text = given["arguments"], given.get("arguments_text")
     if text is None or arguments is UNSET:
         return
-    meant = {"input": text} if given.get("custom") else _parse_held(read_arguments(text))
-    if _parse_held(arguments) != meant:
+    parsed = {"input": text} if given.get("custom") else _parse_held(read_arguments(text))
+    if _parse_held(arguments) != parsed:
         refuse("ToolCall.arguments_text", "the JSON text of arguments", text, "leave one of the two out")
 
 

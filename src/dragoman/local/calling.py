@@ -228,7 +228,7 @@ class CallingResponse:
             data = await self._response.chunk()
             self._ended = not data
             self._unread += data
-            if read := self._lines() if self._stream else self._whole():
+            if read := self._lines() if self._stream else self._json_answer():
                 return read
         return b""
 
@@ -257,13 +257,13 @@ class CallingResponse:
         delta: Json = choice["delta"]
         content = delta.pop("content", None) or ""
         finish = choice["finish_reason"]
-        meant = self._reader.feed(content, _bare(event["id"])) + (self._reader.end() if finish else [])
-        for one in meant:
+        deltas = self._reader.feed(content, _bare(event["id"])) + (self._reader.end() if finish else [])
+        for one in deltas:
             yield {**event, "choices": [{**choice, "delta": one, "finish_reason": None}]}
         if delta or finish:
             yield {**event, "choices": [{**choice, "delta": delta, "finish_reason": self._finish(finish)}]}
 
-    def _whole(self) -> bytes:
+    def _json_answer(self) -> bytes:
         if not self._ended or not self._unread:
             return b""
         answer: Json = msgspec.json.decode(self._unread)

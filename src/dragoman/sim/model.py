@@ -311,11 +311,11 @@ def _find_wanted(step: str, tools: Sequence[Tool]) -> list[Wanted]:
     wanted: list[Wanted] = []
     latest: list[Tool] = []
     for fragment in prompt_reading.fragments_of(step):
-        meant = [tool for tool in tools if _score(tool, fragment) >= MEANT]
+        matching = [tool for tool in tools if _score(tool, fragment) >= MEANT]
         subjects = _subjects(fragment, tools)
-        if meant:
-            wanted.extend((tool, fragment, subjects) for tool in meant)
-            latest = meant
+        if matching:
+            wanted.extend((tool, fragment, subjects) for tool in matching)
+            latest = matching
         elif subjects and latest:
             wanted.extend((tool, fragment, subjects) for tool in latest)
     if not wanted and (named or _score(_best(step, tools), step) >= MEANT):
@@ -325,17 +325,17 @@ def _find_wanted(step: str, tools: Sequence[Tool]) -> list[Wanted]:
 
 def _one_call_per_subject(wanted: Sequence[Wanted], step: str, tools: Sequence[Tool]) -> Iterator[Wanted]:
     """One call per subject if the tool takes one subject at a time; otherwise one call for the whole step."""
-    whole = _subjects(step, tools)
+    step_subjects = _subjects(step, tools)
     once: set[str] = set()
     for tool, fragment, subjects in wanted:
         if _takes_one_subject(tool):
             # A fragment without a subject uses that of the step.
             yield from ((tool, fragment, (subject,)) for subject in subjects)
             if not subjects:
-                yield tool, step if whole else fragment, whole[:1]
+                yield tool, step if step_subjects else fragment, step_subjects[:1]
         elif tool.name not in once:
             once.add(tool.name)
-            yield tool, step, whole
+            yield tool, step, step_subjects
 
 
 def _subjects(text: str, tools: Sequence[Tool]) -> tuple[str, ...]:
@@ -403,44 +403,44 @@ def _explicit_call(tool: Tool, question: str) -> CallPart | None:
 
 def apply_limits(prompt: Prompt, parts: Sequence[Part], *, counts: Counts, finish: Finish | None = None) -> Answer:
     """The parts cut at stop sequences and the token limit, with token counts."""
-    kept, stopped = _cut_at_stop(parts, prompt.stop)
-    kept, exhausted = _cut_at_limit(kept, prompt.max_tokens)
+    cut, stopped = _cut_at_stop(parts, prompt.stop)
+    cut, exhausted = _cut_at_limit(cut, prompt.max_tokens)
     counts = replace(
         counts,
-        output=sum(tokens.count_part(part) for part in kept),
-        thought=sum(tokens.count_part(part) for part in kept if isinstance(part, ThoughtPart)),
+        output=sum(tokens.count_part(part) for part in cut),
+        thought=sum(tokens.count_part(part) for part in cut if isinstance(part, ThoughtPart)),
     )
-    called = any(isinstance(part, CallPart) for part in kept)
+    called = any(isinstance(part, CallPart) for part in cut)
     reached: Finish = "length" if exhausted else "stop_sequence" if stopped else "calls" if called else "stop"
     ended = reached if finish is None or exhausted else finish
-    return Answer(tuple(kept), ended, counts, stopped if ended == "stop_sequence" else None)
+    return Answer(tuple(cut), ended, counts, stopped if ended == "stop_sequence" else None)
 
 
 def _cut_at_stop(parts: Sequence[Part], stops: Sequence[str]) -> tuple[list[Part], str | None]:
-    kept: list[Part] = []
+    before: list[Part] = []
     for part in parts:
         if isinstance(part, TextPart):
             found = [(part.text.find(stop), stop) for stop in stops if stop and stop in part.text]
             if found:
                 position, stop = min(found)
-                kept.append(TextPart(part.text[:position]))
-                return kept, stop
-        kept.append(part)
-    return kept, None
+                before.append(TextPart(part.text[:position]))
+                return before, stop
+        before.append(part)
+    return before, None
 
 
 def _cut_at_limit(parts: Sequence[Part], budget: int | None) -> tuple[list[Part], bool]:
-    kept: list[Part] = []
+    before: list[Part] = []
     left = budget
     for part in parts:
         cost = tokens.count_part(part)
         if left is not None and cost > left:
             if left > 0:
-                kept.append(_cut(part, left))
-            return [one for one in kept if one != TextPart("")], True
+                before.append(_cut(part, left))
+            return [one for one in before if one != TextPart("")], True
         left = None if left is None else left - cost
-        kept.append(part)
-    return kept, False
+        before.append(part)
+    return before, False
 
 
 def _cut(part: Part, budget: int) -> Part:

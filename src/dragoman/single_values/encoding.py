@@ -353,12 +353,12 @@ def _encode_messages(messages: Sequence[Message], target: str, model: str | None
     places |= {len(before) + index: leading + index for index in range(len(rest))}
     body = _encode(_Frame(Request(model, (*before, *rest, *after)), "messages", places), target)
     wires = body.messages(where)
-    kept = 1 + (_count(lead, where, target, model) if where.system is None and lead else 0)
+    skipped = 1 + (_count(lead, where, target, model) if where.system is None and lead else 0)
     cut_before = _items_of_calls(calls, where) if calls else 0
     losses = body.losses
     if where.system is not None and where.system in body.members:
         losses += _system_losses(messages, where.system)
-    return [*wires[1:kept], *wires[kept + cut_before : len(wires) - cut_after]], losses
+    return [*wires[1:skipped], *wires[skipped + cut_before : len(wires) - cut_after]], losses
 
 
 def _calls_before(messages: Sequence[Message], where: Layout, target: str) -> tuple[ToolCall, ...]:

@@ -149,7 +149,7 @@ def read(wrapped: Wrapped, source: str) -> Request:
 
 
 def _path_in_input(path: str, places: Sequence[tuple[str, str]]) -> str:
-    for there, here in places:
-        if path == there or path.startswith((f"{there}.", f"{there}[")):
-            return here + path.removeprefix(there)
+    for wrapped, given in places:
+        if path == wrapped or path.startswith((f"{wrapped}.", f"{wrapped}[")):
+            return given + path.removeprefix(wrapped)
     return path

@@ -172,14 +172,14 @@ def streams_tell_the_same_story(subject: Subject) -> Iterator[Trial]:
 
 def _find_cut_dependence(subject: Subject, case: Case, example: Example) -> str | None:
     content, _ = _write(subject, case, example)
-    whole = subject.read_stream(content)
+    uncut = subject.read_stream(content)
     for size in (1, 7):
-        if subject.read_stream(content, size) != whole:
+        if subject.read_stream(content, size) != uncut:
             return f"cut into pieces of {size} bytes it gives other events"
-    if case.cut and not (whole and isinstance(whole[-1], StreamFailed)):
+    if case.cut and not (uncut and isinstance(uncut[-1], StreamFailed)):
         return "the stream breaks off, and nothing reports it"
     calls = (
-        [call.name for call in facts.parts(decode_events(whole), ToolCall) if not call.incomplete] if case.cut else []
+        [call.name for call in facts.parts(decode_events(uncut), ToolCall) if not call.incomplete] if case.cut else []
     )
     return f"the stream breaks off within a call that looks complete: {calls}" if calls else None
 

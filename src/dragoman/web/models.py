@@ -33,8 +33,8 @@ class GatewayModels:
     def __init__(self, url: str, key: str, is_simulated: Callable[[str], bool] = lambda _: False) -> None:
         self._is_simulated = is_simulated
         split = urlsplit(url)
-        here = split.hostname in _EVERYWHERE
-        self._url = f"http://127.0.0.1:{split.port}" if here else url
+        is_everywhere = split.hostname in _EVERYWHERE
+        self._url = f"http://127.0.0.1:{split.port}" if is_everywhere else url
         self._key = key
 
     def participant(self, name: str, model: str) -> Participant:

@@ -180,7 +180,7 @@ def request_detail(request: CapturedRequest) -> RequestDetail:
     # Copy: the request may grow or be evicted meanwhile.
     record, attempts, pieces = request.record, list(request.attempts), list(request.pieces)
     last = attempts[-1] if attempts else None
-    there = () if last is None else last.losses
+    losses = () if last is None else last.losses
     return RequestDetail(
         summary=summary(request),
         client=ClientSide(
@@ -190,8 +190,8 @@ def request_detail(request: CapturedRequest) -> RequestDetail:
         if request.body is None or _is_token_count(request)
         else interpret_request(request.body, record.client),
         attempts=[_attempt(one) for one in attempts],
-        losses=loss_rows(there),
-        losses_back=loss_rows(record.losses[len(there) :]),
+        losses=loss_rows(losses),
+        losses_back=loss_rows(record.losses[len(losses) :]),
         answer=_streamed_answer(pieces, last, is_cut=bool(request.unheld))
         if pieces and last
         else _whole_answer(request, last),
@@ -254,8 +254,8 @@ def _streamed_answer(pieces: Sequence[Piece], last: Attempt, *, is_cut: bool) ->
 
 
 def _join_pieces(pieces: Sequence[bytes], *, is_cut: bool) -> BodyView:
-    whole = b"".join(pieces)
-    return BodyView(text=text_of(whole), size=len(whole), is_cut=is_cut)
+    joined = b"".join(pieces)
+    return BodyView(text=text_of(joined), size=len(joined), is_cut=is_cut)
 
 
 def _timeline(pieces: Sequence[Piece]) -> list[Step]:
@@ -277,11 +277,11 @@ class _Side:
 
     def __init__(self) -> None:
         self._frames: Frames | None = None
-        self._begun = False
+        self._is_open = False
 
     def text(self, piece: bytes) -> str:
-        if piece and not self._begun:
-            self._begun = True
+        if piece and not self._is_open:
+            self._is_open = True
             self._frames = Frames() if begins_with_frame(piece) else None
         return piece.decode("utf-8", "replace") if self._frames is None else self._frames.text(piece)
 

@@ -231,8 +231,8 @@ def _reasoning(part: Part, growing: bool) -> Iterator[RenderableType]:  # noqa: 
     """Shows the end of growing reasoning, and the beginning of finished one."""
     content = harmless(as_text(part.get("content") or "")).strip()
     if content:
-        kept = content[-_RECENT:] if growing else shorten(content, _REASONING_LINES)
-        yield Text(kept, style="dim italic")
+        visible = content[-_RECENT:] if growing else shorten(content, _REASONING_LINES)
+        yield Text(visible, style="dim italic")
 
 
 def _call(part: Part, _: bool) -> Iterator[RenderableType]:  # noqa: FBT001

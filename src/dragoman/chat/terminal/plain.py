@@ -75,8 +75,8 @@ class PlainScreen:
         for entry in entries:
             if not entry.replaced:
                 for part in entry.content:
-                    tell = _PARTS.get(str(part.get("type")), PlainScreen._other)
-                    tell(self, part, entry.speaker or entry.role)
+                    render = _PARTS.get(str(part.get("type")), PlainScreen._other)
+                    render(self, part, entry.speaker or entry.role)
                 self._status(entry)
 
     def _status(self, entry: Entry) -> None:

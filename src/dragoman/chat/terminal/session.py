@@ -67,8 +67,11 @@ class Session:
 
     @property
     def unsaved(self) -> bool:
-        here, there = self.conversation, self._saved
-        return bool(here.entries) and (here.entries, here.system_prompt) != (there.entries, there.system_prompt)
+        current, saved = self.conversation, self._saved
+        return bool(current.entries) and (current.entries, current.system_prompt) != (
+            saved.entries,
+            saved.system_prompt,
+        )
 
     def may_leave(self) -> bool:
         return not self.unsaved or self.confirm("This conversation is not saved. Leave it?")

@@ -156,10 +156,10 @@ def _events(pair: tuple[ServerToolCall, ServerToolResult]) -> tuple[AnyEvent, ..
 
 
 def _calls(feature: str, pairs: dict[str, tuple[ServerToolCall, ServerToolResult]]) -> tuple[Case, ...]:
-    whole: dict[str, Example] = {family: answer(*pair, _DONE) for family, pair in pairs.items()}
+    answers: dict[str, Example] = {family: answer(*pair, _DONE) for family, pair in pairs.items()}
     pieces: dict[str, Example] = {family: _events(pair) for family, pair in pairs.items()}
     return (
-        Case(feature, "response", whole, facts.server_calls, private=True),
+        Case(feature, "response", answers, facts.server_calls, private=True),
         Case(feature, "stream", pieces, facts.server_calls, private=True),
     )
 

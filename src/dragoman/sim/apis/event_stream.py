@@ -34,5 +34,5 @@ def exception(kind: str, payload: bytes) -> bytes:
 
 def broken(kind: str) -> bytes:
     """A frame whose last checksum is wrong."""
-    whole = event(kind, b"{}")
-    return whole[:-4] + bytes(byte ^ 0xFF for byte in whole[-4:])
+    frame = event(kind, b"{}")
+    return frame[:-4] + bytes(byte ^ 0xFF for byte in frame[-4:])

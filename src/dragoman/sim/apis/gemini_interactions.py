@@ -288,13 +288,13 @@ def create(context: RequestContext) -> Answered:
     whole = writer.whole(answer)
     background = body.get("background") is True
     if writer.stores:
-        kept: dict[str, object] = {"interaction": whole, "timeline": [*steps, *objects_at(whole, "steps")]}
-        context.memory.store(writer.id, {**kept, "running": background and not body.get("stream")})
+        stored: dict[str, object] = {"interaction": whole, "timeline": [*steps, *objects_at(whole, "steps")]}
+        context.memory.store(writer.id, {**stored, "running": background and not body.get("stream")})
     if body.get("stream"):
         return Streamed(events_of(context, whole, numbered=background), "text/event-stream", failure=failure)
     if background:
-        begun = {key: value for key, value in whole.items() if key not in ("steps", "usage")}
-        return json_reply({**begun, "status": "in_progress"})
+        started = {key: value for key, value in whole.items() if key not in ("steps", "usage")}
+        return json_reply({**started, "status": "in_progress"})
     return json_reply(whole)
 
 

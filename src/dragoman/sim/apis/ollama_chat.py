@@ -180,8 +180,8 @@ class Writer:
         return {"done": True, "done_reason": reason, **{name: value for name, value in metrics.items() if value}}
 
     def _calls(self, answer: Answer) -> list[JsonObject]:
-        whole = [call for call in answer.calls if call.complete]
-        return [self._call(call, index) for index, call in enumerate(whole)]
+        complete = [call for call in answer.calls if call.complete]
+        return [self._call(call, index) for index, call in enumerate(complete)]
 
     def _call(self, call: CallPart, index: int) -> JsonObject:
         function = {"index": index, "name": call.name, "arguments": call.arguments}

@@ -190,12 +190,12 @@ def _dereference(context: RequestContext, item: JsonObject) -> JsonObject:
 
 
 def _store(context: RequestContext, body: JsonObject, items: Sequence[JsonObject], response: JsonObject) -> None:
-    whole = [*items, *objects_at(response, "output")]
+    all_items = [*items, *objects_at(response, "output")]
     if body.get("store") is not False:
-        kept = {"response": response, "items": whole, "input": list(items)}
-        context.memory.store(text_at(response, "id"), kept)
+        stored = {"response": response, "items": all_items, "input": list(items)}
+        context.memory.store(text_at(response, "id"), stored)
     if conversation := _conversation_id(body):
-        context.memory.store(conversation, {"items": whole})
+        context.memory.store(conversation, {"items": all_items})
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -430,7 +430,7 @@ def compact(context: RequestContext) -> Answered:
     answer = context.answer_cached(read(body, items))[0]
     sealed = base64.urlsafe_b64encode(signatures.make_signature("openai", "compaction", "")).decode()
     identifier = f"cmp_{context.exchange.mark('cmp')[:48]}"
-    kept = [
+    retained = [
         {
             "id": f"msg_{context.exchange.mark('msg', index)[:48]}",
             "type": "message",
@@ -445,7 +445,7 @@ def compact(context: RequestContext) -> Answered:
         "id": f"resp_{context.exchange.mark('id')[:48]}",
         "object": "response.compaction",
         "created_at": context.now,
-        "output": [*kept, compaction],
+        "output": [*retained, compaction],
         "usage": usage_of(answer),
     }
     return json_reply(compacted, headers=openai.headers_of(context.exchange))

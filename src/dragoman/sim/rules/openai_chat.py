@@ -255,16 +255,16 @@ def _function_schema(path: Path, function: JsonObject) -> Iterator[NamedSchema]:
         yield NamedSchema(path, title, "invalid_function_parameters", schema, function.get("strict") is True)
 
 
-def bad_schema(named: NamedSchema, path: Path, complaint: str) -> Violation:
+def bad_schema(named: NamedSchema, path: Path, reason: str) -> Violation:
     context = path[len(named.path) :]
-    return refuse(path, f"Invalid schema for {named.title}: In context={context!r}, {complaint}", named.code)
+    return refuse(path, f"Invalid schema for {named.title}: In context={context!r}, {reason}", named.code)
 
 
 def schemas_describe_objects(request: Request) -> Iterator[Violation]:
     for named in schemas_of(request):
         if types_of(named.schema) != {"object"}:
-            complaint = "schema must be a JSON Schema of 'type: \"object\"'."
-            yield bad_schema(named, named.path, complaint)
+            reason = "schema must be a JSON Schema of 'type: \"object\"'."
+            yield bad_schema(named, named.path, reason)
 
 
 def arrays_have_items(request: Request) -> Iterator[Violation]:
@@ -290,11 +290,11 @@ def strict_objects_require_all(request: Request) -> Iterator[Violation]:
         for path, node in walk_schema(named.schema, named.path) if named.strict else ():
             missing = object_at(node, "properties").keys() - set(texts_at(node, "required"))
             if missing:
-                complaint = (
+                reason = (
                     "'required' is required to be supplied and to be an array including every key in properties. "
                     f"Missing '{min(missing)}'."
                 )
-                yield bad_schema(named, path, complaint)
+                yield bad_schema(named, path, reason)
 
 
 def strict_schemas_use_known_keywords(request: Request) -> Iterator[Violation]:

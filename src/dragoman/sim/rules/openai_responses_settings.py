@@ -178,8 +178,8 @@ STRICT_COMPLAINTS: tuple[Callable[[JsonObject], str | None], ...] = (
 def strict_schemas_are_strict(request: Request) -> Iterator[Violation]:
     for named in schemas_of(request):
         for path, node in walk_schema(named.schema, named.path) if named.strict else ():
-            for complaint in STRICT_COMPLAINTS:
-                if found := complaint(node):
+            for reason in STRICT_COMPLAINTS:
+                if found := reason(node):
                     yield bad_schema(named, path, found)
         if named.strict and "anyOf" in named.schema:
             yield bad_schema(named, named.path, "the root must be an object, not 'anyOf'.")
