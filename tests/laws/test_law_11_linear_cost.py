@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from msgspec import Raw
@@ -26,6 +27,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.answer_cache import directives
 from dragoman.gateway.body_log import redacted
 from dragoman.gateway.capture import without_keys
+from dragoman.gateway.http_request import Head
 from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
 from dragoman.ir import (
     AnyEvent,
@@ -51,6 +53,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+from dragoman.web.guard import session_cookie
 from tests.support.bodies import PIXEL
 from tests.support.costs import Prepare, Work, growth
 from tests.support.http_costs import HEADS, http1_head, http2_head, serve, server_rows
@@ -835,6 +838,33 @@ CONTROLS: dict[str, Callable[[int], str]] = {
 }
 
 
+FIELDS: dict[str, Callable[[int], str]] = {
+    "fields": lambda n: "password=x&" * n,
+    "escapes": lambda n: "password=" + "%41%ff%" * n,
+    "a long password": lambda n: "password=" + "x" * 20 * n,
+    "names without values": lambda n: "&" * 20 * n,
+}
+COOKIES: dict[str, Callable[[int], str]] = {
+    "backslashes": lambda n: 'dragoman_page="' + "\\" * 20 * n,
+    "cookies": lambda n: "a=b;" * n,
+    "blanks": lambda n: " " * 20 * n,
+    "equal signs": lambda n: "=" * 20 * n,
+}
+
+
+def page_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    """What the page reads before a login."""
+    for dimension, text in FIELDS.items():
+        yield "page", f"form: {dimension}", "page", _prepared(parse_qs, text)
+    for dimension, text in COOKIES.items():
+
+        def look(n: int, text: Callable[[int], str] = text) -> Work:
+            head = Head("GET", "/", "", {"cookie": text(n)})
+            return lambda: session_cookie(head)
+
+        yield "page", f"cookie: {dimension}", "page", look
+
+
 def cache_rows() -> Iterator[tuple[str, str, str, Prepare]]:
     for dimension, text in CONTROLS.items():
         yield "cache", dimension, "cache-control", _prepared(directives, text)
@@ -855,6 +885,7 @@ ROWS: list[tuple[str, str, str, Prepare]] = [
     *value_rows(),
     *agent_rows(),
     *redaction_rows(),
+    *page_rows(),
     *server_rows(),
 ]
 
@@ -896,7 +927,7 @@ def test_every_public_name_has_its_rows() -> None:
         if isinstance(getattr(dragoman, name), type) and issubclass(getattr(dragoman, name), Exception)
     }
     assert set(dragoman.__all__) - entries - values - errors - set(WITHOUT_INPUT) == set()
-    assert {"detect", "inspect", "redaction", "server"} <= entries
+    assert {"detect", "inspect", "page", "redaction", "server"} <= entries
 
 
 @pytest.mark.parametrize("head", [http1_head, http2_head])
