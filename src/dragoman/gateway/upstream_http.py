@@ -316,7 +316,7 @@ class UpstreamHttp:
 
     def __init__(self, tls: Tls | None = None, *, unix: str = "") -> None:
         self._tls = tls
-        self._unix = unix
+        self._socket_path = unix
         self._context: ssl.SSLContext | None = None
         self._idle: dict[Address, deque[UpstreamConnection]] = {}
         self._busy: set[UpstreamConnection] = set()
@@ -362,7 +362,7 @@ class UpstreamHttp:
         method, url, headers, body = request.method, request.url, request.headers, request.body
         last = self._last
         if url != last.url or headers != last.headers or method != last.method:
-            last = self._last = _opened_head(method, url, headers, self._unix)
+            last = self._last = _opened_head(method, url, headers, self._socket_path)
         return last.address, b"%b%d\r\n\r\n%b" % (last.head, len(body), body)
 
     def _tick(self) -> None:
