@@ -263,3 +263,27 @@ def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> Non
     finally:
         gc.enable()
     assert before == after == 50
+
+
+@promise("gateway:page-no-secrets")
+@pytest.mark.parametrize("most", [50, 150, 300, 10_000])
+@pytest.mark.parametrize("model", ["as-anthropic-messages/claude-sonnet-5", "as-openai-responses/gpt-5.6"])
+def test_keys_are_taken_out_of_what_an_upstream_was_sent(model: str, most: int, dragoman_sim: Simulator) -> None:
+    """However much of the client's body and of its translation is held."""
+    server = {"type": "url", "name": "n", "url": "https://x", "authorization_token": KEY}
+    asked = {"model": model, "max_tokens": 5, "mcp_servers": [server], "messages": ASKED["messages"]}
+    setting = Setting(config=on_any_port(every_format(dragoman_sim.url)))
+
+    async def run() -> CapturedRequest:
+        from dragoman.web.serving import page_before  # noqa: PLC0415 - above the gateway
+
+        async with serving(setting, log=Lines(), front=page_before) as running:
+            running.gateway.capture = Capture(CaptureLimits(body=most))
+            await asyncio.to_thread(send, running.url, "/v1/messages", asked)
+            return next(iter(running.gateway.capture))
+
+    held = asyncio.run(run())
+    assert held.attempts
+    assert held.body is not None
+    shown = [held.body, *(attempt.body for attempt in held.attempts)]
+    assert all(KEY.encode()[:6] not in body.content for body in shown)

@@ -76,13 +76,17 @@ class SignatureMemory:
             with suppress(Unavailable):
                 await self._store.remember(owner, key, encoded)
 
+    def may_know(self, request: Request) -> bool:
+        """Whether anything of this request can be remembered: it continues an earlier answer."""
+        if self.seconds:
+            for message in request.messages:
+                if message.role == "assistant":
+                    return True
+        return False
+
     async def recall(self, request: Request, owner: str) -> Mapping[str, bytes]:
         """Return what is remembered of the messages of a request, by their keys."""
-        if not self.seconds:
-            return {}
         answers = [message for message in request.messages if message.role == "assistant"][-_MOST_LOOKED_UP:]
-        if not answers:
-            return {}
         keys = {key for message in answers if (key := key_of(message)) is not None}
         if not keys:
             return {}
@@ -116,8 +120,6 @@ def _bare(part: Reasoning | Text | ToolCall) -> Reasoning | Text | ToolCall:
 
 def restored(request: Request, remembered: Mapping[str, bytes], family: str) -> Request:
     """Return the request with this family's signatures restored."""
-    if not remembered:
-        return request
     messages = tuple(_restored(message, remembered, family) for message in request.messages)
     return structs.replace(request, messages=messages) if messages != request.messages else request
 
