@@ -94,7 +94,7 @@ class BatchFileConverter(RecordConverter):
                     "$",
                     "id of the request",
                     "degraded",
-                    "it is longer than this provider takes: a digest stands for it",
+                    "it is longer than this provider allows: a digest replaces it",
                 )
             )
         # The Responses API returns a failed answer with status 200; elsewhere it is an error body.

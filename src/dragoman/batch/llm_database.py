@@ -76,10 +76,10 @@ def _parsed(text: Any) -> Any:
 
 def _attachment(row: Fields) -> Fields:
     content = row.get("content")
-    held = {"type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
+    fields = {"type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
     if isinstance(content, bytes):
-        held["content"] = b64encode(content).decode()
-    return {"type": "attachment", "attachment": {name: value for name, value in held.items() if value}}
+        fields["content"] = b64encode(content).decode()
+    return {"type": "attachment", "attachment": {name: value for name, value in fields.items() if value}}
 
 
 # ── a row per answer ──
