@@ -22,7 +22,7 @@ from tests.support.formats import FAMILIES
 
 # ── scalars ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-_SAID = (
+_TEXTS = (
     "hi",
     "Wetter in Zürich?",
     "東京の天気",
@@ -36,7 +36,7 @@ _SAID = (
 )
 _ALPHABET = string.ascii_letters + string.digits + " .,:;{}[]\"'\\/\n\té漢🙂\x7f\u2028"
 
-WORDS: SearchStrategy[str] = st.sampled_from(_SAID) | st.text(_ALPHABET, max_size=8).map("w{}".format)
+WORDS: SearchStrategy[str] = st.sampled_from(_TEXTS) | st.text(_ALPHABET, max_size=8).map("w{}".format)
 """Text that says something."""
 
 BLANKS = st.sampled_from(("", " ", "\n\t"))

@@ -143,13 +143,17 @@ def conversation() -> Wire:
     """Two turns: the SDK reads our calls, answers them, and parses our structured answer. The last request is kept."""
     wire = Wire(dragoman.encode_response(CALLS, TARGET).json())
     client = anthropic_client(wire)
-    asked = client.messages.create(messages=[OPENING], **SETTINGS)  # type: ignore[list-item]
-    ids = [block.id for block in asked.content if block.type == "tool_use"]
+    first_answer = client.messages.create(messages=[OPENING], **SETTINGS)  # type: ignore[list-item]
+    ids = [block.id for block in first_answer.content if block.type == "tool_use"]
     results = [
         {"type": "tool_result", "tool_use_id": ids[0], "content": [{"type": "text", "text": "22"}, _IMAGE]},
         {"type": "tool_result", "tool_use_id": ids[1], "content": "no such city", "is_error": True},
     ]
-    turns: list[Any] = [OPENING, {"role": "assistant", "content": asked.content}, {"role": "user", "content": results}]
+    turns: list[Any] = [
+        OPENING,
+        {"role": "assistant", "content": first_answer.content},
+        {"role": "user", "content": results},
+    ]
     wire.answer = dragoman.encode_response(FORECAST, TARGET).json()
     answered = client.messages.parse(messages=turns, output_format=Forecast, **SETTINGS)
     assert answered.parsed_output == Forecast(city="Zürich", degrees=22.5, sky="rain")

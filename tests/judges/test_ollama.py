@@ -147,7 +147,7 @@ def test_the_sdk_reads_our_streams(sample: Sample) -> None:
         return  # a stream holds one answer
     encoder = dragoman.StreamEncoder(TARGET)
     data = encoder.encode(_events(completion)) + encoder.close()
-    chunks, failed = _heard(data)
+    chunks, failed = _read_by_sdk(data)
     text = "".join(chunk.message.content or "" for chunk in chunks)
     thinking = "".join(chunk.message.thinking or "" for chunk in chunks)
     calls = [call.function.name for chunk in chunks for call in chunk.message.tool_calls or ()]
@@ -160,7 +160,7 @@ def test_the_sdk_reads_our_streams(sample: Sample) -> None:
     assert [chunk.done for chunk in chunks] == [False] * (len(chunks) - whole) + [True] * whole
 
 
-def _heard(data: bytes) -> tuple[list[ollama.ChatResponse], ollama.ResponseError | None]:
+def _read_by_sdk(data: bytes) -> tuple[list[ollama.ChatResponse], ollama.ResponseError | None]:
     """What the SDK reads of a stream, and the error that ends it, if one does."""
     chunks = []
     try:
@@ -280,10 +280,10 @@ _EVERYWHERE = {("dropped", "$.keep_alive"), ("dropped", "$.messages[2].thinking"
 @promise("law:2-nothing-vanishes")
 @pytest.mark.parametrize("target", ["openai-chat", "gemini", "anthropic-messages"])
 def test_what_the_sdk_sends_crosses_except_for_reported_losses(target: str) -> None:
-    told = losses_elsewhere(conversation().sent, TARGET)[target]
-    assert told >= _EVERYWHERE
+    losses = losses_elsewhere(conversation().sent, TARGET)[target]
+    assert losses >= _EVERYWHERE
     settings = {"$.think", "$.format", "$.format.name", "$.options.seed", "$.options.num_predict", "$.tools[0]"}
-    assert {path for _, path in told - _EVERYWHERE} <= settings
+    assert {path for _, path in losses - _EVERYWHERE} <= settings
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "gemini", "vertex"])

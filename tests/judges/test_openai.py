@@ -144,8 +144,8 @@ def conversation() -> Wire:
     wire = Wire(dragoman.encode_response(CALLS, TARGET).json())
     client = openai_client(wire)
     tools = [openai.pydantic_function_tool(GetWeather, name="get_weather")]
-    asked = client.chat.completions.parse(model="gpt-4.1", messages=OPENING, tools=tools, tool_choice="required")
-    message = asked.choices[0].message
+    first_answer = client.chat.completions.parse(model="gpt-4.1", messages=OPENING, tools=tools, tool_choice="required")
+    message = first_answer.choices[0].message
     parsed = [call.function.parsed_arguments for call in message.tool_calls or ()]
     assert parsed == [GetWeather(city="Zürich"), GetWeather(city="Uri", days=2)]
     ids = [call.id for call in message.tool_calls or ()]
