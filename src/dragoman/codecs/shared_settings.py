@@ -138,9 +138,10 @@ def named_tier(usage: Usage | None, words: Mapping[str, str]) -> dict[str, str]:
     return {} if word is None else {"service_tier": word}
 
 
-def tiers_read(words: Mapping[str, str], within: str = "") -> dict[bytes, str]:
-    """Map the API's names for the tier of an answer, as JSON, to ours. `within`: the key of an object that has it."""
-    return {encode_json({within: word} if within else word): tier for tier, word in words.items()}
+# The API's name for the tier of an answer, as JSON -> ours.
+OPENAI_TIERS_READ: Final = {encode_json(word): tier for tier, word in ANSWERED_BY_OPENAI.items()}
+GOOGLE_TIERS_READ: Final = {encode_json(word): tier for tier, word in ANSWERED_BY_GOOGLE.items()}
+BEDROCK_TIERS_READ: Final = {encode_json({"type": word}): tier for tier, word in ANSWERED_BY_BEDROCK.items()}
 
 
 def take_tier(usage: Usage, notes: Extra, key: str, tiers: Mapping[bytes, str]) -> Usage:

@@ -22,7 +22,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, take_tier, tier_word, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, BEDROCK_TIERS_READ, take_tier, tier_word
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -223,11 +223,8 @@ def decode_response(body: bytes) -> Completion:
         parts = cut_short(parts, None if finish is None else finish.reason)
     usage = None if wire.usage is UNSET else decode_usage(wire.usage)
     if usage is not None:
-        usage = take_tier(usage, notes, "serviceTier", _TIERS)
+        usage = take_tier(usage, notes, "serviceTier", BEDROCK_TIERS_READ)
     return Completion((Message("assistant", parts),), finish, usage, metadata={FAMILY: notes})
-
-
-_TIERS = tiers_read(ANSWERED_BY_BEDROCK, "type")
 
 
 def _tier_member(usage: Usage | None) -> Raw | UnsetType:

@@ -35,7 +35,7 @@ from dragoman.codecs.block_streams import BlockDecoder, DeferredEnd, Incoming
 from dragoman.codecs.framing import AwsEventStream
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
-from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, take_tier, tiers_read
+from dragoman.codecs.shared_settings import BEDROCK_TIERS_READ, take_tier
 from dragoman.codecs.signature_tags import SIGNED
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
@@ -65,7 +65,6 @@ _decode_event = msgspec.json.Decoder(WireEvent).decode
 _decode_loose = msgspec.json.Decoder(LooseEvent).decode
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _blocks = WireReader(Block, SOURCE)
-_TIERS = tiers_read(ANSWERED_BY_BEDROCK, "type")
 
 BEFORE, OPEN, STOPPED, ENDED = "before messageStart", "in the message", "after messageStop", "after the end"
 
@@ -201,7 +200,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             self._begin()
         self._late.update({key: value for key, value in entries.items() if key not in {"usage", _PADDING}})
         if "usage" in entries and bytes(entries["usage"]) != b"null":
-            usage = take_tier(decode_usage(entries["usage"]), self._late, "serviceTier", _TIERS)
+            usage = take_tier(decode_usage(entries["usage"]), self._late, "serviceTier", BEDROCK_TIERS_READ)
             self._events.append(UsageUpdate(usage))
         if self._state is ENDED:
             self._tell_finish()

@@ -37,7 +37,7 @@ from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
-from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tiers_read
+from dragoman.codecs.shared_settings import GOOGLE_TIERS_READ
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -178,7 +178,7 @@ def decode_usage(raw: Raw) -> Usage:
     notes: Extra = {USAGE: raw}
     tier = None
     if plain.service_tier is not None:
-        tier = _TIERS.get(bytes(plain.service_tier))
+        tier = GOOGLE_TIERS_READ.get(bytes(plain.service_tier))
         notes["serviceTier" if tier is None else MODELLED + "serviceTier"] = plain.service_tier
     if plain.traffic_type is not None:
         notes["trafficType"] = plain.traffic_type
@@ -195,14 +195,11 @@ def decode_usage(raw: Raw) -> Usage:
     )
 
 
-_TIERS = tiers_read(ANSWERED_BY_GOOGLE)
-
-
 def _decode_any_usage(raw: Raw) -> Usage:
     wire = _usage_reader.read(bytes(raw))
     notes: Extra = {USAGE: raw, **(usage_keys(wire) or {})}
     thoughts = _number(wire.thoughts_token_count)
-    tier = _TIERS.get(bytes(notes["serviceTier"])) if "serviceTier" in notes else None
+    tier = GOOGLE_TIERS_READ.get(bytes(notes["serviceTier"])) if "serviceTier" in notes else None
     if tier is not None:
         notes[MODELLED + "serviceTier"] = notes.pop("serviceTier")
     return Usage(

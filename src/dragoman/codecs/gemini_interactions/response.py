@@ -18,7 +18,7 @@ from dragoman.codecs.google_errors import encode_event_error, explanation_of
 from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, take_tier, tier_word, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, GOOGLE_TIERS_READ, take_tier, tier_word
 from dragoman.codecs.timestamps import read_time, write_time
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.notes import MODELLED, Extra
@@ -149,7 +149,7 @@ def decode_response(body: bytes) -> Completion:
     return Completion(
         (Message("assistant", parts),),
         finish,
-        None if usage is UNSET else take_tier(decode_usage(usage), extra, "service_tier", _TIERS),
+        None if usage is UNSET else take_tier(decode_usage(usage), extra, "service_tier", GOOGLE_TIERS_READ),
         wire.id,
         wire.model,
         None if wire.created is UNSET else read_time(wire.created),
@@ -170,6 +170,7 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
     status = encode_finish(completion.finish, log, completion)
     failure = failure_of(completion.finish or Finish("error", "no answer"))
     time = Raw(encode_json(write_time(completion.created)))
+    tier = tier_word(completion.usage, ANSWERED_BY_GOOGLE)
     if completion.model is None:
         log.note(completion, "model", "empty model name", "answers of this API name their model")
     wire = Interaction(
@@ -181,18 +182,10 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
         time,
         steps=steps,
         usage=usage,
-        service_tier=_tier_member(completion.usage),
+        service_tier=UNSET if tier is None else Raw(encode_json(tier)),
         errors=UNSET if status != "failed" else Raw(encode_json([encode_event_error(failure, FAMILY)])),
     )
     return Encoded(encode_json(wire))
-
-
-_TIERS = tiers_read(ANSWERED_BY_GOOGLE)
-
-
-def _tier_member(usage: Usage | None) -> Raw | UnsetType:
-    word = tier_word(usage, ANSWERED_BY_GOOGLE)
-    return UNSET if word is None else Raw(encode_json(word))
 
 
 def _encode_native(completion: Completion, notes: Extra, steps: list[WireValue], usage: Any) -> Encoded:

@@ -48,7 +48,7 @@ from dragoman.codecs.gemini_interactions.wire import Content, FunctionCallStep, 
 from dragoman.codecs.google_errors import decode_event_error
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_dummy
 from dragoman.codecs.reading import WireReader
-from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, take_tier, tiers_read
+from dragoman.codecs.shared_settings import GOOGLE_TIERS_READ, take_tier
 from dragoman.codecs.signature_tags import SIGNED
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.text_offsets import TextOffsets
@@ -83,7 +83,6 @@ _calls: WireReader[FunctionCallStep] = WireReader(FunctionCallStep, SOURCE)
 _contents: WireReader[Any] = WireReader(Content | Unmodelled, SOURCE)  # type: ignore[arg-type]
 _steps: WireReader[Any] = WireReader(Step, SOURCE)  # type: ignore[arg-type]
 
-_TIERS = tiers_read(ANSWERED_BY_GOOGLE)
 _OPENING_FIELDS = frozenset({"id", "model", "status", "created", "updated", "usage", "steps", "object"})
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +228,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
 
     def _count(self, value: Any) -> None:
         if value is not UNSET and bytes(value) != b"null":
-            self._events.append(UsageUpdate(take_tier(decode_usage(value), self._late, "service_tier", _TIERS)))
+            usage = take_tier(decode_usage(value), self._late, "service_tier", GOOGLE_TIERS_READ)
+            self._events.append(UsageUpdate(usage))
 
     def _on_completed(self, event: Completed) -> None:
         opening = _openings.decode(event.interaction)

@@ -24,7 +24,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, OPENAI_TIERS_READ, named_tier
 from dragoman.ir import (
     Completion,
     Finish,
@@ -152,9 +152,6 @@ def decode_usage(raw: Raw, tier: str | None = None) -> Usage:
     return usage if tier is None else structs.replace(usage, service_tier=tier)
 
 
-_TIERS = tiers_read(ANSWERED_BY_OPENAI)
-
-
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
     """Return the counts. Prompt tokens include cached ones; the total shows if a vendor counts reasoning separately."""
     prompt_details = wire.prompt_tokens_details
@@ -254,7 +251,7 @@ def decode_response(body: bytes) -> Completion:
         extra[OBJECT_KEY] = wire.object
     tier = None
     if wire.service_tier is not UNSET:
-        tier = None if wire.usage is UNSET else _TIERS.get(bytes(wire.service_tier))
+        tier = None if wire.usage is UNSET else OPENAI_TIERS_READ.get(bytes(wire.service_tier))
         extra["service_tier" if tier is None else MODELLED + "service_tier"] = wire.service_tier
     if wire.system_fingerprint is not UNSET:
         extra["system_fingerprint"] = wire.system_fingerprint

@@ -32,7 +32,7 @@ from dragoman.codecs.openai_chat.stream_wire import (
     SoundFragment,
     VendorDelta,
 )
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, take_tier, tiers_read
+from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -66,7 +66,6 @@ _BRACKET = ord("[")
 _openings = msgspec.json.Decoder(Opening)
 _entries: Callable[[bytes], Extra] = msgspec.json.Decoder(dict[str, Raw]).decode
 _choices: Callable[[Raw], list[Extra] | None] = msgspec.json.Decoder(list[dict[str, Raw]] | None).decode
-_TIERS = tiers_read(ANSWERED_BY_OPENAI)
 _PADDING = frozenset({"obfuscation", "p"})
 _OF_CHUNKS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _PADDING
 _OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason"})
@@ -228,7 +227,8 @@ class PayloadDecoder(EventDecoder):
                 self._note_keys(payload, candidate)
         if chunk.usage is not None:
             self._counted = True
-            self._book.events.append(UsageUpdate(take_tier(usage_of(chunk.usage), self._notes, "service_tier", _TIERS)))
+            usage = take_tier(usage_of(chunk.usage), self._notes, "service_tier", OPENAI_TIERS_READ)
+            self._book.events.append(UsageUpdate(usage))
         return self._book.take()
 
     def _note_keys(self, payload: bytes, candidate: int = 0) -> None:

@@ -32,7 +32,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier, take_tier, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, OPENAI_TIERS_READ, named_tier, take_tier
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -263,7 +263,7 @@ def decode_response(body: bytes) -> Completion:
 
 def _counted(raw: Raw, tool_usage: Raw | UnsetType, notes: Extra) -> Usage:
     """Return the usage of an answer with what stands outside it: searches in `tool_usage`, the tier in `notes`."""
-    return take_tier(HOSTED.count_searches(decode_usage(raw), tool_usage), notes, "service_tier", _TIERS)
+    return take_tier(HOSTED.count_searches(decode_usage(raw), tool_usage), notes, "service_tier", OPENAI_TIERS_READ)
 
 
 def _take_logprobs(parts: tuple[AnyPart, ...]) -> tuple[tuple[AnyPart, ...], list[TokenLogprob]]:
@@ -347,9 +347,6 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     if status == "failed":
         answer["error"] = encode_failure(failure_of(completion.finish or Finish("error", "no answer")))
     return Encoded(encode_json(answer))
-
-
-_TIERS = tiers_read(ANSWERED_BY_OPENAI)
 
 
 def answer_object(

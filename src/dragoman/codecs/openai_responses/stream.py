@@ -53,7 +53,7 @@ from dragoman.codecs.openai_responses.stream_wire import (
 )
 from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
 from dragoman.codecs.reading import WireReader
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, take_tier, tiers_read
+from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -87,7 +87,6 @@ _others = msgspec.json.Decoder(OtherEvent)
 _openings = msgspec.json.Decoder(Opening)
 _part_heads = msgspec.json.Decoder(PartHead)
 _answers = WireReader(ResponsesAnswer, SOURCE)
-_TIERS = tiers_read(ANSWERED_BY_OPENAI)
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -307,7 +306,7 @@ class PayloadDecoder(EventDecoder):
         notes = metadata_of(wire)
         if wire.usage is not UNSET and bytes(wire.usage) != b"null":
             usage = HOSTED.count_searches(decode_usage(wire.usage), wire.tool_usage)
-            self._events.append(UsageUpdate(take_tier(usage, notes, "service_tier", _TIERS)))
+            self._events.append(UsageUpdate(take_tier(usage, notes, "service_tier", OPENAI_TIERS_READ)))
         self._move("end")
         if failed:
             error = wire.error
