@@ -143,7 +143,7 @@ def test_a_body_comes_back_as_it_was(body: dict[str, Any]) -> None:
 def test_what_the_model_said_in_one_turn_is_one_message_in_order() -> None:
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
     request = read(USER, REASONING, message, CALL, {**CALL, "call_id": "call_2"}, OUTPUT, USER)
-    assert [said.role for said in request.messages] == ["user", "assistant", "tool", "user"]
+    assert [turn.role for turn in request.messages] == ["user", "assistant", "tool", "user"]
     kinds = [type(part) for part in request.messages[1].parts]
     assert kinds == [ir.Reasoning, ir.Text, ir.ToolCall, ir.ToolCall]
 
@@ -215,9 +215,9 @@ def test_without_stored_state_ids_are_left_out_and_encrypted_reasoning_stays() -
             {**CALL, "id": "fc_1", "status": "completed", "namespace": "n"},
         ],
     }
-    said = dragoman.decode_response(answer, NAME).messages[0]
+    answered = dragoman.decode_response(answer, NAME).messages[0]
     result = ir.Message("tool", (ir.ToolResult("call_1", "f", "text", "ok"),))
-    body = written(ir.Message("user", "go"), said, result)
+    body = written(ir.Message("user", "go"), answered, result)
     assert body["store"] is False
     assert body["include"] == ["reasoning.encrypted_content"]
     reasoning, message, call, _ = body["input"][1:]

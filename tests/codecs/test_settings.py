@@ -139,7 +139,7 @@ def _read_beside(extra: dict[str, Raw]) -> ir.Request:
 
 
 @pytest.mark.parametrize(
-    ("extra", "said"),
+    ("extra", "expected"),
     [
         ({"end_user": Raw(b'"u"')}, {"user": "u"}),
         ({"~in:config": Raw(b'{"k":5,"heat":50}')}, {"top_k": 5, "temperature": 0.5}),
@@ -163,10 +163,10 @@ def _read_beside(extra: dict[str, Raw]) -> ir.Request:
         ({}, {}),
     ],
 )
-def test_keys_beside_the_struct_are_read_and_written_back(extra: dict[str, Raw], said: dict[str, Any]) -> None:
+def test_keys_beside_the_struct_are_read_and_written_back(extra: dict[str, Raw], expected: dict[str, Any]) -> None:
     before = dict(extra)
     request = _read_beside(extra)
-    assert request == ir.Request(None, (), origin="some", **said)
+    assert request == ir.Request(None, (), origin="some", **expected)
     assert extra == before, "the given keys may be shared"
     own = (request.metadata or {}).get("some")
     keys = BESIDE.add_keys(request, LossLog(), own)

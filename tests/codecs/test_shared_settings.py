@@ -115,17 +115,17 @@ PLAIN_CHAT = {**CHAT, "model": "gpt-4.1"}
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "expected"),
     [
         ("openai-responses", {"include": ["message.output_text.logprobs"], "top_logprobs": 3}),
         ("gemini", {"generationConfig": {"responseLogprobs": True, "logprobs": 3}}),
         ("ollama-chat", {"logprobs": True, "top_logprobs": 3}),
     ],
 )
-def test_log_probabilities_are_asked_for_in_four_formats(target: str, said: dict[str, Any]) -> None:
+def test_log_probabilities_are_asked_for_in_four_formats(target: str, expected: dict[str, Any]) -> None:
     body = {**PLAIN_CHAT, "logprobs": True, "top_logprobs": 3}
     there, lost = crossed("openai-chat", target, body)
-    assert ({key: there[key] for key in said}, lost) == (said, [])
+    assert ({key: there[key] for key in expected}, lost) == (expected, [])
     encoded = dragoman.translate_request(there, source=target, target="openai-chat", model="gpt-4.1")
     assert (encoded.body["logprobs"], encoded.body["top_logprobs"]) == (True, 3)
 
@@ -351,9 +351,9 @@ def test_a_schema_that_has_a_title_keeps_it() -> None:
     assert crossed("openai-chat", "gemini", _asking_for(name="Other", schema=titled))[1] == []
 
 
-@pytest.mark.parametrize(("said", "shown"), [({"effort": "low"}, True), ({"effort": "none"}, False), ({}, False)])
-def test_reasoning_effort_asks_gemini_for_thoughts(said: dict[str, str], *, shown: bool) -> None:
-    body = {**RESPONSES, "reasoning": said}
+@pytest.mark.parametrize(("settings", "shown"), [({"effort": "low"}, True), ({"effort": "none"}, False), ({}, False)])
+def test_reasoning_effort_asks_gemini_for_thoughts(settings: dict[str, str], *, shown: bool) -> None:
+    body = {**RESPONSES, "reasoning": settings}
     encoded = dragoman.translate_request(body, source="openai-responses", target="gemini", model="gemini-3-flash")
     thinking = encoded.body.get("generationConfig", {}).get("thinkingConfig", {})
     assert thinking.get("includeThoughts", False) is shown

@@ -211,13 +211,13 @@ def test_directives() -> None:
 def test_each_stored_response_has_an_id_of_its_own() -> None:
     with scripted(reply(completion())) as upstream, cached(CACHE + upstream.table("p")) as gateway:
         body = {"model": "p/m", "input": "hi", "metadata": {"a": "b"}}
-        told = [send(gateway.url, "/v1/responses", body).json for _ in range(2)]
+        responses = [send(gateway.url, "/v1/responses", body).json for _ in range(2)]
         streamed = send(gateway.url, "/v1/responses", {**body, "stream": True})
         assert upstream.count == 1
-        assert len({one["id"] for one in told}) == 2
-        assert all(one["metadata"] == {"a": "b"} for one in told), "what was asked is echoed"
+        assert len({one["id"] for one in responses}) == 2
+        assert all(one["metadata"] == {"a": "b"} for one in responses), "what was asked is echoed"
         assert outcome(streamed) == "hit"
-        for one in told:
+        for one in responses:
             assert send(gateway.url, f"/v1/responses/{one['id']}", method="GET").json["output"] == one["output"]
 
 

@@ -157,12 +157,12 @@ def test_several_clients_join_a_stream_that_runs() -> None:
                 upstream.say("two ")
                 assert text_of(whole.until("step.delta")) == text_of(late.until("step.delta")) == "two "
                 upstream.end()
-                told = first.rest()
-                assert text_of(told) == "two "
-                assert whole.rest() == late.rest() == told[1:]
-        assert told[-1]["interaction"]["status"] == "completed"
+                remaining = first.rest()
+                assert text_of(remaining) == "two "
+                assert whole.rest() == late.rest() == remaining[1:]
+        assert remaining[-1]["interaction"]["status"] == "completed"
         with resume(gateway, id) as after:
-            assert after.rest() == seen + told
+            assert after.rest() == seen + remaining
 
 
 def test_an_unknown_event_of_a_running_stream_is_refused() -> None:

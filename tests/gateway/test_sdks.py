@@ -234,9 +234,9 @@ def _ollama(client: Any, model: str, *, streamed: bool) -> str:
             return dict(answer.message.model_dump(exclude_none=True))
         whole: dict[str, Any] = {"role": "assistant", "content": "", "thinking": "", "tool_calls": []}
         for line in client.chat(model=model, messages=history, tools=[TOOL], stream=True):
-            said = line.message.model_dump(exclude_none=True)
+            fields = line.message.model_dump(exclude_none=True)
             for name in ("content", "thinking", "tool_calls"):
-                whole[name] += said.get(name) or type(whole[name])()
+                whole[name] += fields.get(name) or type(whole[name])()
         return whole
 
     message = ask()

@@ -21,11 +21,11 @@ from tests import strategies
 from tests.judges.crossing import (
     Recordings,
     assert_comes_back,
+    content_of,
     crossed_answers,
     crossed_requests,
     losses_elsewhere,
-    said,
-    spoken,
+    turns_of,
 )
 from tests.support.bodies import PIXEL, RESPONSES, WEATHER, Sample
 from tests.support.calls import all_calls
@@ -115,7 +115,7 @@ def test_recorded_answers_of_others_are_answers_of_ollama(recordings: Recordings
             continue
         assert succeeded(completion) or not is_success(encoded.body, TARGET), id
         read = ollama.ChatResponse.model_validate_json(encoded.json())
-        text, calls, usage = said(completion)
+        text, calls, usage = content_of(completion)
         # This API has no refusals: their words are text.
         assert seen(read) == (text + (completion.refusal or ""), calls, usage), id
         assert (read.message.thinking or "") == completion.reasoning, id
@@ -290,7 +290,7 @@ def test_what_the_sdk_sends_crosses_except_for_reported_losses(target: str) -> N
 def test_what_the_sdk_sends_is_understood_elsewhere(target: str) -> None:
     wire = conversation()
     there = dragoman.decode_request(dragoman.translate_request(wire.sent, source=TARGET, target=target).json(), target)
-    assert spoken(there) == spoken(dragoman.decode_request(wire.sent, TARGET))
+    assert turns_of(there) == turns_of(dragoman.decode_request(wire.sent, TARGET))
 
 
 @promise("law:1-identity")
@@ -298,7 +298,7 @@ def test_what_the_sdk_sends_is_understood_elsewhere(target: str) -> None:
 def test_what_the_sdk_reads_in_an_answer_is_what_we_read(sample: Sample) -> None:
     read = ollama.ChatResponse.model_validate_json(sample.json())
     completion = dragoman.decode_response(sample.body, TARGET)
-    text, calls, usage = said(completion)
+    text, calls, usage = content_of(completion)
     assert (read.message.content or "", (read.message.thinking or "")) == (text, completion.reasoning)
     assert [(call.function.name, dict(call.function.arguments)) for call in read.message.tool_calls or ()] == calls
     assert usage is None or usage == (read.prompt_eval_count or 0, read.eval_count or 0)

@@ -175,9 +175,9 @@ ANSWERS["gemini-interactions"] = {
 }
 
 
-def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:
+def answer_body(vendor: str, answer: dict[str, Any]) -> dict[str, Any]:
     if vendor == "anthropic-messages":
-        calls = any(block["type"] == "tool_use" for block in said["content"])
+        calls = any(block["type"] == "tool_use" for block in answer["content"])
         return {
             "id": "msg_1",
             "type": "message",
@@ -186,26 +186,26 @@ def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:
             "stop_reason": "tool_use" if calls else "end_turn",
             "stop_sequence": None,
             "usage": {"input_tokens": 1, "output_tokens": 1},
-            **said,
+            **answer,
         }
     if vendor == "openai-responses":
-        return {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", **said}
+        return {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", **answer}
     if vendor == "gemini-interactions":
-        calls = any(step["type"] == "function_call" for step in said["steps"])
+        calls = any(step["type"] == "function_call" for step in answer["steps"])
         status = "requires_action" if calls else "completed"
-        return {"id": "v1_r", "object": "interaction", "status": status, "model": "m", **said}
+        return {"id": "v1_r", "object": "interaction", "status": status, "model": "m", **answer}
     if vendor == "bedrock-converse":
-        calls = any("toolUse" in block for block in said["content"])
+        calls = any("toolUse" in block for block in answer["content"])
         return {
-            "output": {"message": {"role": "assistant", **said}},
+            "output": {"message": {"role": "assistant", **answer}},
             "stopReason": "tool_use" if calls else "end_turn",
             "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
             "metrics": {"latencyMs": 1},
         }
     if vendor == "openai-chat":
-        choice = {"index": 0, "finish_reason": "stop", **said}
+        choice = {"index": 0, "finish_reason": "stop", **answer}
         return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-    content = {"role": "model", **said}
+    content = {"role": "model", **answer}
     return {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "m", "responseId": "r"}
 
 
@@ -250,26 +250,32 @@ def signatures_in(parts: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 CASES = [
-    pytest.param(vendor, client, said, id=f"{vendor}, {name}, behind {client}")
+    pytest.param(vendor, client, answered, id=f"{vendor}, {name}, behind {client}")
     for vendor, client in TRIPS
-    for name, said in ANSWERS[vendor].items()
+    for name, answered in ANSWERS[vendor].items()
 ]
 
 
 @promise("report:25", "report:29", "report:34", "report:36", "report:38", "report:41", "report:35")
-@pytest.mark.parametrize(("vendor", "client", "said"), CASES)
-def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, said: dict[str, Any]) -> None:
-    answer = answer_body(vendor, said)
+@pytest.mark.parametrize(("vendor", "client", "signed"), CASES)
+def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, signed: dict[str, Any]) -> None:
+    answer = answer_body(vendor, signed)
     request = trip(vendor, client, answer)
     back = dragoman.translate_request(request, source=client, target=vendor, model=MODELS_ASKED[vendor]).body
-    original = said.get("content") or said.get("parts") or said.get("output") or said.get("steps") or [said["message"]]
+    original = (
+        signed.get("content")
+        or signed.get("parts")
+        or signed.get("output")
+        or signed.get("steps")
+        or [signed["message"]]
+    )
     assert signatures_in(spelled(vendor, back)) == signatures_in(original)
 
 
 @promise("report:35", "report:39")
-@pytest.mark.parametrize(("vendor", "client", "said"), CASES)
-def test_and_reaches_no_other_vendor(vendor: str, client: str, said: dict[str, Any]) -> None:
-    request = trip(vendor, client, answer_body(vendor, said))
+@pytest.mark.parametrize(("vendor", "client", "signed"), CASES)
+def test_and_reaches_no_other_vendor(vendor: str, client: str, signed: dict[str, Any]) -> None:
+    request = trip(vendor, client, answer_body(vendor, signed))
     for stranger in FORMATS:
         if SIGNED_AS[stranger] in {SIGNED_AS[vendor], MINTED.get(vendor)}:
             continue

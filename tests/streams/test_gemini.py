@@ -1230,12 +1230,14 @@ def test_exact_json_of_several_lines_leaves_on_one() -> None:
 
 PARTS = st.one_of(
     st.builds(ir.Text, WORDS),
-    st.builds(lambda value, owed: ir.Text(value, signature=owed), WORDS, SIGNATURES),
+    st.builds(lambda value, minted: ir.Text(value, signature=minted), WORDS, SIGNATURES),
     st.builds(ir.Reasoning, WORDS, SIGNATURES),
-    SIGNATURES.map(lambda owed: ir.Reasoning("", owed, redacted=True)),
+    SIGNATURES.map(lambda minted: ir.Reasoning("", minted, redacted=True)),
     st.builds(ir.ToolCall, st.just("call"), NAMES, ARGUMENTS),
-    st.builds(lambda name, value, owed: ir.ToolCall("call", name, value, signature=owed), NAMES, ARGUMENTS, SIGNATURES),
-    st.builds(lambda name, said: ir.ToolCall("call", name, arguments_text=said), NAMES, BROKEN_TEXTS),
+    st.builds(
+        lambda name, value, minted: ir.ToolCall("call", name, value, signature=minted), NAMES, ARGUMENTS, SIGNATURES
+    ),
+    st.builds(lambda name, text_pieces: ir.ToolCall("call", name, arguments_text=text_pieces), NAMES, BROKEN_TEXTS),
 )
 
 

@@ -90,18 +90,22 @@ def test_odd_frames_read_as_they_would_in_full(odd: bytes, padding: str | None) 
     assert events_of("bedrock-converse", chunks) == read_in_full("bedrock-converse", chunks)
 
 
-@pytest.mark.parametrize("said", [b'{"signature":"s"}', b'{"text":"b","signature":"s"}', b'{"redactedContent":"eA=="}'])
-def test_what_stands_beside_a_thought_is_not_lost(said: bytes) -> None:
+@pytest.mark.parametrize(
+    "content_block", [b'{"signature":"s"}', b'{"text":"b","signature":"s"}', b'{"redactedContent":"eA=="}']
+)
+def test_what_stands_beside_a_thought_is_not_lost(content_block: bytes) -> None:
     thought = delta(b'{"reasoningContent":{"text":"a"}}')
-    chunks = [START, thought, thought, delta(b'{"reasoningContent":' + said + b"}"), STOP, END]
+    chunks = [START, thought, thought, delta(b'{"reasoningContent":' + content_block + b"}"), STOP, END]
     events = events_of("bedrock-converse", chunks)
     assert events == read_in_full("bedrock-converse", chunks)
-    assert ("signature" in said.decode()) == any(getattr(event, "signature", None) is not None for event in events)
+    assert ("signature" in content_block.decode()) == any(
+        getattr(event, "signature", None) is not None for event in events
+    )
 
 
 @given(st.lists(st.tuples(st.text(), st.integers(0, 62)), min_size=2, max_size=12))
-def test_any_text_in_frames_is_decoded_unchanged(said: list[tuple[str, int]]) -> None:
-    texts = [(word.encode("utf-8", "ignore").decode(), length) for word, length in said]
+def test_any_text_in_frames_is_decoded_unchanged(fragments: list[tuple[str, int]]) -> None:
+    texts = [(word.encode("utf-8", "ignore").decode(), length) for word, length in fragments]
     calls = [delta(b'{"toolUse":{"input":' + json.dumps(word).encode() + b"}}", None, 1) for word, _ in texts]
     frames = [text(word, ALPHABET[:length]) for word, length in texts]
     chunks = [START, *frames, STOP, CALL, *calls, STOP, END]

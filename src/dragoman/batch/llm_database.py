@@ -92,10 +92,10 @@ def _conversation(database: sqlite3.Connection, id: str) -> Fields:
     chain: list[Fields] = []
     system = ""
     for row in rows:
-        said = _with_fragments(database, "system_fragments", row["id"], row.get("system"))
-        if said and said != system:
-            chain.append({"role": "system", "parts": [{"type": "text", "text": said}]})
-            system = said
+        instructions = _with_fragments(database, "system_fragments", row["id"], row.get("system"))
+        if instructions and instructions != system:
+            chain.append({"role": "system", "parts": [{"type": "text", "text": instructions}]})
+            system = instructions
         chain += _turn(database, row)
     tools = _tools(database, "tool_responses", "response_id", [row["id"] for row in rows])
     model = rows[-1].get("resolved_model") or rows[-1]["model"] if rows else None
