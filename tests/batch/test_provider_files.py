@@ -48,7 +48,7 @@ def lines_of(name: str) -> bytes:
     )
 
 
-def asked(line: dict[str, Any], name: str) -> Any:
+def request_in(line: dict[str, Any], name: str) -> Any:
     """The request in a line, in the intermediate format."""
     item = BATCH_FILES[name].read(BATCH_FILES[name], line)
     assert item.body is not None
@@ -62,7 +62,7 @@ def test_requests_keep_their_id_and_say_the_same(source: str, target: str) -> No
     line = json.loads(written)
     item = BATCH_FILES[target].read(BATCH_FILES[target], line)
     assert (item.id, item.outcome) == ("r-1", "request")
-    request = asked(line, target)
+    request = request_in(line, target)
     assert request.messages[-1].text == "Weather in Oslo?"
     assert [tool.name for tool in request.tools] == ["weather"]
     assert request.temperature == 0.5

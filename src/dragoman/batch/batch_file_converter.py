@@ -105,7 +105,7 @@ class BatchFileConverter(RecordConverter):
                     "$",
                     "id of the request",
                     "degraded",
-                    "it is longer than this provider takes: a digest stands for it",
+                    "it is longer than this provider allows: a digest replaces it",
                 )
             )
         self._sent_id = item_id if item.outcome == "request" else ""

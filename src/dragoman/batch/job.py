@@ -93,14 +93,14 @@ class Job:
         identity = JobIdentity(dragoman.__version__, self.sources, self.options)
         if restart:
             sinks.remove(self.state)
-        begun = sinks.read_file(f"{self.state}/job.json")
-        if begun is None:
+        stored = sinks.read_file(f"{self.state}/job.json")
+        if stored is None:
             self._refuse_to_overwrite(overwrite=overwrite)
             sinks.make_folder(self.folder)
             sinks.make_folder(self.state)
             sinks.write_file(f"{self.state}/job.json", msgspec.json.encode(identity))
             return {}
-        if msgspec.json.decode(begun, type=JobIdentity) != identity:
+        if msgspec.json.decode(stored, type=JobIdentity) != identity:
             raise JobError(
                 f"{self.state} belongs to an unfinished job with other sources or options; "
                 "--restart discards it, another output keeps it"

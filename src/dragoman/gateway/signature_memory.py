@@ -131,7 +131,7 @@ def _restored(message: Message, remembered: Mapping[str, bytes], family: str) ->
     if stored is None:
         return message
     skeleton = [part for part in _parts(stored) if not isinstance(part, Reasoning) or _is_of(part, family)]
-    if _owed(skeleton, family) == _owed(message.parts, family):
+    if _signatures_of(skeleton, family) == _signatures_of(message.parts, family):
         return message
     return structs.replace(message, parts=tuple(_rebuilt(message.parts, skeleton, family)))
 
@@ -141,7 +141,7 @@ def _is_of(part: AnyPart, family: str) -> bool:
     return signature is not None and signature.family == family
 
 
-def _owed(parts: Sequence[AnyPart], family: str) -> list[tuple[str, str]]:
+def _signatures_of(parts: Sequence[AnyPart], family: str) -> list[tuple[str, str]]:
     return [
         (part.id if isinstance(part, ToolCall) else type(part).__name__, signature.data)
         for part in parts
