@@ -241,12 +241,12 @@ class Gateway:
         """Check the caller before any of the body is read, then read the body to `exchange.body`."""
         if "origin" in exchange.head.headers:
             self._check_page(exchange)
+        elif not self.access.required:
+            self._check_host(exchange.head)
         if self.access.required:
             caller = await self.access.caller(endpoint.format, exchange.head, exchange.digest)
             record.key, record.key_id = caller.name, caller.id
         else:
-            if "origin" not in exchange.head.headers:
-                self._check_host(exchange.head)
             caller = self.access.anonymous(endpoint.format)
         try:
             if not exchange.receive_arrived():
