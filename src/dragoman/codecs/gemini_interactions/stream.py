@@ -434,9 +434,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             self._start_part(block)
         signature: Any = block.signature or None
         self._flowing = None
-        self._defer(
-            DeferredEnd(PartEnd(block.part_index, signature), may_sign=bool(block.pieces) and signature is None)
-        )
+        may_sign = bool(block.pieces) and signature is None
+        self._defer(DeferredEnd(PartEnd(block.part_index, signature), may_sign=may_sign))
 
     def _end_call(self, block: _Incoming) -> None:
         if not block.pieces:
