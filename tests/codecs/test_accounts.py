@@ -286,8 +286,8 @@ def test_the_tier_of_a_streamed_answer_crosses(source: str, target: str) -> None
 @each("target", FORMATS)
 def test_keys_of_chat_chunks_that_no_other_format_has_are_reported(target: str) -> None:
     """Perplexity's pages, Azure's filters and the server's fingerprint are in the first chunk, the last, or all."""
-    said = {"system_fingerprint": "fp_1", "citations": ["https://example.com"], "service_tier": "tomorrow"}
-    first = {**_chunk({"role": "assistant", "content": "Hi."}), **said, "obfuscation": "xyz"}
+    keys = {"system_fingerprint": "fp_1", "citations": ["https://example.com"], "service_tier": "tomorrow"}
+    first = {**_chunk({"role": "assistant", "content": "Hi."}), **keys, "obfuscation": "xyz"}
     last = {**_chunk({}, "stop"), "search_results": [{"url": "https://example.com"}], "p": "ab"}
     last["choices"][0]["content_filter_results"] = {"hate": {"filtered": False}}
     translator = dragoman.StreamTranslator(source="openai-chat", target=target)

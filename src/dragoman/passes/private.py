@@ -196,17 +196,16 @@ class PrivateEvents:
 
     def report(self, events: list[Any]) -> list[AnyEvent]:
         """Reports the losses of these events, and returns the events without them."""
-        changed: dict[int, AnyEvent] | None = None
-        for place, event in enumerate(events):
+        is_marked = False
+        for event in events:
             kind = type(event)
             if kind is PartDelta:
                 if event.citation is not None and event.citation.metadata is not None:
                     self._report(self._parts[event.index], event.citation.metadata, "citations.")
             elif kind is PartStart:
-                self._parts[event.index] = event.part
-                if type(event.part) is not Opaque and self._report_start(event.part):
-                    changed = changed or {}
-                    changed[place] = structs.replace(event, part=structs.replace(event.part, cache=None))
+                part = self._parts[event.index] = event.part
+                if type(part) is not Opaque and self._report_start(part):
+                    is_marked = True
             elif kind is PartEnd:
                 part = self._parts.pop(event.index)
                 if event.metadata is not None:
@@ -219,7 +218,7 @@ class PrivateEvents:
                 self._report_logprobs()
             elif kind is Finished:
                 self._report_end(event)
-        return events if changed is None else [changed.get(place, event) for place, event in enumerate(events)]
+        return [_without_mark(event) for event in events] if is_marked else events
 
     def _report_start(self, part: Any) -> bool:
         """Whether the part has a mark of a prompt cache, which it loses."""
@@ -251,6 +250,14 @@ class PrivateEvents:
 
     def _report(self, node: Value, metadata: Metadata, within: str) -> None:
         _report_node(node, metadata, within, self.profile, self.log, _STREAMED)
+
+
+def _without_mark(event: Any) -> AnyEvent:
+    """Return the event; the start of a part with a mark of a prompt cache loses the mark."""
+    if type(event) is PartStart and type(event.part) in _MARKED:
+        event = structs.replace(event, part=structs.replace(event.part, cache=None))
+    unmarked: AnyEvent = event
+    return unmarked
 
 
 def _report_messages(messages: Iterable[Message], profile: Profile, log: LossLog, bookkeeping: Bookkeeping) -> None:
