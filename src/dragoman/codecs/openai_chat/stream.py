@@ -22,7 +22,7 @@ from dragoman.codecs.logprobs import convert_tokens
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL
-from dragoman.codecs.openai_chat.response import decode_finish, decode_usage
+from dragoman.codecs.openai_chat.response import decode_finish, decode_usage, usage_of
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
     CallFragment,
@@ -33,6 +33,7 @@ from dragoman.codecs.openai_chat.stream_wire import (
     SoundFragment,
     VendorDelta,
 )
+from dragoman.codecs.openai_chat.wire import UsageWire
 from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
@@ -72,6 +73,7 @@ _OF_CHUNKS = frozenset({"id", "object", "created", "model", "choices", "usage", 
 # `message` and `text` repeat the answer so far.
 _OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason", "message", "text"})
 _OF_DELTAS = frozenset(VendorDelta.__struct_fields__)
+_OF_USAGE = frozenset(UsageWire.__struct_fields__)
 _read_plain: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[PlainDelta]).decode
 _read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorDelta]).decode
 _read_open: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[OpenDelta]).decode
@@ -228,7 +230,9 @@ class PayloadDecoder(EventDecoder):
                 self._note_keys(payload, candidate)
         if chunk.usage is not None:
             self._counted = True
-            usage = decode_usage(_entries(payload)["usage"])
+            held = _entries(payload)["usage"]
+            # The object is kept only if it says more than the counts.
+            usage = usage_of(chunk.usage) if _entries(held).keys() <= _OF_USAGE else decode_usage(held)
             self._book.events.append(UsageUpdate(take_tier(usage, self._notes, "service_tier", OPENAI_TIERS_READ)))
         return self._book.take()
 
