@@ -114,9 +114,9 @@ def test_what_an_entry_keeps_alive_counts_even_if_nothing_is_written_of_it() -> 
         for _ in range(2):
             assert writer.can_write(tools)
             assert writer.write(tools, LossLog()) is None
-    held, _ = tracemalloc.get_traced_memory()
+    used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 3 * MOST_BYTES  # of 12 MB
+    assert used < 3 * MOST_BYTES  # of 12 MB
 
 
 def test_small_entries_of_a_reader_take_no_more_than_they_count() -> None:
@@ -125,9 +125,9 @@ def test_small_entries_of_a_reader_take_no_more_than_they_count() -> None:
     for number in range(6_000):
         for _ in range(2):
             reader.read(raw(f"tool_{number}"))
-    held, _ = tracemalloc.get_traced_memory()
+    used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 2 * 2 * MOST_BYTES  # two memos
+    assert used < 2 * 2 * MOST_BYTES  # two memos
 
 
 def test_all_memos_together_are_bounded() -> None:
