@@ -340,7 +340,11 @@ def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> 
     keys = dict(zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True))
     if isinstance(names, Mapping):
         keys.update(names)
-    lines = ["def generated(wire):", "    extra = {} if wire.extra is UNSET else dict(wire.extra)"]
+    # Most objects have none of these keys: one chain of comparisons costs a quarter of a statement for each.
+    unset = ["wire.extra", *(f"wire.{name}" for name in names if defaults[name] is UNSET), "UNSET"]
+    none = [*(f"wire.{name}" for name in names if defaults[name] is not UNSET), "None"]
+    lines = ["def generated(wire):", f"    if {' is '.join(unset)}{' and ' + ' is '.join(none) if none[1:] else ''}:"]
+    lines += ["        return None", "    extra = {} if wire.extra is UNSET else dict(wire.extra)"]
     for name in names:
         absent = _absent(defaults[name])
         lines += [f"    if wire.{name} is not {absent}:", f"        extra[{keys[name]!r}] = wire.{name}"]
