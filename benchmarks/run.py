@@ -135,8 +135,8 @@ def _measured(options: Options) -> Report:
         contests += _contests(candidate, cases, options)
         if not candidate.held_to_limits:
             recorded.measure_peer(candidate, rows, rounds=options.rounds)
-    held = memory.measure() if whole else ()
-    return Report(contests=contests, imports=cost, memory=held, rows=rows, edges=unusual)
+    memory_rows = memory.measure() if whole else ()
+    return Report(contests=contests, imports=cost, memory=memory_rows, rows=rows, edges=unusual)
 
 
 def _candidates(options: Options) -> Iterator[Candidate]:

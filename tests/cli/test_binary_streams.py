@@ -80,11 +80,11 @@ def test_a_frame_may_be_long_and_hold_line_breaks(size: int, tmp_path: Path, cap
     frames = converse_streams.split(FRAMES)
     frames[1] = converse_streams.frame("contentBlockDelta", payload)
     assert main(["convert", "--stream", written(tmp_path, b"".join(frames)), "--to", "openai-chat"]) == 0
-    said = completion_of(capsysbinary.readouterr().out, "openai-chat").completion.text
-    assert said == "x" * size + "Tokyo."
+    text = completion_of(capsysbinary.readouterr().out, "openai-chat").completion.text
+    assert text == "x" * size + "Tokyo."
 
 
-AS_OBJECTS = [{name: said} for name, said in EVENTS]
+AS_OBJECTS = [{name: payload} for name, payload in EVENTS]
 SAVED = {
     "lines": b"".join(json.dumps(event).encode() + b"\n" for event in AS_OBJECTS),
     "an array": json.dumps(AS_OBJECTS, indent=2).encode(),
@@ -157,8 +157,8 @@ def test_frames_taken_for_bodies_are_hinted_at(tmp_path: Path, capsysbinary: Cap
     st.sampled_from(dragoman.formats()),
 )
 def test_no_damage_to_frames_crashes_it(content: bytes, target: str) -> None:
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with TemporaryDirectory() as folder, redirect_stderr(said):
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with TemporaryDirectory() as folder, redirect_stderr(output):
         file, out = Path(folder, "in.bin"), Path(folder, "out.bin")
         file.write_bytes(content)
         code = main(["convert", "--stream", str(file), "--to", target, "-o", str(out)])

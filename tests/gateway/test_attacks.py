@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dragoman.web.serving import page_before
 from tests.cli.command import environment, run
 from tests.gateway.running import RunningGateway, configured, connected, send, simulated, until_closed
 from tests.gateway.scripted_upstream import completion, reply, scripted
+from tests.gateway.served import served
 from tests.gateway.test_failures import chat
 from tests.sim.test_sim_rules import address
 from tests.sim.wire import DOORS
@@ -75,14 +77,14 @@ def test_a_malformed_stream_fails_before_it_begins_and_permits_the_fallback(name
     bad_stream = b"data: " + MALFORMED_STREAMS[name] + b"\n\n"
     ended = {"id": "c", "choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}
     good_stream = f"data: {json.dumps(ended)}\n\ndata: [DONE]\n\n".encode()
-    asked = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+    request_body = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
     with (
         scripted(reply(bad_stream, headers=EVENTS)) as bad,
         scripted(reply(good_stream, headers=EVENTS)) as good,
         RunningGateway(configured(bad.table("bad") + good.table("good") + route)) as gateway,
     ):
-        answered = send(gateway.url, "/v1/messages", asked)
-        refused = send(gateway.url, "/v1/messages", {**asked, "model": "bad/m"})
+        answered = send(gateway.url, "/v1/messages", request_body)
+        refused = send(gateway.url, "/v1/messages", {**request_body, "model": "bad/m"})
     assert answered.status == 200, answered.body
     assert b"fine" in answered.body
     assert refused.status == 502, refused.body
@@ -91,7 +93,7 @@ def test_a_malformed_stream_fails_before_it_begins_and_permits_the_fallback(name
 def test_an_event_without_end_is_a_failure_of_the_upstream() -> None:
     """And not of the client, whose request was small: another upstream is asked."""
     route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
-    asked = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+    request_body = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
     ended = {"id": "c", "choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}
     good_stream = f"data: {json.dumps(ended)}\n\ndata: [DONE]\n\n".encode()
     with (
@@ -99,8 +101,8 @@ def test_an_event_without_end_is_a_failure_of_the_upstream() -> None:
         scripted(reply(good_stream, headers=EVENTS)) as good,
         RunningGateway(configured(bad.table("bad") + good.table("good") + route)) as gateway,
     ):
-        refused = send(gateway.url, "/v1/messages", {**asked, "model": "bad/m"})
-        answered = send(gateway.url, "/v1/messages", asked)
+        refused = send(gateway.url, "/v1/messages", {**request_body, "model": "bad/m"})
+        answered = send(gateway.url, "/v1/messages", request_body)
     assert refused.status == 502, refused.body
     assert (answered.status, b"fine" in answered.body) == (200, True)
 
@@ -109,23 +111,23 @@ def test_an_event_without_end_is_a_failure_of_the_upstream() -> None:
 def test_broken_answers_are_not_kept_by_the_errors_about_them(path: str) -> None:
     """Also before the garbage collector comes by, which may take many requests of other clients."""
     breaker = "breaker = { failures = 100 }"
-    asked = {"model": "bad/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    request_body = {"model": "bad/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
     with (
         scripted(reply(b"{" + b" " * (8 << 20))) as bad,
         RunningGateway(configured(bad.table("bad", more=breaker))) as gateway,
     ):
-        assert send(gateway.url, path, asked).status == 502
+        assert send(gateway.url, path, request_body).status == 502
         gc.collect()
         gc.disable()
         tracemalloc.start()
         try:
             for _ in range(6):
-                assert send(gateway.url, path, asked).status == 502
-            held, _ = tracemalloc.get_traced_memory()
+                assert send(gateway.url, path, request_body).status == 502
+            used, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
             gc.enable()
-    assert held < 12 << 20, f"{held >> 20} MiB after six answers of 8 MiB"
+    assert used < 12 << 20, f"{used >> 20} MiB after six answers of 8 MiB"
 
 
 # ── clients ──
@@ -134,14 +136,14 @@ def test_broken_answers_are_not_kept_by_the_errors_about_them(path: str) -> None
 def test_what_a_client_sends_is_not_quoted_at_length() -> None:
     """Neither to the client nor in the log: a refused request costs no more than it has to."""
     long = "x" * 1_000_000
-    asked: list[tuple[str, dict[str, Any]]] = [
+    request_body: list[tuple[str, dict[str, Any]]] = [
         ("/v1/responses", {"model": "p/m", "input": "hi", "previous_response_id": long}),
         ("/v1/chat/completions", {"model": long, "messages": [{"role": "user", "content": "hi"}]}),
         ("/v1/chat/completions", {"model": f"p/{long}", "messages": [{"role": "user", "content": "hi"}]}),
         ("/v1/embeddings", {"model": f"p/{long}", "input": "hi"}),
     ]
     with scripted(reply(completion())) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
-        for path, body in asked:
+        for path, body in request_body:
             refused = send(gateway.url, path, body)
             assert refused.status in {400, 404}, refused.body[:500]
             assert len(refused.body) < 10_000, path
@@ -182,6 +184,48 @@ def test_odd_headers_are_answered_by_the_page_in_front(dragoman_simulator: Simul
                     status = until_closed(sock).partition(b"\r\n")[0]
                 assert status.startswith(b"HTTP/1.1 "), (head, path)
                 assert not status.startswith(b"HTTP/1.1 5"), (head, path)
+
+
+LOCAL = ("localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:80", "192.168.1.5", "gateway:8080", "host.docker.internal")
+PUBLIC = ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example.")
+READS = ("/v1/models", "/v1/files", "/v1/files/file-1/content", "/v1/responses/resp_1", "/v1/batches", "/metrics")
+
+
+@pytest.mark.parametrize("path", READS)
+def test_without_keys_a_page_that_was_led_here_reads_nothing(path: str) -> None:
+    """DNS rebinding: to the browser the page has our origin, so that it sends none when it only reads."""
+    text = '[server]\norigins = ["https://good.example"]\n'
+    with scripted(reply(completion())) as upstream:
+        with RunningGateway(configured(text + upstream.table("p"))) as gateway:
+            for host in PUBLIC:
+                refused = send(gateway.url, path, headers={"host": host}, method="GET")
+                assert refused.status == 403, host
+                assert b"server.keys" in refused.body, host
+            for host in (*LOCAL, "good.example"):
+                assert send(gateway.url, path, headers={"host": host}, method="GET").status in {200, 404}, host
+        with RunningGateway(configured('[server]\nkeys = ["sesame"]\n' + upstream.table("p"))) as gateway:
+            keyed = {"host": PUBLIC[0], "authorization": "Bearer sesame"}
+            assert send(gateway.url, path, headers=keyed, method="GET").status in {200, 404}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits on Windows")
+def test_connections_of_others_leave_files_for_requests_that_are_under_way(tmp_path: Path) -> None:
+    """Of the files that the process may open, idle connections take half at most."""
+    closing = reply(completion(), headers={"connection": "close"})  # each request needs a new connection upstream
+    few = ("sh", "-c", 'ulimit -n 256 && exec "$@"', "sh")
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n"
+    body = json.dumps(chat("p/m")).encode()
+    with (
+        scripted(closing) as upstream,
+        served(tmp_path, upstream.table("p"), "--quiet", within=few) as gateway,
+        gateway.connect() as before,
+        ExitStack() as others,
+    ):
+        for turn in range(300):
+            others.enter_context(gateway.connect())
+            if turn % 50 == 49:
+                before.sendall(head + b"content-length: %d\r\n\r\n%b" % (len(body), body))
+                assert before.recv(65536).startswith(b"HTTP/1.1 200 "), turn
 
 
 # ── handlers that fail ──

@@ -22,13 +22,16 @@ MISTAKES = [
     ("[server]\nport = 99999\n", "2:1: server.port: a port is a number from 0 to 65535"),
     ("[serve]\n", "1:1: serve: there is no such setting"),
     ("[server\n", "1:8: Expected ']' at the end of a table declaration"),
-    ('[providers.x]\nkind = "nope"\n', "2:1: providers.x.kind: no provider is called 'nope'"),
-    ("[providers.nope]\n", "1:1: providers.nope: no provider is called 'nope'"),
+    ('[providers.x]\nkind = "nope"\n', "2:1: providers.x.kind: unknown provider 'nope'"),
+    ("[providers.nope]\n", "1:1: providers.nope: unknown provider 'nope'"),
     (
         '[providers.a]\nkind = "openai"\n[providers.b]\nkind = "openai"\ntimeouts = { connect = "soon" }\n',
         "5:14: providers.b.timeouts.connect: expected `float`, got `str`",
     ),
-    ('[routes.a]\nto = "openai/x"\ndrop = ["color"]\n', "3:1: routes.a.drop: 'color' is no setting"),
+    (
+        '[routes.a]\nto = "openai/x"\ndrop = ["color"]\n',
+        "3:1: routes.a.drop: 'color' is not a setting that can be dropped",
+    ),
     ("[routes.a]\nstrict = true\n", "1:1: routes.a: to is missing"),
     ('[routes.a]\nto = "gpt-5"\n', "1:1: routes.a: 'gpt-5' is neither provider/model nor a route"),
     (
@@ -43,11 +46,11 @@ MISTAKES = [
 
 
 @promise("gateway:config-errors")
-@pytest.mark.parametrize(("text", "told"), MISTAKES)
-def test_a_configuration_error_names_its_position(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), MISTAKES)
+def test_a_configuration_error_names_its_position(text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_config(text, "gateway.toml")
-    assert str(caught.value).startswith(f"gateway.toml:{told}")
+    assert str(caught.value).startswith(f"gateway.toml:{expected}")
 
 
 TOML = '''
@@ -93,7 +96,7 @@ def planned(text: str, model: str, format: str, environment: dict[str, str] | No
 
 @promise("gateway:names", "gateway:no-config")
 @pytest.mark.parametrize(
-    ("model", "format", "told"),
+    ("model", "format", "expected"),
     [
         ("anthropic/claude-sonnet-5", "openai-chat", "anthropic/claude-sonnet-5"),
         ("claude-sonnet-5", "openai-chat", "anthropic/claude-sonnet-5"),
@@ -108,8 +111,8 @@ def planned(text: str, model: str, format: str, environment: dict[str, str] | No
         ("unheard-of", "anthropic-messages", "anthropic/unheard-of"),
     ],
 )
-def test_the_model_name_selects_the_provider(model: str, format: str, told: str) -> None:
-    assert planned("", model, format) == [told]
+def test_the_model_name_selects_the_provider(model: str, format: str, expected: str) -> None:
+    assert planned("", model, format) == [expected]
 
 
 @promise("gateway:names")
@@ -128,7 +131,7 @@ def test_an_unknown_provider_is_not_replaced_by_another(format: str) -> None:
     assert router.plan("my-model", format).candidates
     with pytest.raises(NoSuchModel) as caught:
         router.plan("nobody/x", format)
-    assert caught.value.hint.startswith("no provider is called 'nobody'; there are fast, openai, ")
+    assert caught.value.hint.startswith("unknown provider 'nobody'; there are fast, openai, ")
 
 
 OWN_SERVER = '[providers.openai]\nbase_url = "http://127.0.0.1:1"\napi_key = "k"\n'
@@ -136,7 +139,7 @@ OWN_SERVER = '[providers.openai]\nbase_url = "http://127.0.0.1:1"\napi_key = "k"
 
 @promise("gateway:names")
 @pytest.mark.parametrize(
-    ("text", "environment", "format", "told"),
+    ("text", "environment", "format", "expected"),
     [
         ("", {"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": "k"}, "openai-chat", "openai-chat"),
         ('[providers.anthropic]\nbase_url = "http://127.0.0.1:1"', KEYS, "anthropic-messages", "anthropic"),
@@ -147,9 +150,9 @@ OWN_SERVER = '[providers.openai]\nbase_url = "http://127.0.0.1:1"\napi_key = "k"
     ],
 )
 def test_a_server_of_ones_own_names_its_models_as_it_likes(
-    text: str, environment: dict[str, str], format: str, told: str
+    text: str, environment: dict[str, str], format: str, expected: str
 ) -> None:
-    assert planned(text, "Qwen/Qwen3-8B", format, environment) == [f"{told}/Qwen/Qwen3-8B"]
+    assert planned(text, "Qwen/Qwen3-8B", format, environment) == [f"{expected}/Qwen/Qwen3-8B"]
 
 
 @promise("gateway:no-config", "gateway:no-ssrf")

@@ -13,7 +13,7 @@ import pytest
 from tests.gateway.agents import in_shell, printed
 from tests.gateway.installing import HERE, installed, npm_packages, python_packages
 from tests.gateway.running import RunningGateway
-from tests.sim.test_sim_pairs import MODELS, QUESTION, TOLD, WEATHER
+from tests.sim.test_sim_pairs import ANSWER, MODELS, QUESTION, WEATHER
 from tests.support.promises import promise
 
 # To whom each format asks: another family, and one that signs what it wants back.
@@ -65,8 +65,8 @@ def test_a_tool_loop_in_every_format(gateway: RunningGateway, tmp_path: Path, na
     # Some wrap results for Gemini in words of their own, so that the model reads those too.
     assert [re.findall("clear sky|heavy rain", answer) for answer in answers] == [[*WEATHER.values()] for _ in CASES]
     records = gateway.requests(2 * len(CASES))
-    asked = [(line["client"], line["model"], line["stream"], line["status"]) for line in records]
-    assert asked == [(case["client"], case["model"], case["streamed"], 200) for case in CASES for _ in range(2)]
+    seen = [(line["client"], line["model"], line["stream"], line["status"]) for line in records]
+    assert seen == [(case["client"], case["model"], case["streamed"], 200) for case in CASES for _ in range(2)]
     unsigned = [loss for line in records for loss in line.get("losses", ()) if "signature" in loss]
     assert not unsigned or name in FORGETFUL, "what the vendor signed did not come back to it"
 
@@ -90,7 +90,7 @@ def test_a_tool_loop_with_llm(gateway: RunningGateway, tmp_path: Path) -> None:
     alone = {"LLM_LOAD_PLUGINS": ""}
     ended = in_shell(first, command, home=tmp_path, path=program.parent, environment=alone)
     assert ended.good, ended.output
-    assert ended.stdout.count(TOLD) == 2
+    assert ended.stdout.count(ANSWER) == 2
     assert [line["stream"] for line in gateway.requests(4)] == [False, False, True, True]
     (models,) = tmp_path.rglob("extra-openai-models.yaml")
     assert models.read_text(encoding="utf-8").count("model_id") == 1

@@ -18,7 +18,7 @@ from tests.gateway.agents import AGENTS, printed
 from tests.gateway.running import RunningGateway
 from tests.gateway.test_recipes_frameworks import FRAMEWORKS
 from tests.gateway.test_sdks import LOOPS
-from tests.sim.test_sim_pairs import MODELS, TOLD
+from tests.sim.test_sim_pairs import ANSWER, MODELS
 from tests.support.promises import promise
 
 # Recipe -> its client, how it is let go, and the formats it speaks, with the family that each asks.
@@ -47,8 +47,8 @@ SDKS: dict[str, tuple[Callable[[], Any], Callable[[Any], None], dict[str, str]]]
 def evaluated(lines: str) -> dict[str, str]:
     """The variables that a shell has after these lines, and had not before."""
     script = f"set -eu\n{lines}\nenv -0"
-    told = subprocess.run(["bash", "-c", script], env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=True)  # noqa: S603, S607
-    variables = dict(line.split("=", 1) for line in told.stdout.decode().split("\0") if line)
+    completed = subprocess.run(["bash", "-c", script], env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=True)  # noqa: S603, S607
+    variables = dict(line.split("=", 1) for line in completed.stdout.decode().split("\0") if line)
     return {name: value for name, value in variables.items() if name not in {"PATH", "PWD", "SHLVL", "_"}}
 
 
@@ -62,7 +62,7 @@ def test_a_tool_loop(gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch, n
     client = make()
     for format, target in formats.items():
         for streamed in (False, True):
-            assert LOOPS[format](client, f"as-{target}/{MODELS[target]}", streamed=streamed) == TOLD
+            assert LOOPS[format](client, f"as-{target}/{MODELS[target]}", streamed=streamed) == ANSWER
     let_go(client)
 
 

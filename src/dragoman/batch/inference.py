@@ -21,7 +21,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dragoman.batch.answer_lines import AnswerLines
 from dragoman.batch.options import ConvertOptions, JobOptions
 from dragoman.batch.provider_files import batch_file_of
-from dragoman.batch.record_converter import Reject, read_json
+from dragoman.batch.record_converter import read_json
+from dragoman.batch.rejects import Reject
 from dragoman.batch.sources import Source, find_sources, plan_shards, read_blocks, read_shard, split_lines
 from dragoman.detection import detect
 from dragoman.drivers.base import Driver, QueryResult, Settings
@@ -269,7 +270,7 @@ class _Run:
     def _refuse_more_errors(self) -> None:
         limit, failed = self._options.max_errors, self.report.failed
         if limit is not None and failed > limit:
-            hint = "the same command with a higher limit goes on from here"
+            hint = "run the same command with a higher limit to continue"
             raise InvalidValue(path="--max-errors", expected=f"at most {limit} failures", found=str(failed), hint=hint)
 
     async def _answer(self, source: int, line: int, name: str, record: bytes) -> None:

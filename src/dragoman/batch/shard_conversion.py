@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.options import JobOptions
-from dragoman.batch.record_converter import SNIFFED, Reject, encode_rejects, expected_format
+from dragoman.batch.record_converter import SNIFFED, expected_format
+from dragoman.batch.rejects import Reject, encode_rejects
 from dragoman.batch.sinks import ShardWriter, write_file
 from dragoman.batch.sources import STDIN, Shard, Source, read_shard, split_lines
 from dragoman.batch.tally import Tally
@@ -53,6 +54,7 @@ def convert_shard(task: ShardTask, block: bytes | None = None) -> ShardResult:
             line += len(records)
     name = f"{task.state}/{task.shard.name}"
     write_file(f"{name}.rejects", encode_rejects(rejects))
+    write_file(f"{name}.ids", bytes(converter.id_digests))
     result = ShardResult(task.shard, converter.finish(line - 1), writer.digest)
     # Written last: a shard with this file is done, one without it is converted again.
     write_file(f"{name}.done", msgspec.json.encode(result))

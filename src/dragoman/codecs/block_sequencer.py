@@ -105,6 +105,7 @@ class SequentialEncoder(BaseEventEncoder, ABC):
         self._parts: dict[int, Outgoing] = {}
         self._queue: deque[Outgoing] = deque()
         self._seen: list[AnyPart] = []
+        self._declined: list[str] = []
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
         out: list[bytes] = []
@@ -290,7 +291,10 @@ class SequentialEncoder(BaseEventEncoder, ABC):
 
     def _flow(self, part: Outgoing, text: str) -> list[bytes]:
         out = [] if part.block >= 0 else self._start_flow(part)
-        self._flowing, self._head, self._tail = part.index, part.head, part.tail
+        if type(part.part) is Refusal:
+            self._declined.append(text)  # some formats repeat it at the end, so every fragment passes here
+        else:
+            self._flowing, self._head, self._tail = part.index, part.head, part.tail
         out.append(self._piece(part, text))
         return out
 
@@ -344,6 +348,8 @@ class SequentialEncoder(BaseEventEncoder, ABC):
 
     def _shut(self, part: Outgoing, end: PartEnd) -> list[bytes]:
         content = part.part
+        if type(content) is Refusal:
+            content, self._declined = replace(content, text="".join(self._declined)), []
         self._seen.append(
             replace(content, incomplete=True) if end.incomplete and type(content) is ToolCall else content
         )

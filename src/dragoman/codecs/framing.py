@@ -45,7 +45,7 @@ class BoundedFraming:
     clean: bool = True
     _total: int = 0
     _pieces: list[bytes] | None = None
-    _held: int = 0
+    _buffered_bytes: int = 0
     _fault: DecodeError | None = None
 
     def __init__(self, limits: Limits, source: str) -> None:
@@ -93,8 +93,8 @@ class BoundedFraming:
     def _hold(self, piece: bytes) -> None:
         if not piece:
             return
-        self._held += len(piece)
-        self._measure(self._held)
+        self._buffered_bytes += len(piece)
+        self._measure(self._buffered_bytes)
         if self._pieces is None:
             self._pieces = [piece]
         else:
@@ -106,7 +106,7 @@ class BoundedFraming:
         self._pieces.append(chunk)
         joined = b"".join(self._pieces)
         self._pieces = None
-        self._held = 0
+        self._buffered_bytes = 0
         return joined
 
     def _measure(self, length: int) -> None:
@@ -430,7 +430,7 @@ class AwsEventStream(BoundedFraming):
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
-        if self._held + len(chunk) < self._needed:
+        if self._buffered_bytes + len(chunk) < self._needed:
             self._hold(chunk)
             return
         buffer = self._take(chunk)

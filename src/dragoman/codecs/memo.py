@@ -19,9 +19,8 @@ from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.ir import AnyTool, ProviderTool, ToolDefinition
 from dragoman.ir.requests import definition_held, format_held, parameters_held
 from dragoman.ir.traits import tool_traits
-from dragoman.ir.values import Value, encode_json
-from dragoman.loss import Severity
-from dragoman.losses import LossLog
+from dragoman.ir.values import encode_json
+from dragoman.losses import Entry, LossLog, ToolLosses
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -109,14 +108,14 @@ class ToolLists(Generic[V]):
         self._decode = decode
         self._lists: BoundedMemo[int, tuple[Raw, V]] = BoundedMemo()
 
-    def read(self, held: Raw) -> V:
-        size = len(held)
+    def read(self, raw: Raw) -> V:
+        size = len(raw)
         known = self._lists.get(size)
-        if known is not None and known[0][0] == held:
+        if known is not None and known[0][0] == raw:
             return known[0][1]
-        decoded = self._decode(held)
-        if self._lists.admits(hash(bytes(memoryview(held)[-_TAIL:]))):
-            self._lists.put(size, (Raw(bytes(held)), decoded), size)  # a copy: `held` keeps the whole body alive
+        decoded = self._decode(raw)
+        if self._lists.admits(hash(bytes(memoryview(raw)[-_TAIL:]))):
+            self._lists.put(size, (Raw(bytes(raw)), decoded), size)  # a copy: `held` keeps the whole body alive
         return decoded
 
 
@@ -131,16 +130,22 @@ class ToolReader:
         *,
         wider: Any = None,
         aliases: Mapping[str, str] | None = None,
+        untagged: Any = None,
     ) -> None:
-        """`kind` is the wire type of one tool; `decode` gets a value of it, or of `wider` (see `WireReader`)."""
-        self._reader: WireReader[Any] = WireReader(kind, source, wider=wider, aliases=aliases, lone_elements=False)
+        """`kind` is the wire type of one tool; `decode` gets a value of it, or of `wider` or `untagged`.
+
+        See `WireReader` for these two.
+        """
+        self._reader: WireReader[Any] = WireReader(
+            kind, source, wider=wider, aliases=aliases, untagged=untagged, lone_elements=False
+        )
         self._items: WireReader[list[Raw] | None] = WireReader(_ITEMS, source, path="$.tools", lone_elements=False)
         self._decode = decode
         self._tools: BoundedMemo[bytes, AnyTool] = BoundedMemo()
         self.read = ToolLists(self._read_list).read
 
-    def _read_list(self, held: Raw) -> DecodedTools:
-        items = self._items.read(held) or ()
+    def _read_list(self, raw_value: Raw) -> DecodedTools:
+        items = self._items.read(raw_value) or ()
         if len(items) > _MOST_TOOLS:
             read = self._reader.read
             return DecodedTools(tuple([self._decode(read(raw, f"$.tools[{i}]")) for i, raw in enumerate(items)]))
@@ -154,9 +159,6 @@ class ToolReader:
         if self._tools.admits(hash(data)):
             self._tools.put(data, tool, len(data))
         return tool
-
-
-Entries = list[tuple[Value, str, str, Severity, str]]
 
 
 class ToolWriter:
@@ -175,8 +177,8 @@ class ToolWriter:
         self._encode = encode
         self._depends = depends
         self._dependent: BoundedMemo[int, tuple[tuple[AnyTool, ...], bool]] = BoundedMemo()
-        self._tools: BoundedMemo[int, tuple[AnyTool, Raw | None, Entries]] = BoundedMemo()
-        self._lists: BoundedMemo[int, tuple[tuple[AnyTool, ...], Raw | None, Entries]] = BoundedMemo()
+        self._tools: BoundedMemo[int, tuple[AnyTool, Raw | None, list[Entry]]] = BoundedMemo()
+        self._lists: BoundedMemo[int, tuple[tuple[AnyTool, ...], Raw | None, ToolLosses]] = BoundedMemo()
 
     def can_write(self, tools: tuple[AnyTool, ...]) -> bool:
         """Whether each of these tools can be written independently."""
@@ -194,8 +196,8 @@ class ToolWriter:
         """Encode the tools; None if none is left."""
         known = self._lists.get(id(tools))
         if known is not None and known[0][0] is tools:
-            _, written, entries = known[0]
-            log.entries += entries
+            _, written, losses = known[0]
+            log.add_tool_losses(losses)
             return written
         if len(tools) > _MOST_TOOLS:
             long = [wire for tool in tools if (wire := self._encode(tool, tools, log)) is not None]
@@ -205,7 +207,8 @@ class ToolWriter:
         written = Raw(encode_json(wires)) if wires else None
         log.entries += own.entries
         if self._lists.admits(fingerprint(tools)):
-            self._lists.put(id(tools), (tools, written, own.entries), size_of_tools(tools) + _length(written))
+            size = size_of_tools(tools) + _length(written) + len(own.entries) * _LOSS_BYTES
+            self._lists.put(id(tools), (tools, written, ToolLosses(own.entries)), size)
         return written
 
     def write_tool(self, tool: AnyTool, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
@@ -223,6 +226,10 @@ class ToolWriter:
         return written
 
 
+_LOSS_BYTES = 512
+"""Of a loss, with its path."""
+
+
 def _length(written: Raw | None) -> int:
     return 0 if written is None else len(written)
 
@@ -238,8 +245,8 @@ def size_of_tools(tools: tuple[AnyTool, ...]) -> int:
     """Return the bytes that an entry found by the identity of its tools keeps alive, besides the encoded ones."""
     size = 0
     for tool in tools:
-        held = _held_by(tool)
-        size += ENTRY_BYTES + (len(held) if type(held) is Raw else 0 if held is None else _PARSED)
+        key = _held_by(tool)
+        size += ENTRY_BYTES + (len(key) if type(key) is Raw else 0 if key is None else _PARSED)
     return size
 
 

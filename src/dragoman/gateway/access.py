@@ -29,7 +29,7 @@ _LIMITS: Mapping[Limit, tuple[str, str]] = {
 
 _SPENT = Failure("billing", "the budget of this key is used up", 402)
 _RESERVED = Failure(
-    "rate_limit", "requests under way have reserved the rest of this key's budget", 429, retry_after=1.0
+    "rate_limit", "requests in progress have reserved the rest of this key's budget", 429, retry_after=1.0
 )
 _SIGNED = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/,\s]+)/")
 
@@ -147,8 +147,7 @@ class Access:
         `digest` identifies a key that was checked earlier, for a request made on behalf of its owner.
         """
         if not self.required:
-            # A caller without a key has no state: one object per format is enough.
-            return self._anonymous.get(format) or self._anonymous.setdefault(format, Caller(self, None, format))
+            return self.anonymous(format)
         key = presented_key(head)
         if not key and not digest:
             raise Denied(missing_key(format))
@@ -156,6 +155,10 @@ class Access:
         if grant is None:
             raise Denied(wrong_key(format))
         return Caller(self, grant, format)
+
+    def anonymous(self, format: str) -> Caller:
+        """Return the caller of requests without a key, where none is required. It has no state: one is enough."""
+        return self._anonymous.get(format) or self._anonymous.setdefault(format, Caller(self, None, format))
 
     async def find(self, digest: str) -> Grant | None:
         """Return the key with this digest if it is valid now."""

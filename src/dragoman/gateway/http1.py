@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from dragoman.gateway.exchange import BodyReader, Budget, Exchange, Gone, Tunnel, too_large
+from dragoman.gateway.exchange import BodyReader, Budget, Exchange, Gone, Tunnel, over_budget, too_large
 from dragoman.gateway.http_request import (
     MAX_HEAD,
     BadRequest,
@@ -97,6 +97,8 @@ class Http1Exchange(Exchange):
     _early = b""
     """The part of the body that came with the head: at most one read."""
     _failure: BadRequest | None = None
+    _taken = 0
+    """Bytes of the budget that a body without a reader uses."""
 
     def __init__(self, connection: Http1Connection, head: Head, *, keep: bool, chunked: bool, quiet: bool) -> None:
         self.head = head
@@ -111,11 +113,29 @@ class Http1Exchange(Exchange):
 
     # ── the body ──
 
+    def receive_arrived(self) -> bool:
+        return self.complete and self._failure is None and self._read_arrived(self._connection.server.limits.body)
+
+    def _read_arrived(self, limit: int) -> bool:
+        """Read a body that has arrived completely and is not compressed; return whether it is one."""
+        if self._reader is not None or "content-encoding" in self.head.headers:
+            return False
+        early, self._early = self._early, b""
+        if early:
+            if len(early) > limit:
+                raise too_large(limit)
+            if not self._connection.server.budget.take(len(early)):
+                raise over_budget()
+            self.body, self._taken = early, len(early)
+        return True
+
     async def receive(self, limit: int | None = None) -> bytes:
         if self._reader is not None:
             return self.body
         server, headers = self._connection.server, self.head.headers
         limit = server.limits.body if limit is None else limit
+        if self.complete and self._failure is None and self._read_arrived(limit):
+            return self.body
         self._reader = BodyReader(headers.get("content-encoding", ""), limit, server.budget)
         early, self._early = self._early, b""
         if self.complete and self._failure is None:
@@ -174,6 +194,9 @@ class Http1Exchange(Exchange):
 
     def release(self) -> None:
         self.body = self._early = b""
+        if self._taken:
+            self._connection.server.budget.used -= self._taken
+            self._taken = 0
         if self._reader is not None:
             self._reader.release()
 
@@ -181,8 +204,8 @@ class Http1Exchange(Exchange):
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.started = self.whole = True
-        if self.heard is not None:
-            self.heard(status, body)
+        if self.on_sent is not None:
+            self.on_sent(status, body)
         length = b"" if status in _NO_BODY else b"content-length: %d\r\n" % len(body)
         self._connection.put(self._opening(status, headers, length) + (b"" if self.quiet else body))
 
@@ -226,10 +249,11 @@ class Http1Exchange(Exchange):
         if not self.keep or not self.complete or server.closing:
             self.keep = False
             headers = {**headers, "connection": "close"}
-        text = "\r\n".join(map(join_header, headers.items()))
-        if text.count("\n") >= len(headers) or text.count("\r") >= len(headers):  # a value with a line break
-            lines = map(join_header, headers.items())
-            text = "\r\n".join(line.replace("\r", " ").replace("\n", " ") for line in lines)
+        lines = list(map(join_header, headers.items()))
+        joined = "".join(lines)
+        if "\n" in joined or "\r" in joined:  # a value with a line break
+            lines = [line.replace("\r", " ").replace("\n", " ") for line in lines]
+        text = "\r\n".join(lines)
         first = _FIRST_LINES.get(status) or b"HTTP/1.1 %d -\r\n" % status
         ending = b"\r\n\r\n" if headers else b"\r\n"
         return b"%b%b%b%b%b" % (first, server.date, framing, text.encode("latin-1", "replace"), ending)
@@ -244,6 +268,9 @@ class Http1Connection(BufferedReader):
         self.paused = False
         self.due = NEVER
         """When the server is to call `overdue`."""
+        self.read_by = NEVER
+        self._unread_before = 0
+        """Bytes that the client had not read when `read_by` was set."""
         self._transport: asyncio.Transport | None = None
         self._secure = False
         self._opening: bytes | None = b""
@@ -308,12 +335,24 @@ class Http1Connection(BufferedReader):
 
     def pause_writing(self) -> None:
         self.paused = True
-        self.due = self.server.loop.time() + self.server.limits.write_seconds
+        self._set_read_by()
+
+    def _set_read_by(self) -> None:
+        self.read_by = self.server.loop.time() + self.server.limits.write_seconds
+        self._unread_before = self.unread
 
     def resume_writing(self) -> None:
         self.paused = False
-        self.due = NEVER
+        self.read_by = NEVER
         self._wake()
+        if self._current is None and not self._discarding:
+            self.due = self.server.loop.time() + self.server.limits.idle_seconds
+            if self._waiting or self._bad is not None:
+                self._advance()
+
+    @property
+    def unread(self) -> int:
+        return self._transport.get_write_buffer_size() if self.paused and self._transport is not None else 0
 
     def received(self, data: memoryview) -> None:
         if self._discarding:
@@ -380,14 +419,14 @@ class Http1Connection(BufferedReader):
         version = parser.get_http_version()
         newer = version == "1.1"
         if not newer and version != "1.0":
-            raise BadRequest(f"HTTP/{version} is not spoken here", 505)
+            raise BadRequest(f"HTTP/{version} is not supported", 505)
         if newer and "host" not in headers:
-            raise BadRequest("a request names its host")
+            raise BadRequest("the Host header is missing")
         if "transfer-encoding" in headers and (not newer or headers["transfer-encoding"].lower() != "chunked"):
             raise BadRequest("transfer-encoding is not chunked", 501)
         method = parser.get_method().decode("ascii")
         if method == "CONNECT":
-            raise BadRequest("CONNECT is not for this server", 405)
+            raise BadRequest("CONNECT is not supported", 405)
         path, query = split_target(b"".join(self._url))
         quiet = method == "HEAD"
         head = Head("GET" if quiet else method, path, query, headers, self._secure)
@@ -472,7 +511,7 @@ class Http1Connection(BufferedReader):
             pieces.clear()
 
     def _advance(self) -> None:
-        if self._current is None:
+        if self._current is None and not self.paused:  # one unread answer is enough
             if self._waiting:
                 self._current = self._waiting.popleft()
                 self.due = NEVER
@@ -528,6 +567,7 @@ class Http1Connection(BufferedReader):
         elif not exchange.keep or self.server.closing:
             self.server.outbox.flush(self._transport)
             self._transport.close()
+            self.due = self.server.loop.time() + self.server.limits.write_seconds  # the client may not read the rest
         else:
             self.due = self.server.loop.time() + self.server.limits.idle_seconds
             if self._waiting or self._bad is not None or not self._reading:
@@ -579,7 +619,14 @@ class Http1Connection(BufferedReader):
         """Handle a time limit: answer 408 if a request is in progress, otherwise drop the connection."""
         self.due = NEVER
         current, limits, now = self._current, self.server.limits, self.server.loop.time()
-        if current is not None and current.is_receiving and not self.paused:
+        if now >= self.read_by:
+            if self._unread_before - self.unread >= limits.body_rate * limits.write_seconds:
+                self._set_read_by()
+            else:
+                self.abort()
+        elif self.paused and current is None and not self._discarding:
+            pass  # an idle connection whose last answer is still being read
+        elif current is not None and current.is_receiving:
             fast = current.received - self._window >= limits.body_rate * limits.body_window
             if fast and now - self._began < limits.request_seconds:
                 self._window = current.received

@@ -37,7 +37,7 @@ from dragoman.gateway.write_batching import WriteBatcher
 IDLE_SECONDS = 25.0
 """Shorter than servers keep idle connections."""
 MOST_IDLE = 256
-HELD = 1 << 20
+MAX_BUFFERED = 1 << 20
 """Bytes that may wait for a slow reader before reading from the server pauses."""
 UNPACKED_AT_ONCE = 64 << 20
 """Maximum decompressed bytes of one read."""
@@ -46,8 +46,8 @@ _JUST_USED = 0.005
 """A connection that was idle for less than this many seconds is not checked for being closed by the server."""
 _FINAL = 200
 _BODILESS = frozenset({204, 304})
-_FIXED_LINES = 4
-"""Lines in the head of every request: the first line, host, length, and the empty line."""
+_OPENING_LINES = 2
+"""Lines that `_opening` returns."""
 
 Sink: TypeAlias = Callable[[bytes], bool]
 """Takes a chunk of a body; returns True if the reader is slow and must be waited for."""
@@ -68,6 +68,19 @@ class Address(NamedTuple):
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http{'s' if self.secure else ''}://{host}:{self.port}"
+
+
+class _Head(NamedTuple):
+    """The head of a request up to the length of its body: requests to one upstream mostly differ in nothing else."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    address: Address
+    head: bytes
+
+
+_NO_HEAD = _Head("", "", {}, Address("", 0, secure=False), b"")
 
 
 class UpstreamConnection(BufferedReader):
@@ -95,9 +108,9 @@ class UpstreamConnection(BufferedReader):
         """The reader of the sink is slow and must be waited for."""
         self.broken: Exception | None = None
         """The error that the sink raised."""
-        self.heard = 0.0
+        self.last_read = 0.0
         self.pieces: deque[bytes] = deque()
-        self.held = 0
+        self.buffered = 0
         self.status = 0
         """0 until the head of the answer has arrived."""
         self.headers: Mapping[str, str] = {}
@@ -194,7 +207,7 @@ class UpstreamConnection(BufferedReader):
             try:
                 decoder.end()
             except CodingError as error:
-                self.lost = BadAnswer(f"the body is not packed as it states: {error}")
+                self.lost = BadAnswer(f"the body cannot be decompressed: {error}")
                 self.reusable = False
                 return
         self.done = True
@@ -211,12 +224,12 @@ class UpstreamConnection(BufferedReader):
             if not data:
                 return
         if self._sink is not None:
-            self.heard = self._loop.time()
+            self.last_read = self._loop.time()
             self._pour(data, self._sink)
             return
         self.pieces.append(data)
-        self.held += len(data)
-        if self.held > HELD and self._transport is not None and not self._paused:
+        self.buffered += len(data)
+        if self.buffered > MAX_BUFFERED and self._transport is not None and not self._paused:
             self._paused = True
             self._transport.pause_reading()
 
@@ -225,9 +238,9 @@ class UpstreamConnection(BufferedReader):
         try:
             return decoder.feed(data, UNPACKED_AT_ONCE)
         except TooLarge:
-            raise BadAnswer("the body unpacks to more than it may") from None
+            raise BadAnswer("the decompressed body is too large") from None
         except CodingError as error:
-            raise BadAnswer(f"the body is not packed as it states: {error}") from None
+            raise BadAnswer(f"the body cannot be decompressed: {error}") from None
 
     def _pour(self, data: bytes, sink: Sink) -> None:
         try:
@@ -245,7 +258,7 @@ class UpstreamConnection(BufferedReader):
         else:
             data = b"".join(self.pieces)
             self.pieces.clear()
-        self.held = 0
+        self.buffered = 0
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
@@ -303,7 +316,7 @@ class UpstreamHttp:
 
     def __init__(self, tls: Tls | None = None, *, unix: str = "") -> None:
         self._tls = tls
-        self._unix = unix
+        self._socket_path = unix
         self._context: ssl.SSLContext | None = None
         self._idle: dict[Address, deque[UpstreamConnection]] = {}
         self._busy: set[UpstreamConnection] = set()
@@ -311,6 +324,7 @@ class UpstreamHttp:
         self._timer: asyncio.TimerHandle | None = None
         self._buffer: memoryview | None = None
         self._outbox: WriteBatcher | None = None
+        self._last = _NO_HEAD
 
     async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> UpstreamResponse:
         loop = self._loop
@@ -332,8 +346,8 @@ class UpstreamHttp:
                 await connection.more(first)
         except TimeoutError:
             self.discard(connection)
-            over = "the time for the whole call is over"
-            waited = f"nothing came for {loop.time() - started:.1f} s before the answer began"
+            over = "the time limit of the whole call was exceeded"
+            waited = f"no data for {loop.time() - started:.1f} s before the answer began"
             raise transport_error("timeout", over if loop.time() >= end else waited) from None
         except BaseException:
             self.discard(connection)
@@ -345,14 +359,11 @@ class UpstreamHttp:
         raise no_answer_error(f"no answer: {_reason(connection.lost)}")
 
     def _written(self, request: HttpRequest) -> tuple[Address, bytes]:
-        address, opening = _opening(request.method, request.url, self._unix)
-        headers, body = request.headers, request.body
-        lines = "\r\n".join([*map(join_header, headers.items()), f"content-length: {len(body)}"])
-        head = f"{opening}{lines}\r\n\r\n"
-        breaks = len(headers) + _FIXED_LINES
-        if head.count("\n") != breaks or head.count("\r") != breaks:
-            raise transport_error("invalid_request", "a header or an address holds a line break")
-        return address, head.encode("latin-1") + body
+        method, url, headers, body = request.method, request.url, request.headers, request.body
+        last = self._last
+        if url != last.url or headers != last.headers or method != last.method:
+            last = self._last = _opened_head(method, url, headers, self._socket_path)
+        return last.address, b"%b%d\r\n\r\n%b" % (last.head, len(body), body)
 
     def _tick(self) -> None:
         """Check all time limits with one timer: a timer per read would be set and cancelled for every chunk."""
@@ -505,7 +516,7 @@ class UpstreamResponse:
             await connection.flow(sink, self._until)
         except TimeoutError:
             # The limit was set at the first chunk; compute it from the last one only now that it matters.
-            self._until = min(self._end, connection.heard + self._pause)
+            self._until = min(self._end, connection.last_read + self._pause)
         except BaseException:
             self.close()
             raise
@@ -527,7 +538,9 @@ class UpstreamResponse:
     def _too_slow(self) -> ProviderError:
         over = self._now() >= self._end
         words = (
-            "the time for the whole call is over" if over else "nothing came for too long in the middle of the answer"
+            "the time limit of the whole call was exceeded"
+            if over
+            else "no data for too long in the middle of the answer"
         )
         return transport_error("timeout", words)
 
@@ -540,6 +553,16 @@ async def stream_to(response: HttpResponse, sink: Sink, drained: Callable[[], Aw
     while data := await response.chunk():
         if sink(data):
             await drained()
+
+
+def _opened_head(method: str, url: str, headers: Mapping[str, str], unix: str) -> _Head:
+    address, opening = _opening(method, url, unix)
+    lines = [*map(join_header, headers.items()), "content-length: "]
+    breaks = "".join([opening, *lines])
+    if breaks.count("\n") != _OPENING_LINES or breaks.count("\r") != _OPENING_LINES:
+        raise transport_error("invalid_request", "a header or an address holds a line break")
+    text = opening + "\r\n".join(lines)
+    return _Head(method, url, headers, address, text.encode("latin-1"))
 
 
 @lru_cache(maxsize=256)

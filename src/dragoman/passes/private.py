@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from msgspec import Raw, structs
+import msgspec
+from msgspec import UNSET, Raw, structs
 
 from dragoman.ir import (
     AnyEvent,
@@ -110,10 +111,49 @@ def report_private_answer(completion: Completion, profile: Profile, log: LossLog
         _report_node(completion, usage.metadata, _COUNTS, profile, log, BOOKKEEPING)
 
 
+COUNTED = (
+    # Chat, and servers that use its format
+    *("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details"),
+    *("server_tool_use_details", "server_side_tool_usage_details"),
+    # Responses, Anthropic
+    *("input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details", "cache_creation"),
+    *("cache_creation_input_tokens", "cache_read_input_tokens", "server_tool_use", "service_tier"),
+    # Bedrock
+    *("inputTokens", "outputTokens", "totalTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "cacheDetails"),
+    *("cacheReadInputTokenCount", "cacheWriteInputTokenCount"),
+    # Interactions, Cohere
+    *("total_input_tokens", "total_output_tokens", "total_thought_tokens", "total_tool_use_tokens"),
+    *("total_cached_tokens", "tokens", "billed_units", "cached_tokens"),
+)
+"""Members of a usage object that the intermediate format models. One list for all, like `BOOKKEEPING`."""
+_read_counted = msgspec.json.Decoder(
+    msgspec.defstruct("Counted", [(name, Raw, UNSET) for name in COUNTED], forbid_unknown_fields=True, gc=False)
+).decode
+_read_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_NO_COUNTS = frozenset({b"null", b"0", b"0.0", b"{}", b"[]", b'""', b"false"})
+_USAGE = "~usage"
+
+
+def _report_members(node: Completion, metadata: Metadata, log: LossLog) -> None:
+    """Notes members of the provider's usage object that no count of the intermediate format holds, such as its cost."""
+    for family, notes in metadata.items():
+        held = notes.get(_USAGE)
+        if held is None:
+            continue
+        try:
+            _read_counted(held)
+        except msgspec.ValidationError:
+            for key, value in _read_members(held).items():
+                if key not in COUNTED and bytes(value) not in _NO_COUNTS:
+                    log.note(node, _COUNTS + key, key, f"only {family} counts it")
+
+
 def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
     """Reports counts that this API does not have. Its own family gets its usage unchanged (law 1)."""
-    if usage.metadata is not None and profile.family in usage.metadata:
-        return
+    if usage.metadata is not None:
+        if profile.family in usage.metadata:
+            return
+        _report_members(node, usage.metadata, log)
     if usage.searches and not profile.counts_searches:
         log.note(node, "usage", f"{usage.searches} web searches", "this API does not count them")
     if usage.cached is not None and usage.cached > usage.input:
@@ -121,7 +161,7 @@ def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog
         log.note(node, "usage.cached", what, f"more than the whole input, which has {usage.input}")
     if usage.service_tier is not None and usage.service_tier not in profile.answer_tiers:
         what = f"service tier {usage.service_tier!r}"
-        log.note(node, "usage.service_tier", what, "an answer of this API has no word for it")
+        log.note(node, "usage.service_tier", what, "answers of this API have no field for it")
     if usage.details is not None:
         names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
         if names:
@@ -198,9 +238,9 @@ class PrivateEvents:
         early, late = self._metadata, event.metadata
         if early and late:
             early = {family: {**early.get(family, {}), **late.get(family, {})} for family in {**early, **late}}
-        said = early or late
-        if said:
-            self._report(_THE_ANSWER, said, "")
+        reported = early or late
+        if reported:
+            self._report(_THE_ANSWER, reported, "")
         if event.finish.metadata is not None:
             self._report(_THE_ANSWER, event.finish.metadata, "finish.")
         if self._usage is not None:
@@ -252,11 +292,11 @@ def _report_node(
         if family == profile.family:
             continue
         translated = profile.translates.get(family, _NO_KEYS)
-        for key, held in entries.items():
+        for key, entry in entries.items():
             if key in SPELLINGS or is_spelling(key) or within + key in translated:
                 continue
             if key[:1] != "~":
-                if len(held) > _LONGEST_NOTHING or held not in _SAYS_NOTHING:
+                if len(entry) > _LONGEST_NOTHING or entry not in _SAYS_NOTHING:
                     is_noted = within == _COUNTS or key in bookkeeping.get(type(node), ())
                     severity: Severity = "noted" if is_noted else "dropped"
                     log.entries.append((node, within + key, key, severity, f"only {family} understands it"))

@@ -22,7 +22,7 @@ from dragoman.ir import AnyPart, Completion, Message, Metadata, ProviderTool, Re
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, inner_extra
 from dragoman.ir.parts import Media
 from dragoman.ir.values import note, parse_json
-from dragoman.losses import Tables, paths_by_tables, running_totals
+from dragoman.losses import Tables, paths_by_class, paths_by_tables, running_totals
 
 _CONFIG = "$.generationConfig"
 _THINKING = f"{_CONFIG}.thinkingConfig."
@@ -75,43 +75,59 @@ def _respelled(path: str, notes: Mapping[str, Any]) -> str:
     if not notes:
         return path
     head, dot, rest = path.partition(".")
-    held = notes.get(WITHIN + head) if rest else None
-    if held is not None and _RENAMED_WITHIN in bytes(held):
+    raw = notes.get(WITHIN + head) if rest else None
+    if raw is not None and _RENAMED_WITHIN in bytes(raw):
         rest = _respelled(rest, inner_extra(notes, head) or {})
     return _spelled(head, notes) + dot + rest
 
 
-def _found(path: str, held: Any) -> str:
+def _found(path: str, value: Any) -> str:
     """Return a path into a value that was kept whole, in the client's spelling."""
-    if isinstance(held, Raw) and b"_" not in bytes(held):
+    if isinstance(value, Raw) and b"_" not in bytes(value):
         return path  # no key of it is in snake_case
     head, dot, rest = path.partition(".")
-    said = parse_json(held) if isinstance(held, Raw) else held
-    if not isinstance(said, dict) or (head not in said and snake_case(head) not in said):
+    parsed = parse_json(value) if isinstance(value, Raw) else value
+    if not isinstance(parsed, dict) or (head not in parsed and snake_case(head) not in parsed):
         return path
-    key = head if head in said else snake_case(head)
-    return key + dot + (_found(rest, said[key]) if rest else "")
+    key = head if head in parsed else snake_case(head)
+    return key + dot + (_found(rest, parsed[key]) if rest else "")
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def request_json_path(
-    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
-) -> str:
-    if message_index is not None:
-        return _locate_message(request, tables, message_index, part_index, field)
-    if part_index is not None:
-        return _locate_tool(request, tables, part_index, field)
-    head, _, rest = field.partition(".")
-    path = _locate_output(request, rest) if head == "output" else _SETTINGS.get(field) or SETTINGS.path(field)
-    return _as_written(path, request) if tables.of(request, _is_respelled) else path
+class _RequestPaths:
+    """Looks up the JSON paths of a request's nodes in the wire body."""
+
+    _request: Request
+    _tables: Tables
+    _respelled: bool | None = None
+    _tools: list[str] | None = None
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._tables = Tables()
+
+    def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is not None:
+            return _locate_message(self._request, self._tables, message_index, part_index, field)
+        if part_index is not None:
+            if self._tools is None:
+                self._tools = _tool_paths(self._request)
+            return _locate_tool(self._request, self._tools, part_index, field)
+        if self._respelled is None:
+            self._respelled = _is_respelled(self._request)
+        path = _SETTINGS.get(field)
+        if path is None:
+            head, _, rest = field.partition(".")
+            path = _locate_output(self._request, rest) if head == "output" else SETTINGS.path(field)
+        return _as_written(path, self._request) if self._respelled else path
 
 
 def _is_respelled(request: Request) -> bool:
     """Whether a setting may have a different key in the body; only then is each path looked up in the notes."""
-    for key, held in notes_of(request).items():
-        if key.startswith(RENAMED) or (key.startswith(WITHIN) and _RENAMED_WITHIN in bytes(held)):
+    for key, value in notes_of(request).items():
+        if key.startswith(RENAMED) or (key.startswith(WITHIN) and _RENAMED_WITHIN in bytes(value)):
             return True
     config = None if request.reasoning is None else notes_of(request.reasoning).get(WHOLE_CONFIG)
     return config is not None and b"_" in bytes(config)
@@ -121,8 +137,8 @@ def _as_written(path: str, request: Request) -> str:
     if path == "$":
         return path
     if path.startswith(_THINKING) and request.reasoning is not None:
-        held = note(request.reasoning.metadata, FAMILY, WHOLE_CONFIG)
-        path = _THINKING + _found(path.removeprefix(_THINKING), None if held is UNSET else held)
+        config = note(request.reasoning.metadata, FAMILY, WHOLE_CONFIG)
+        path = _THINKING + _found(path.removeprefix(_THINKING), None if config is UNSET else config)
     notes = notes_of(request)
     return "$." + _respelled(path[2:], notes) if notes else path
 
@@ -208,8 +224,8 @@ def _locate_part(path: str, part: AnyPart, field: str) -> str:
     return f"{path}.{inner}" if inner else path
 
 
-def _locate_tool(request: Request, tables: Tables, index: int, field: str) -> str:
-    path = tables.of(request, _tool_paths)[index]
+def _locate_tool(request: Request, paths: list[str], index: int, field: str) -> str:
+    path = paths[index]
     head, dot, rest = field.partition(".")
     tool: Any = request.tools[index]
     notes = (getattr(tool, "metadata", None) or {}).get(FAMILY, {})
@@ -266,12 +282,12 @@ def _locate_answer(completion: Completion, field: str) -> str:
 
 
 def _grounding_key(message: Message) -> str:
-    said = inner_extra(notes_of(message), "candidate") or {}
+    entries = inner_extra(notes_of(message), "candidate") or {}
     snake = snake_case(_GROUNDING)
-    return snake if snake in said or MODELLED + snake in said else _GROUNDING
+    return snake if snake in entries or MODELLED + snake in entries else _GROUNDING
 
 
-def response_json_path(
+def _response_path(
     completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
 ) -> str:
     if message_index is None:
@@ -288,5 +304,7 @@ def response_json_path(
     return _locate_part(path, parts[part_index], field)
 
 
-request_paths = paths_by_tables(request_json_path)
-response_paths = paths_by_tables(response_json_path)
+request_paths = paths_by_class(_RequestPaths)
+
+
+response_paths = paths_by_tables(_response_path)

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from dragoman.codecs.openai_chat.foreign_signatures import TAGGED
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
+from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.ir import (
     AnyPart,
@@ -29,6 +30,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
+from dragoman.losses import paths_by_class
 
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_TOOL = {
@@ -48,7 +50,7 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 }
 
 
-class RequestPaths:
+class _RequestPaths:
     """Looks up the JSON paths of a request's nodes in the wire body."""
 
     _request: Request
@@ -59,7 +61,7 @@ class RequestPaths:
         self._request = request
         self._calls = {}
 
-    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+    def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
             if part_index is not None:
                 return _tool_path(self._request, part_index, field)
@@ -78,7 +80,7 @@ class RequestPaths:
         return path + part_path(message, part_index, field, before)
 
 
-request_paths = RequestPaths
+request_paths = paths_by_class(_RequestPaths)
 
 
 def calls_before(message: Message) -> list[int]:
@@ -136,11 +138,17 @@ def _tool_path(request: Request, index: int, field: str) -> str:
     return f"{path}.{field}" if field else path
 
 
+_BY_URL = {"data": "document_url", "url": "document_url", "title": "document_name"}
+"""Fields of a document that came as a `document_url` part."""
+
+
 def part_path(message: Message, part_index: int, field: str, calls: list[int]) -> str:
     """Return the path of a part within its message, where calls, reasoning and citations have separate fields."""
     parts = message.parts
     part = parts[part_index]
     inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    if inner[:5] == "file." and note(part.metadata, FAMILY, BY_URL) is not UNSET:  # type: ignore[union-attr]
+        inner = _BY_URL.get(field, inner)
     if isinstance(part, ToolCall):
         if "~legacy" in (part.metadata or {}).get(FAMILY, {}):
             return ".function_call"
@@ -181,7 +189,7 @@ _USAGE = {
 }
 
 
-class ResponsePaths:
+class _ResponsePaths:
     """Looks up the JSON paths of a completion's nodes in the wire body."""
 
     _completion: Completion
@@ -191,7 +199,7 @@ class ResponsePaths:
         self._completion = completion
         self._calls = {}
 
-    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+    def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
             return _answer_path(field)
         path = f"$.choices[{message_index}]"
@@ -206,7 +214,7 @@ class ResponsePaths:
         return f"{path}.message{part_path(message, part_index, field, before)}"
 
 
-response_paths = ResponsePaths
+response_paths = paths_by_class(_ResponsePaths)
 
 
 @lru_cache(maxsize=512)
