@@ -81,15 +81,15 @@ class EventEncoder(SequentialEncoder):
         self._stores = stores
         self._events = 0
         self._start = StreamStart()
-        self._own_texts: dict[int, list[str]] = {}
-        self.texts = self._own_texts
-        """The text of the parts so far, by index, for the offsets of citations."""
+        self._texts: dict[int, list[str]] = {}
+        """The text of the parts written so far, by index, for the offsets of citations.
+
+        Not an accumulator's: that also has the text of later events of the same read."""
         self._offsets: dict[int, TextOffsets] = {}
 
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part."""
-        if self.texts is self._own_texts:
-            self._own_texts.setdefault(index, []).append(text)
+        self._texts.setdefault(index, []).append(text)
         if index == self._flowing:
             tail = self._numbered(self._tail) if self._stores else self._tail
             return self._head + encode_json(text) + tail
@@ -147,7 +147,7 @@ class EventEncoder(SequentialEncoder):
         if getattr(content, "cache", None) is not None and isinstance(content, Text | ToolCall):
             self._log.drop(content, "cache", "cache mark", "prompts are cached automatically by this API")
         if isinstance(content, Text | Reasoning | Refusal) and content.text:
-            self._own_texts.setdefault(part.index, []).append(content.text)
+            self._texts.setdefault(part.index, []).append(content.text)
         return super()._open(part)
 
     def _start_flow(self, part: Outgoing) -> list[bytes]:
@@ -166,7 +166,7 @@ class EventEncoder(SequentialEncoder):
         return part.head + encode_json(text) + (self._numbered(part.tail) if self._stores else part.tail)
 
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]:
-        offsets = self._offsets.setdefault(part.index, TextOffsets()).catch_up(self.texts.get(part.index, []))
+        offsets = self._offsets.setdefault(part.index, TextOffsets()).catch_up(self._texts.get(part.index, []))
         annotation = CITATIONS.write_reporting(part.part, citation, offsets.length, self._log, offsets)
         if annotation is None:
             return []
