@@ -100,16 +100,16 @@ class CapturedRequest:
         self.headers = hidden_headers(head.headers)
         self.attempts: list[Attempt] = []
         self.pieces: list[Piece] = []
-        self.room = 2 * store.most_of_body
+        self.bytes_left = 2 * store.most_of_body
         """Bytes that may still be held of the stream, which has two sides."""
 
     # ── recording, while the request is served ──
 
-    def asked(self, body: bytes) -> None:
+    def requested(self, body: bytes) -> None:
         """Record the body of an admitted client."""
         # What is not in the request is not in its translation either: one search is enough.
         self.may_have_keys = may_have_keys(body, self.record.client)
-        self.body = self._held(body, keyed=self.may_have_keys)
+        self.body = self._captured_body(body, keyed=self.may_have_keys)
         if self.store.feeds:
             self.store.changed(self)
 
@@ -126,7 +126,9 @@ class CapturedRequest:
                 method=http.method,
                 url=_hidden_address(http.url),
                 headers=hidden_headers(http.headers),
-                body=own if own and own.content is http.body else self._held(http.body, keyed=self.may_have_keys),
+                body=own
+                if own and own.content is http.body
+                else self._captured_body(http.body, keyed=self.may_have_keys),
                 losses=upstream_call.losses,
                 began=perf_counter() - self.record.started,
             )
@@ -137,7 +139,7 @@ class CapturedRequest:
         if self.is_gone:
             return
         attempt = self.attempts[-1]
-        attempt.status, attempt.answer = status, self._held(body)
+        attempt.status, attempt.answer = status, self._captured_body(body)
         attempt.ended = perf_counter() - self.record.started
 
     def listening(self, upstream_call: UpstreamCall, status: int) -> CapturingTranslator:
@@ -145,7 +147,7 @@ class CapturedRequest:
         if not self.is_gone:
             self.attempts[-1].status = status
         translator = upstream_call.translator(CapturingTranslator)
-        translator.held = self
+        translator.captured = self
         return translator
 
     def refused(self, upstream_call: UpstreamCall, error: ProviderError) -> None:
@@ -155,7 +157,9 @@ class CapturedRequest:
         attempt.failure, attempt.error, attempt.ended = error.kind, error.message, self._now()
         if attempt.answer is None and upstream_call.call.received:
             attempt.status = upstream_call.call.status
-            attempt.answer = self._held(_without_keys_of(upstream_call.channel, upstream_call.call.received[0]))
+            attempt.answer = self._captured_body(
+                _without_keys_of(upstream_call.channel, upstream_call.call.received[0])
+            )
         if self.pieces:  # it had begun to stream, and failed before the first content
             whole = b"".join(received for _, received, _ in self.pieces)
             attempt.answer = Body(whole, len(whole))
@@ -165,18 +169,18 @@ class CapturedRequest:
         """Record a piece of a stream. Called for every chunk of every stream, so it does as little as possible."""
         size = len(received) if sent is received else len(received) + len(sent)
         pieces = self.pieces
-        if size > self.room or len(pieces) >= self.store.limits.pieces:
+        if size > self.bytes_left or len(pieces) >= self.store.limits.pieces:
             self.unheld += 1
             self.unheld_bytes += size
             return
         pieces.append((perf_counter() - self.record.started, received, sent))
         size += _HOUSING
-        self.room -= size
+        self.bytes_left -= size
         self.size += size
         store = self.store
-        store.room -= size
-        if store.room < 0:
-            store.make_room()
+        store.bytes_left -= size
+        if store.bytes_left < 0:
+            store.release_excess()
 
     def began_to_answer(self) -> None:
         self.phase = "answering"
@@ -186,7 +190,7 @@ class CapturedRequest:
     def answered(self, _status: int, body: bytes) -> None:
         """Record a whole answer to the client, including those of the gateway itself."""
         last = self.attempts[-1].answer if self.attempts else None
-        self.answer = last if last is not None and last.content is body else self._held(body)
+        self.answer = last if last is not None and last.content is body else self._captured_body(body)
 
     def ended(self) -> None:
         self.phase = "ended"
@@ -200,7 +204,7 @@ class CapturedRequest:
     def _now(self) -> float:
         return perf_counter() - self.record.started
 
-    def _held(self, content: bytes, *, keyed: bool = False) -> Body:
+    def _captured_body(self, content: bytes, *, keyed: bool = False) -> Body:
         store = self.store
         size = count = len(content)
         if keyed or size > store.most_of_body:
@@ -211,16 +215,16 @@ class CapturedRequest:
         if self.is_gone:
             return Body(b"", size)
         self.size += count
-        store.room -= count
-        if store.room < 0:
-            store.make_room()
+        store.bytes_left -= count
+        if store.bytes_left < 0:
+            store.release_excess()
         return Body(content, size)
 
     def release(self) -> None:
         """Drop everything that is held of this request."""
         self.is_gone = True
         self.size = 0
-        self.room = -1
+        self.bytes_left = -1
         self.body = self.answer = None
         self.attempts.clear()
         self.pieces.clear()
@@ -229,23 +233,23 @@ class CapturedRequest:
 class CapturingTranslator(StreamTranslator):
     """A translator that records what goes through it."""
 
-    held: CapturedRequest
+    captured: CapturedRequest
 
     def feed(self, data: bytes) -> bytes:
         out = StreamTranslator.feed(self, data)
-        self.held.piece(data, out)
+        self.captured.piece(data, out)
         return out
 
     def close(self) -> bytes:
-        return self.told(super().close())
+        return self.capture_last(super().close())
 
     def fail(self, failure: Failure) -> bytes:
-        return self.told(super().fail(failure))
+        return self.capture_last(super().fail(failure))
 
-    def told(self, last: bytes) -> bytes:
+    def capture_last(self, last: bytes) -> bytes:
         """Record what the client is sent at the end, without input from the upstream."""
         if last:
-            self.held.piece(b"", last)
+            self.captured.piece(b"", last)
         return last
 
 
@@ -257,13 +261,13 @@ class Feed:
         self._changed: dict[str, CapturedRequest] = {}
         self._something = asyncio.Event()
 
-    def note(self, held: CapturedRequest) -> None:
-        if self._wanted(held):
-            self._changed[held.record.id] = held
+    def note(self, request: CapturedRequest) -> None:
+        if self._wanted(request):
+            self._changed[request.record.id] = request
             self._something.set()
 
-    def forget(self, held: CapturedRequest) -> None:
-        self._changed.pop(held.record.id, None)
+    def forget(self, request: CapturedRequest) -> None:
+        self._changed.pop(request.record.id, None)
 
     async def changes(self) -> list[CapturedRequest]:
         """Wait until requests have changed, and return them."""
@@ -281,8 +285,8 @@ class Capture:
     def __init__(self, limits: CaptureLimits | None = None) -> None:
         self.limits = limits or CaptureLimits()
         self.most_of_body = self.limits.body
-        self.room = self.limits.total
-        """Lower bound of the bytes that may still be held: what was released since `make_room` is not added."""
+        self.bytes_left = self.limits.total
+        """Lower bound of the bytes that may still be held: what was released since `release_excess` is not added."""
         self.feeds: set[Feed] = set()
         self._requests: dict[str, CapturedRequest] = {}
 
@@ -297,38 +301,38 @@ class Capture:
         return self._requests.get(id)
 
     def begin(self, record: Record, head: Head) -> CapturedRequest:
-        held = CapturedRequest(self, record, head)
+        request = CapturedRequest(self, record, head)
         requests = self._requests
-        requests[record.id] = held
+        requests[record.id] = request
         if len(requests) > self.limits.requests:
             self._release_oldest()
         if self.feeds:
-            self.changed(held)
-        return held
+            self.changed(request)
+        return request
 
-    def changed(self, held: CapturedRequest) -> None:
+    def changed(self, request: CapturedRequest) -> None:
         for feed in self.feeds:
-            feed.note(held)
+            feed.note(request)
 
     @property
     def total(self) -> int:
         """Bytes of everything that is held."""
-        return sum(held.size for held in self._requests.values())
+        return sum(request.size for request in self._requests.values())
 
-    def make_room(self) -> None:
+    def release_excess(self) -> None:
         """Release the oldest requests until the rest is within the limit."""
-        self.room = self.limits.total - self.total
-        while self.room < 0 and self._requests:
-            self.room += self._release_oldest()
+        self.bytes_left = self.limits.total - self.total
+        while self.bytes_left < 0 and self._requests:
+            self.bytes_left += self._release_oldest()
 
     def _release_oldest(self) -> int:
         """Release the oldest request; return the bytes that it held."""
-        held = self._requests.pop(next(iter(self._requests)))
-        size = held.size
-        held.release()
+        request = self._requests.pop(next(iter(self._requests)))
+        size = request.size
+        request.release()
         if self.feeds:
             for feed in self.feeds:
-                feed.forget(held)
+                feed.forget(request)
         return size
 
 
