@@ -340,8 +340,8 @@ class Session:
                 write()
             return 1
 
-        code, said = forked(child, 8 * SLOW)
-        return json.loads(said) if code == 0 else None
+        code, output = forked(child, 8 * SLOW)
+        return json.loads(output) if code == 0 else None
 
     def _first_failure(self, names: list[str], begin: Callable[[str], None] = lambda _: None) -> str | None:
         from _pytest.runner import runtestprotocol  # noqa: PLC0415
@@ -408,8 +408,8 @@ class Session:
                 return 0
             return 1
 
-        code, said = forked(child, idle_limit(tests))
-        last = said.decode(errors="replace").rstrip("\n").rpartition("\n")[2]
+        code, output = forked(child, idle_limit(tests))
+        last = output.decode(errors="replace").rstrip("\n").rpartition("\n")[2]
         if code == 0:
             return "survived", f"{len(names)} tests"
         if last == "closure":
@@ -463,8 +463,8 @@ class ColdServer:
                 path, tree, names, limit = pickle.load(questions)  # noqa: S301 - from the parent
             except EOFError:
                 return
-            code, said = forked(lambda answer: _test_cold(path, tree, names, answer), limit)  # noqa: B023
-            last = said.decode(errors="replace").rstrip("\n").rpartition("\n")[2] or "importing it"
+            code, output = forked(lambda answer: _test_cold(path, tree, names, answer), limit)  # noqa: B023
+            last = output.decode(errors="replace").rstrip("\n").rpartition("\n")[2] or "importing it"
             row = ("survived", f"{len(names)} tests, fresh import") if code == 0 else ("killed", last)
             answers.write(json.dumps(row) + "\n")
             answers.flush()
@@ -544,15 +544,15 @@ def forked(child: Callable[[int], int], idle: float) -> tuple[int, bytes]:
         finally:
             os._exit(code)
     os.close(writing)
-    said = bytearray()
+    output = bytearray()
     while True:
         ready, _, _ = select.select([reading], [], [], idle)
         found = os.read(reading, 1 << 16) if ready else b""
         if not found:
             break
-        said += found
+        output += found
     if not ready:
         os.kill(process, signal.SIGKILL)
     os.close(reading)
     _, status = os.waitpid(process, 0)
-    return os.waitstatus_to_exitcode(status), bytes(said)
+    return os.waitstatus_to_exitcode(status), bytes(output)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from msgspec import Raw
@@ -26,6 +27,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.answer_cache import directives
 from dragoman.gateway.body_log import redacted
 from dragoman.gateway.capture import without_keys
+from dragoman.gateway.http_request import Head
 from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
 from dragoman.ir import (
     AnyEvent,
@@ -51,6 +53,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+from dragoman.web.guard import session_cookie
 from tests.support.bodies import PIXEL
 from tests.support.costs import Prepare, Work, growth
 from tests.support.http_costs import HEADS, http1_head, http2_head, serve, server_rows
@@ -574,8 +577,8 @@ def served_rows() -> Iterator[tuple[str, str, str, Prepare]]:
 
         def parts(n: int, ids: bool = ids) -> list[dict[str, Any]]:  # noqa: FBT001
             known = [{"name": f"t{i % 7}", **({"id": f"c{i}"} if ids else {})} for i in range(n)]
-            asked = [{"functionCall": {**call, "args": {"a": i}}} for i, call in enumerate(known)]
-            return [*asked, *({"functionResponse": {**call, "response": {"b": 1}}} for call in reversed(known))]
+            calls = [{"functionCall": {**call, "args": {"a": i}}} for i, call in enumerate(known)]
+            return [*calls, *({"functionResponse": {**call, "response": {"b": 1}}} for call in reversed(known))]
 
         def whole(n: int, parts: Any = parts) -> Work:
             candidate = {"content": {"role": "model", "parts": parts(n)}, "finishReason": "STOP"}
@@ -621,11 +624,11 @@ def carrier_rows() -> Iterator[tuple[str, str, str, Prepare]]:
                 ) -> Work:
                     request = Request("m", (HI, Message("assistant", tuple(build(n))), HI))
                     body = dragoman.encode_response(answer(*build(n)), name).body
-                    spoken = body["candidates"][0] if "candidates" in body else body.get("output", {"message": body})
-                    asked = dragoman.encode_request(request, name).body
-                    turns = asked["contents" if name == "gemini" else "messages"]
-                    turns[1][field] = arrange(list(spoken.get("message", spoken.get("content"))[field]))
-                    sent = json.dumps(asked).encode()
+                    content = body["candidates"][0] if "candidates" in body else body.get("output", {"message": body})
+                    body_sent = dragoman.encode_request(request, name).body
+                    turns = body_sent["contents" if name == "gemini" else "messages"]
+                    turns[1][field] = arrange(list(content.get("message", content.get("content"))[field]))
+                    sent = json.dumps(body_sent).encode()
                     return lambda: dragoman.decode_request(sent, name)
 
                 yield "decode_request", f"{dimension}, {order}", name, decode
@@ -803,7 +806,7 @@ def embedding_rows() -> Iterator[tuple[str, str, str, Prepare]]:
         model = "cohere.embed-v4" if name == "bedrock" else "text-embedding-005"
         for dimension, texts in TEXTS.items():
 
-            def asked(n: int, dialect: Any = dialect, texts: Any = texts, model: str = model) -> Work:
+            def embedding_work(n: int, dialect: Any = dialect, texts: Any = texts, model: str = model) -> Work:
                 request = EmbeddingRequest(model=model, inputs=texts(n), dimensions=8)
                 body = dialect.encode_request(request, {}).content
 
@@ -814,7 +817,7 @@ def embedding_rows() -> Iterator[tuple[str, str, str, Prepare]]:
 
                 return work
 
-            yield "embeddings", f"{name}: {dimension}", "embeddings", asked
+            yield "embeddings", f"{name}: {dimension}", "embeddings", embedding_work
         for dimension, shape in {"vectors": (1, 4), "numbers": (4, 1)}.items():
 
             def answered(n: int, dialect: Any = dialect, shape: Any = shape, model: str = model) -> Work:
@@ -833,6 +836,33 @@ CONTROLS: dict[str, Callable[[int], str]] = {
     "blanks": lambda n: " " * 20 * n + "x",
     "digits": lambda n: "max-age=" + "9" * 20 * n,
 }
+
+
+FIELDS: dict[str, Callable[[int], str]] = {
+    "fields": lambda n: "password=x&" * n,
+    "escapes": lambda n: "password=" + "%41%ff%" * n,
+    "a long password": lambda n: "password=" + "x" * 20 * n,
+    "names without values": lambda n: "&" * 20 * n,
+}
+COOKIES: dict[str, Callable[[int], str]] = {
+    "backslashes": lambda n: 'dragoman_page="' + "\\" * 20 * n,
+    "cookies": lambda n: "a=b;" * n,
+    "blanks": lambda n: " " * 20 * n,
+    "equal signs": lambda n: "=" * 20 * n,
+}
+
+
+def page_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    """What the page reads before a login."""
+    for dimension, text in FIELDS.items():
+        yield "page", f"form: {dimension}", "page", _prepared(parse_qs, text)
+    for dimension, text in COOKIES.items():
+
+        def look(n: int, text: Callable[[int], str] = text) -> Work:
+            head = Head("GET", "/", "", {"cookie": text(n)})
+            return lambda: session_cookie(head)
+
+        yield "page", f"cookie: {dimension}", "page", look
 
 
 def cache_rows() -> Iterator[tuple[str, str, str, Prepare]]:
@@ -855,6 +885,7 @@ ROWS: list[tuple[str, str, str, Prepare]] = [
     *value_rows(),
     *agent_rows(),
     *redaction_rows(),
+    *page_rows(),
     *server_rows(),
 ]
 
@@ -896,7 +927,7 @@ def test_every_public_name_has_its_rows() -> None:
         if isinstance(getattr(dragoman, name), type) and issubclass(getattr(dragoman, name), Exception)
     }
     assert set(dragoman.__all__) - entries - values - errors - set(WITHOUT_INPUT) == set()
-    assert {"detect", "inspect", "redaction", "server"} <= entries
+    assert {"detect", "inspect", "page", "redaction", "server"} <= entries
 
 
 @pytest.mark.parametrize("head", [http1_head, http2_head])

@@ -152,7 +152,7 @@ class Guard:
         """The user of this request; None if there is no login."""
         if not self.needs_login:
             return _ANYBODY
-        user = self._sessions.get(_digest(_cookie(head)))
+        user = self._sessions.get(_digest(session_cookie(head)))
         # Checked on every request: the key may have been revoked.
         if user is None or (user.key and await self._keys.check(user.key) is None):
             return None
@@ -185,7 +185,7 @@ class Guard:
         return None if known is None else PageUser(known[0], known[1], sees_all=False, key=given)
 
     def log_out(self, head: Head) -> None:
-        self._sessions.pop(_digest(_cookie(head)), None)
+        self._sessions.pop(_digest(session_cookie(head)), None)
 
     @property
     def has_password(self) -> bool:
@@ -205,7 +205,7 @@ def _address(url: str) -> SplitResult:
         return urlsplit("")
 
 
-def _cookie(head: Head) -> str:
+def session_cookie(head: Head) -> str:
     """The session of a request. Read by hand: the standard library's reader takes seconds for 64 KiB of backslashes."""
     for one in head.headers.get("cookie", "").split(";"):
         name, _, value = one.partition("=")
