@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scripts.mutate import interval, mutants_of, mutated, sampled
+from scripts.mutate import EQUIVALENT, interval, mutants_of, mutated, sampled
 from scripts.mutate_runs import SOURCE, Changed, Coverage, Tracer, changed_functions, replace_code
 
 
@@ -164,3 +164,9 @@ def test_the_interval_of_a_share() -> None:
     low, high = interval(570, 600)
     assert 0.929 < low < 0.93
     assert 0.964 < high < 0.965
+
+
+@pytest.mark.parametrize(("place", "kind", "text"), EQUIVALENT)
+def test_what_is_called_equivalent_still_exists(place: str, kind: str, text: str) -> None:
+    found = mutants_of((SOURCE / place).read_text())
+    assert [mutant.what for mutant in found if (mutant.kind, mutant.what) == (kind, text)] == [text]

@@ -10,7 +10,7 @@ from dragoman.codecs.failures import kind_of_status, status_of_kind
 from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.streams import StreamEncoder
 from tests.support import converse_streams
-from tests.support.formats import FORMATS
+from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
 
@@ -239,3 +239,38 @@ def test_only_closed_reasoning_at_the_beginning_is_split_off(text: str, parts: t
 def test_reasoning_that_is_joined_is_split_again() -> None:
     assert split_thinking(join_thinking("a", "b")) == ("a", "b")
     assert split_thinking(join_thinking("", "b")) == ("", "b")
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("target", [name for name in FORMATS if FAMILY[name] != "cohere"])
+@pytest.mark.parametrize("mode", ["required", "auto", "none"])
+def test_a_choice_whose_tools_do_not_cross_goes_with_them(target: str, mode: Any) -> None:
+    tool = ir.ProviderTool(name="hologram", origin="cohere", definition={"type": "hologram"})
+    encoded = dragoman.encode_request(_asked(tools=(tool,), tool_choice=ir.ToolChoice(mode)), target)
+    sent = dragoman.decode_request(encoded.body, target)
+    assert (sent.tools, sent.tool_choice) == ((), None)
+    assert [loss.path for loss in encoded.losses if "tool_choice" in loss.path] == (
+        ["$.tool_choice"] if mode == "required" else []
+    )
+
+
+@pytest.mark.parametrize(("display", "visible"), [("summarized", True), ("updates", True), ("omitted", False)])
+def test_how_thinking_is_displayed_says_whether_it_is_seen(display: str, visible: bool) -> None:  # noqa: FBT001
+    thinking = {"type": "adaptive", "display": display}
+    message = {"role": "user", "content": [{"text": "hi"}]}
+    body = {"messages": [message], "additionalModelRequestFields": {"thinking": thinking}}
+    reasoning = dragoman.decode_request(body, "bedrock-converse").reasoning
+    assert reasoning is not None
+    assert reasoning.visible is visible
+
+
+@promise("law:9-usage-adds-up")
+@pytest.mark.parametrize("count", [0, 3])
+def test_tokens_cached_for_an_hour_are_counted_if_there_are_any(count: int) -> None:
+    usage = {"inputTokens": 5, "outputTokens": 2, "totalTokens": 7, "cacheWriteInputTokens": count}
+    details = [{"ttl": "1h", "inputTokens": count}]
+    message = {"role": "assistant", "content": [{"text": "hi"}]}
+    body = {"output": {"message": message}, "stopReason": "end_turn", "usage": {**usage, "cacheDetails": details}}
+    found = dragoman.decode_response(body, "bedrock-converse").usage
+    assert found is not None
+    assert (found.details or {}).get("cache_written_1h") == (count or None)
