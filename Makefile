@@ -42,7 +42,7 @@ help:
 	@echo "make compile the package with its core compiled, in build/compiled (needs a C compiler; takes minutes)"
 	@echo "make bench   measure                  (ARGS=... passes options on)"
 	@echo "make bench-compiled  the same for the compiled core"
-	@echo "make fidelity  write docs/fidelity.* anew (the PNG needs the extra docs)"
+	@echo "make fidelity  rewrite docs/fidelity.* (the PNG needs the extra docs)"
 	@echo "make docs    the documentation site, into build/docs"
 	@echo "make web     check and build the page (web/, needs Node.js 20 and npm) into src/dragoman/web/static"
 	@echo "make check-install  install every extra from an index, alone, and let it work (ARGS='--python python3.14')"

@@ -98,7 +98,7 @@ def streamed() -> Assistant:
     return Assistant(text, tuple(edits))
 
 
-def spoken(pieces: int) -> Assistant:
+def assistant_turn(pieces: int) -> Assistant:
     """An answer without calls, of about seven characters for each piece it will be cut into."""
     dice = _Dice(4)
     length = 7 * pieces

@@ -81,10 +81,10 @@ def is_present() -> bool:
 def recorded(file: str, source: Format, kind: Kind, count: int | None) -> list[Sample]:
     """At most `count` of a file's bodies or streams, drawn with the fixed seed; None means all."""
     usable = _usable(file, source, kind)
-    return _sampled(usable, count, f"{file} {kind}")
+    return sampled(usable, count, f"{file} {kind}")
 
 
-def _sampled(usable: Sequence[Sample], count: int | None, key: str) -> list[Sample]:
+def sampled(usable: Sequence[Sample], count: int | None, key: str) -> list[Sample]:
     if count is None or len(usable) <= count:
         return list(usable)
     return random.Random(f"{SEED} {key}").sample(usable, count)  # noqa: S311 - a sample, not a secret
@@ -111,30 +111,30 @@ def forget() -> None:
     _records.cache_clear()
 
 
-def _body_sample(id: str, source: Format, body: Json) -> Sample:
+def body_sample(id: str, source: Format, body: Json) -> Sample:
     content = orjson.dumps(body)
     return Sample(id, source, (content,), (content,))
 
 
 def _request(record: Json, source: Format) -> Sample | None:
-    return None if record["request"] is None else _body_sample(record["id"], source, record["request"])
+    return None if record["request"] is None else body_sample(record["id"], source, record["request"])
 
 
 def _response(record: Json, source: Format) -> Sample | None:
     usable = isinstance(record["response"], dict) and "error" not in record["tags"]
-    return _body_sample(record["id"], source, record["response"]) if usable else None
+    return body_sample(record["id"], source, record["response"]) if usable else None
 
 
 def _stream(record: Json, source: Format) -> Sample | None:
     if not record["events"] or _BROKEN & set(record["tags"]):
         return None
-    read = _EVENTS.get(source, _server_sent_event)
+    read = _EVENTS.get(source, server_sent_event)
     events = [read(event) for event in record["events"]]
     chunks = tuple(chunk for chunk, _ in events)
     return Sample(record["id"], source, chunks, tuple(payload for _, payload in events if payload))
 
 
-def _server_sent_event(event: str) -> tuple[bytes, bytes]:
+def server_sent_event(event: str) -> tuple[bytes, bytes]:
     """The chunk as received, and its JSON: also of JSON-array streams, one element each, with brackets and commas."""
     lines = event.splitlines()
     data = "".join(line.removeprefix("data:").strip() for line in lines if line.startswith("data:"))
@@ -172,7 +172,7 @@ def agent_requests() -> dict[str, list[Sample]]:
     found: dict[str, list[Sample]] = {}
     for file, (agent, source) in _AGENTS.items():
         for number, body in enumerate(_captured(file)):
-            found.setdefault(agent, []).append(_body_sample(f"{file}#{number}", source, body))
+            found.setdefault(agent, []).append(body_sample(f"{file}#{number}", source, body))
     return found
 
 
@@ -194,8 +194,8 @@ def conversations(file: str, source: Format, count: int | None) -> list[Sample]:
         answer = _ANSWERS[source](record["response"]) if record["status"] == 200 and record["request"] else None
         if answer is not None and isinstance(record["request"].get("messages"), list):
             body = {**record["request"], "messages": [*record["request"]["messages"], answer]}
-            stored.append(_body_sample(record["id"], source, body))
-    return _sampled(stored, count, f"{file} stored")
+            stored.append(body_sample(record["id"], source, body))
+    return sampled(stored, count, f"{file} stored")
 
 
 def _chat_answer(response: Any) -> Json | None:

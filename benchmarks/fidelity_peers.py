@@ -42,7 +42,7 @@ FORMATS: Final = (
 )
 _FIRST: Final = ("openai-chat", "anthropic-messages", "gemini")
 # Libraries that take a whole body, and the formats their adapters take. The others only write requests of one kind.
-SPOKEN: Final = {
+PEER_FORMATS: Final = {
     "llm-rosetta": (*_FIRST, "openai-responses"),
     "litellm": (*_FIRST, "bedrock-converse", "ollama-chat"),
     "any-llm": _FIRST,
@@ -63,7 +63,7 @@ class Peer:
         self._candidate = candidate
 
     def offers(self, kind: Kind, source: str, target: str) -> bool:
-        if not {source, target} <= set(SPOKEN[self.name]):
+        if not {source, target} <= set(PEER_FORMATS[self.name]):
             return False
         try:
             return self._work(kind, source, target) is not None
@@ -81,8 +81,10 @@ class Peer:
                 raise Refused(f"{type(error).__name__}: {error}") from error
         if crossing.kind == "request" and crossing.target == "gemini":
             crossed = _as_sent(crossed)
-        told = [warning for warning in warned if warning.category is UserWarning]
-        return Translation(crossed, tuple(Loss("$", str(warning.message), "dropped", "warned") for warning in told))
+        user_warnings = [warning for warning in warned if warning.category is UserWarning]
+        return Translation(
+            crossed, tuple(Loss("$", str(warning.message), "dropped", "warned") for warning in user_warnings)
+        )
 
     def _work(self, kind: Kind, source: Any, target: Any) -> Any:
         offered = self._candidate.streamer if kind == "stream" else self._candidate.translator
@@ -129,7 +131,10 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the verdicts to this file")
     arguments = parser.parse_args()
     bodies.MODELS.update({format: MODELS[format] for format in bodies.MODELS})  # the same models for all
-    interpreters: list[Interpreter] = [Dragoman(), *(Peer(each) for each in peers.installed() if each.name in SPOKEN)]
+    interpreters: list[Interpreter] = [
+        Dragoman(),
+        *(Peer(each) for each in peers.installed() if each.name in PEER_FORMATS),
+    ]
     matrices = [matrix for matrix in map(_judged, interpreters) if any(matrix.rows.values())]
     print(*table(matrices), sep="\n")
     if arguments.json is not None:

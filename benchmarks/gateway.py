@@ -110,8 +110,8 @@ def main() -> None:
                     if number < one.relay.rounds:
                         one.turn(case, arguments.seconds, arguments.concurrency)
         show(measured, first_byte(direct, request(CHAT, chat(stream=False)), 1.0), piece_alone(direct))
-        told = "; ".join(f"{title}: {rate:,.0f} a second" for title, rate in rates.items())
-        print(f"with nothing in between: {told}")
+        described = "; ".join(f"{title}: {rate:,.0f} a second" for title, rate in rates.items())
+        print(f"with nothing in between: {described}")
         memory(measured[0], arguments.memory)
         workers(measured[0], target, folder, arguments)
 
@@ -171,9 +171,9 @@ def workers(one: Measured, target: str, folder: Path, arguments: argparse.Namesp
     with started(TWO_WORKERS, target, folder) as (port, pid):
         rates: dict[int, list[float]] = {one.port: [], port: []}
         for _ in range(arguments.rounds):
-            for asked, number in ((one.port, one.pid), (port, pid)):
-                result = measure(asked, number, sent, arguments.seconds, arguments.concurrency, stream=False)
-                rates[asked].append(result.rate)
+            for address, number in ((one.port, one.pid), (port, pid)):
+                result = measure(address, number, sent, arguments.seconds, arguments.concurrency, stream=False)
+                rates[address].append(result.rate)
     single, double = (max(seen) for seen in rates.values())
     print(f"workers: {single:,.0f} translated JSON requests/s with one, {double:,.0f} with two")
 

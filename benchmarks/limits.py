@@ -27,6 +27,7 @@ COMPATIBLE_RESPONSES: Final = "recorded responses, compatible servers"
 VENDOR_STREAMS: Final = "recorded streams, vendors' own formats"
 COMPATIBLE_STREAMS: Final = "recorded streams, compatible servers"
 STORED: Final = "stored conversations, line by line"
+OWN: Final = "your own"
 
 LIMITS: Final = (
     Limit(VENDOR_REQUESTS, "p50", 6.0),

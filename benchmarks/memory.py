@@ -42,7 +42,7 @@ def _peak(source: Format, target: Format, count: int) -> int:
     from dragoman import StreamDecoder, StreamTranslator  # noqa: PLC0415 - its import is measured too
     from dragoman.codecs.accumulate import Accumulator  # noqa: PLC0415
 
-    chunks = streams.chunks(conversations.spoken(count), source, count)
+    chunks = streams.chunks(conversations.assistant_turn(count), source, count)
     tracemalloc.start()
     try:
         translator = StreamTranslator(source=source, target=target)

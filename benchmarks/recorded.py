@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from typing import Final
 
-from benchmarks import corpus, limits
+from benchmarks import corpus, limits, own_traffic
 from benchmarks.bodies import FIRST, LATER, MODELS, Format
 from benchmarks.candidates import Candidate, Job
 from benchmarks.corpus import Kind, Sample
@@ -42,6 +43,7 @@ class Selection:
     rounds: int = 3
     compatible: bool = True
     collector: bool = False
+    own: tuple[Path, ...] = ()  # files of the reader's own traffic, instead of the recordings
 
 
 @dataclass(slots=True)
@@ -82,6 +84,8 @@ class Row:
     suite: str
     source: str
     target: Format
+    kind: Kind = "request"
+    format: Format | None = None  # of the bodies, where other libraries are measured too
     figures: list[Figure] = field(default_factory=list)
     refused: int = 0  # number of bodies that dragoman does not convert
     peers: dict[str, dict[str, float]] = field(default_factory=dict)  # peer -> body id -> times the floor, body only
@@ -101,10 +105,10 @@ def overhead(figures: Sequence[Figure]) -> float:
 
 def measure(selection: Selection) -> list[Row]:
     """Dragoman's rows. Nothing where there are no recordings."""
-    if not corpus.is_present():
+    if not selection.own and not corpus.is_present():
         print("no recordings beside this repository: real bodies are not measured", file=sys.stderr)
         return []
-    suites = _suites(selection)
+    suites = _own_suites(selection) if selection.own else _suites(selection)
     corpus.forget()
     for name, rows in suites.items():
         count = sum(len(row.figures) for row in rows)
@@ -145,6 +149,20 @@ def _suites(selection: Selection) -> dict[str, list[Row]]:
     return {name: rows for name, rows in suites.items() if rows}
 
 
+def _own_suites(selection: Selection) -> dict[str, list[Row]]:
+    """A suite for each kind of body in the reader's own files."""
+    found, remarks = own_traffic.read(selection.own)
+    for remark in remarks:
+        print(f"left out: {remark}", file=sys.stderr)
+    suites: dict[str, list[Row]] = {}
+    for (source, kind), samples in sorted(found.items()):
+        if kind in selection.kinds and source in selection.sources:
+            drawn = corpus.sampled(samples, selection.bodies, f"own {source} {kind}")
+            rows = _rows(f"{limits.OWN} {kind}s", source, drawn, kind, selection)
+            suites.setdefault(f"{limits.OWN} {kind}s", []).extend(rows)
+    return suites
+
+
 def _file_rows(
     suite: str, files: dict[str, Format], kind: Kind, count: int | None, selection: Selection
 ) -> Iterator[Row]:
@@ -157,7 +175,7 @@ def _rows(suite: str, label: str, samples: list[Sample], kind: Kind, selection: 
     sources = {sample.source for sample in samples} & set(selection.sources)
     for target in selection.targets:
         if target not in sources and sources:
-            row = Row(suite, label, target)
+            row = Row(suite, label, target, kind, next(iter(sources)) if len(sources) == 1 else None)
             _add_figures(row, samples, target, kind)
             yield row
 
@@ -270,11 +288,11 @@ def _new_tools_figure(copies: list[Sample], target: Format) -> Figure:
 def measure_peer(peer: Candidate, rows: list[Row], *, rounds: int) -> None:
     """The same bodies with another library, without losses."""
     for row in rows:
-        kind = next((kind for kind, suites in _SUITES.items() if row.suite == suites[0]), None)
-        source = corpus.VENDOR_FILES.get(row.source)
-        if kind is None or source is None or not {source, row.target} <= peer.formats:
+        source = row.format
+        compared = row.suite.startswith(limits.OWN) or row.suite == _SUITES[row.kind][0]
+        if not compared or source is None or not {source, row.target} <= peer.formats:
             continue
-        make = _peer_maker(peer, _JOBS[kind], source, row.target)
+        make = _peer_maker(peer, _JOBS[row.kind], source, row.target)
         if make is not None:
             print(f"measuring {peer.name}: {row.suite}, {row.source} -> {row.target}", file=sys.stderr)
             with quiet(collector=False):

@@ -10,23 +10,23 @@ from __future__ import annotations
 from typing import Final
 
 BLIND: Final = """
-def sent(path, body):
+def convert_request(path, body):
     return body
-def answered(path, body):
+def convert_answer(path, body):
     return body
-def feeding(path):
+def stream_converter(path):
     return (lambda data: data), (lambda: b"")
 """
 TRANSLATION: Final = """
 from dragoman import StreamTranslator, translate_request, translate_response
 FORMATS = {"source": "anthropic-messages", "target": "openai-chat"}
-def sent(path, body):
+def convert_request(path, body):
     return translate_request(body, **FORMATS).json() if path == "/v1/messages" else body
-def answered(path, body):
+def convert_answer(path, body):
     if path != "/v1/messages":
         return body
     return translate_response(body, source="openai-chat", target="anthropic-messages").json()
-def feeding(path):
+def stream_converter(path):
     if path != "/v1/messages":
         return (lambda data: data), (lambda: b"")
     translator = StreamTranslator(source="openai-chat", target="anthropic-messages")
@@ -40,19 +40,19 @@ client = ClientBuilder().build()
 class App:
     async def __rsgi__(self, scope, proto):
         body = await proto()
-        asked = client.post(url).header("content-type", "application/json").body_bytes(sent(scope.path, body))
-        async with asked.build_streamed() as answer:
+        request = client.post(url).header("content-type", "application/json").body_bytes(convert_request(scope.path, body))
+        async with request.build_streamed() as answer:
             kind = answer.get_header("content-type")
             if kind == "application/json":
-                whole = answered(scope.path, bytes(await answer.bytes()))
+                whole = convert_answer(scope.path, bytes(await answer.bytes()))
                 proto.response_bytes(200, [("content-type", kind)], whole)
                 return
-            feed, close = feeding(scope.path)
+            feed, close = stream_converter(scope.path)
             out = proto.response_stream(200, [("content-type", kind)])
             reader = answer.body_reader
             while (data := await reader.read_chunk()) is not None:
-                if told := feed(bytes(data)):
-                    await out.send_bytes(told)
+                if chunk := feed(bytes(data)):
+                    await out.send_bytes(chunk)
             if last := close():
                 await out.send_bytes(last)
 app = App()
@@ -83,16 +83,16 @@ async def app(scope, receive, send):
         event = await receive()
         body, more = body + event["body"], event.get("more_body")
     path = scope["path"]
-    async with session.post(url, data=sent(path, body), headers={"content-type": "application/json"}) as answer:
+    async with session.post(url, data=convert_request(path, body), headers={"content-type": "application/json"}) as answer:
         kind = answer.headers["content-type"]
         head = [(b"content-type", kind.encode())]
         if kind == "application/json":
-            whole = answered(path, await answer.read())
+            whole = convert_answer(path, await answer.read())
             head.append((b"content-length", b"%d" % len(whole)))
             await send({"type": "http.response.start", "status": 200, "headers": head})
             return await send({"type": "http.response.body", "body": whole})
         await send({"type": "http.response.start", "status": 200, "headers": head})
-        feed, close = feeding(path)
+        feed, close = stream_converter(path)
         async for chunk in answer.content.iter_any():
             await send({"type": "http.response.body", "body": feed(chunk), "more_body": True})
         await send({"type": "http.response.body", "body": close()})
@@ -118,13 +118,13 @@ async def main(url):
     session = aiohttp.ClientSession(auto_decompress=False)
     async def relay(request):
         path, body = request.path, await request.read()
-        async with session.post(url, data=sent(path, body), headers={"content-type": "application/json"}) as answer:
+        async with session.post(url, data=convert_request(path, body), headers={"content-type": "application/json"}) as answer:
             kind = answer.headers["content-type"]
             if kind == "application/json":
-                return web.Response(body=answered(path, await answer.read()), content_type=kind)
+                return web.Response(body=convert_answer(path, await answer.read()), content_type=kind)
             response = web.StreamResponse(headers={"content-type": kind})
             await response.prepare(request)
-            feed, close = feeding(path)
+            feed, close = stream_converter(path)
             async for chunk in answer.content.iter_any():
                 await response.write(feed(chunk))
             await response.write_eof(close())
@@ -162,7 +162,7 @@ class Up(Reading):
     def on_headers_complete(self):
         self.streams = self.kind != b"application/json"
         if self.streams:
-            self.feed, self.close = feeding(self.down.path)
+            self.feed, self.close = stream_converter(self.down.path)
             self.down.transport.write(b"HTTP/1.1 200 OK\\r\\ntransfer-encoding: chunked\\r\\ncontent-type: %b\\r\\n\\r\\n" % self.kind)
     def on_body(self, data):
         self.pieces.append(data)
@@ -172,8 +172,8 @@ class Up(Reading):
             self.flush(b"".join(self.pieces))
     def flush(self, data):
         self.pieces.clear()
-        if told := self.feed(data):
-            self.down.transport.write(b"%x\\r\\n%b\\r\\n" % (len(told), told))
+        if chunk := self.feed(data):
+            self.down.transport.write(b"%x\\r\\n%b\\r\\n" % (len(chunk), chunk))
     def on_message_complete(self):
         down, self.down = self.down, None
         if self.streams:
@@ -184,7 +184,7 @@ class Up(Reading):
             last = self.close()
             down.transport.write((b"%x\\r\\n%b\\r\\n" % (len(last), last) if last else b"") + b"0\\r\\n\\r\\n")
         else:
-            whole = answered(down.path, b"".join(self.pieces))
+            whole = convert_answer(down.path, b"".join(self.pieces))
             down.transport.write(b"HTTP/1.1 200 OK\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n%b" % (len(whole), whole))
         idle.append(self)
 class Down(Reading):
@@ -203,7 +203,7 @@ class Down(Reading):
         self.task = loop.create_task(self.relay(b"".join(self.body)))
     async def relay(self, body):
         up = idle.pop() if idle else (await loop.create_connection(Up, "127.0.0.1", port))[1]
-        body = sent(self.path, body)
+        body = convert_request(self.path, body)
         up.ask(self, b"POST /v1/chat/completions HTTP/1.1\\r\\nhost: x\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n%b" % (len(body), body))
 async def main():
     global loop

@@ -22,7 +22,7 @@ from benchmarks.relay_programs import ASGI, BLIND, GRANIAN, UVICORN
 
 PIECES: Final = 200
 SCHEMA: Final = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-SAID: Final = "It is 18 degrees with light rain in Paris today. Take an umbrella."
+ANSWER: Final = "It is 18 degrees with light rain in Paris today. Take an umbrella."
 USAGE: Final = {"prompt_tokens": 90, "completion_tokens": 40, "total_tokens": 130}
 PACED: Final = "Slowly, please."
 """A request with this header gets a chunk every two milliseconds, with the time it was sent in it."""
@@ -167,8 +167,8 @@ def chat(*, stream: bool, words: str = "Weather in Paris?") -> bytes:
 
 def messages(*, stream: bool, words: str = "Weather in Paris?") -> bytes:
     tools = [{"name": "get_weather", "description": "Weather", "input_schema": SCHEMA}]
-    said = [{"role": "user", "content": words}]
-    body = {"model": "up/gpt-5.6", "max_tokens": 500, "system": "Be brief.", "messages": said, "tools": tools}
+    turns = [{"role": "user", "content": words}]
+    body = {"model": "up/gpt-5.6", "max_tokens": 500, "system": "Be brief.", "messages": turns, "tools": tools}
     return json.dumps({**body, "stream": stream}).encode()
 
 
@@ -179,7 +179,7 @@ def request(path: str, body: bytes) -> bytes:
 
 def answers() -> str:
     """For the upstream: a whole answer, a piece with a place for the time, and the pieces of a stream."""
-    message = {"role": "assistant", "content": SAID}
+    message = {"role": "assistant", "content": ANSWER}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     head = {"id": "chatcmpl-1", "created": 1, "model": "gpt-5.6"}
     body = json.dumps({**head, "object": "chat.completion", "choices": [choice], "usage": USAGE}).encode()
@@ -187,12 +187,12 @@ def answers() -> str:
     pieces = [b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"]
     deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": f"word {number} "} for number in range(PIECES)]
-    told = [{**head, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": one}]} for one in deltas]
-    pieces.extend(chunk(event(one)) for one in told)
+    chunks = [{**head, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": one}]} for one in deltas]
+    pieces.extend(chunk(event(one)) for one in chunks)
     ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
     pieces.append(chunk(event({**head, "object": "chat.completion.chunk", "choices": [ended], "usage": USAGE})))
     pieces.append(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
-    paced = event(told[1]).replace(b"word 0 ", b"<%b> ")
+    paced = event(chunks[1]).replace(b"word 0 ", b"<%b> ")
     return " ".join(piece.hex() for piece in (whole, paced, *pieces))
 
 
@@ -208,17 +208,17 @@ def chunk(data: bytes) -> bytes:
 
 
 @contextmanager
-def process(*command: str, told: str = "", heard: bool = False) -> Iterator[subprocess.Popen[str]]:
+def process(*command: str, input: str = "", piped: bool = False) -> Iterator[subprocess.Popen[str]]:
     environment = {"PYTHONPATH": str(Path(__file__).parents[1] / "src"), **os.environ}
     environment["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise it downloads prices first
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE if heard else subprocess.DEVNULL}
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE if piped else subprocess.DEVNULL}
     running: subprocess.Popen[str] = subprocess.Popen(  # type: ignore[call-overload]  # noqa: S603 - our own
-        command, text=True, env=environment, stderr=None if heard else subprocess.DEVNULL, **streams
+        command, text=True, env=environment, stderr=None if piped else subprocess.DEVNULL, **streams
     )
     assert running.stdin is not None  # noqa: S101 - see above
     try:
-        if told:
-            running.stdin.write(told + "\n")
+        if input:
+            running.stdin.write(input + "\n")
             running.stdin.flush()
         yield running
     finally:
@@ -231,8 +231,8 @@ def process(*command: str, told: str = "", heard: bool = False) -> Iterator[subp
 
 @contextmanager
 def upstream() -> Iterator[str]:
-    with process(sys.executable, "-c", UPSTREAM, told=answers(), heard=True) as running:
-        assert running.stdout is not None  # noqa: S101 - it is heard
+    with process(sys.executable, "-c", UPSTREAM, input=answers(), piped=True) as running:
+        assert running.stdout is not None  # noqa: S101 - it is piped
         yield f"http://127.0.0.1:{int(running.stdout.readline())}"
 
 
@@ -287,8 +287,8 @@ def peers(pythons: list[Path]) -> Iterator[Relay]:
 
 
 def _runs(program: Path) -> bool:
-    asked = [str(program), "--help"]
-    return program.exists() and subprocess.run(asked, check=False, capture_output=True).returncode == 0  # noqa: S603
+    command = [str(program), "--help"]
+    return program.exists() and subprocess.run(command, check=False, capture_output=True).returncode == 0  # noqa: S603
 
 
 def _rosetta(program: Path, upstream: str, port: int, folder: Path) -> list[str]:

@@ -45,6 +45,7 @@ class Options:
     bodies: int
     all: bool
     rounds: int
+    own: list[Path]
 
     def selection(self) -> Selection:
         """The real bodies that the options ask for."""
@@ -56,6 +57,7 @@ class Options:
             bodies=None if self.all else self.bodies,
             rounds=self.rounds,
             collector=self.collector,
+            own=tuple(self.own),
         )
 
     @property
@@ -68,11 +70,11 @@ class Options:
 
     @property
     def with_synthetic(self) -> bool:
-        return (self.only in {None, "synthetic"} and not self.is_focused) or self.case is not None
+        return (self.only in {None, "synthetic"} and not self.is_focused and not self.own) or self.case is not None
 
     @property
     def with_edges(self) -> bool:
-        return self.only in {None, "edges"} and self.case is None and not self.is_focused
+        return self.only in {None, "edges"} and self.case is None and not self.is_focused and not self.own
 
 
 def main() -> int:
@@ -105,6 +107,14 @@ def _options() -> Options:
     parser.add_argument("--to", dest="target", choices=every, help="real bodies into this format only")
     parser.add_argument("--kind", choices=corpus.KINDS, help="real bodies of this kind only")
     parser.add_argument("--bodies", type=int, default=30, help="real bodies for each pair (default: %(default)s)")
+    parser.add_argument(
+        "--own",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="your own bodies instead of recordings: JSON, JSON Lines, or a recorded event stream",
+    )
     parser.add_argument("--all", action="store_true", help="all real bodies instead of a sample; takes an hour")
     parser.add_argument("--rounds", type=int, default=3, help="batches per body and sweep (default: %(default)s)")
     parser.add_argument("--case", choices=[case.name for case in CASES], help="only this made-up case")
@@ -125,8 +135,8 @@ def _measured(options: Options) -> Report:
         contests += _contests(candidate, cases, options)
         if not candidate.held_to_limits:
             recorded.measure_peer(candidate, rows, rounds=options.rounds)
-    held = memory.measure() if whole else ()
-    return Report(contests=contests, imports=cost, memory=held, rows=rows, edges=unusual)
+    memory_rows = memory.measure() if whole else ()
+    return Report(contests=contests, imports=cost, memory=memory_rows, rows=rows, edges=unusual)
 
 
 def _candidates(options: Options) -> Iterator[Candidate]:

@@ -118,10 +118,10 @@ def _gathered(text: Iterable[str], calls: Iterable[list[str]]) -> Assistant:
 def _object(text: str) -> Json:
     """Arguments of a call; fragments of other calls make invalid JSON, so the comparison fails."""
     try:
-        held: Json = orjson.loads(text)
+        parsed: Json = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {"not JSON": text}
-    return held
+    return parsed
 
 
 # ── anthropic-messages ────────────────────────────────────────────────────────────────────────────────────────

@@ -32,6 +32,7 @@ _OF_EACH_CODEC: Final = (
 )
 _SHARED: Final = (
     "event_reader.py",
+    "event_writer.py",
     "ir/traits.py",
     "losses.py",
     "translate.py",
@@ -44,6 +45,7 @@ _SHARED: Final = (
     "codecs/cache_breakpoints.py",
     "codecs/claude_tools.py",
     "codecs/event_decoder.py",
+    "codecs/event_encoder.py",
     "codecs/failures.py",
     "codecs/framing.py",
     "codecs/google_usage.py",
@@ -60,6 +62,7 @@ _SHARED: Final = (
     "codecs/result_media.py",
     "codecs/shared_tools.py",
     "codecs/signature_tags.py",
+    "codecs/stream_codec.py",
     "codecs/system_text.py",
     "codecs/text_offsets.py",
     "codecs/timestamps.py",

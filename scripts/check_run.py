@@ -50,9 +50,9 @@ QUESTIONS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
 def main() -> int:
     with running() as url:
         page = fetched(f"{url}/", accept="text/html")
-        told("the page", good="<!doctype html>" in page.lower())
+        report("the page", good="<!doctype html>" in page.lower())
         for name, path, body, expected in QUESTIONS:
-            told(name, good=expected in json.loads(fetched(url + path, body)))
+            report(name, good=expected in json.loads(fetched(url + path, body)))
     return 0
 
 
@@ -104,7 +104,7 @@ def fetched(url: str, body: Mapping[str, Any] | None = None, accept: str = "appl
         raise SystemExit(f"{url}: {error.code} {error.read().decode()[:500]}") from error
 
 
-def told(name: str, *, good: bool) -> None:
+def report(name: str, *, good: bool) -> None:
     print(f"  {'ok' if good else 'FAILED'}  {name}", flush=True)
     if not good:
         raise SystemExit(1)

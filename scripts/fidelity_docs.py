@@ -78,11 +78,11 @@ def page(matrix: Matrix, peers: Peers | None) -> str:
         total=sum(counts.values()),
         counts=", ".join(f"{count} {verdict}" for verdict, count in counts.items()),
     )
-    told = ""
+    peer_comparison = ""
     if peers is not None:
-        told = PEERS.format(date=peers.date) + "\n".join(side_by_side(peers.interpreters)) + "\n" + AHEAD
+        peer_comparison = PEERS.format(date=peers.date) + "\n".join(side_by_side(peers.interpreters)) + "\n" + AHEAD
     overview, details = tables.overview_markdown(matrix), tables.details_markdown(matrix)
-    return f"{introduction}{overview}\n{told}\n## Features\n{details}\n"
+    return f"{introduction}{overview}\n{peer_comparison}\n## Features\n{details}\n"
 
 
 def ahead(matrices: list[Matrix]) -> Iterator[tuple[str, str, str, str, str]]:

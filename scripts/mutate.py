@@ -1,81 +1,45 @@
 """Mutation testing of the core: makes small changes, one at a time, and reports those that no test detects.
 
-    python scripts/mutate.py passes                       # every module of passes/
-    python scripts/mutate.py codecs/bedrock_converse --sample 200
+    python scripts/mutate.py                              # a sample of all of codecs/ and passes/
+    python scripts/mutate.py passes/turns.py --sample 0   # every mutant of one module
     python scripts/mutate.py passes/turns.py --show       # list the mutants, run nothing
+    python scripts/mutate.py --again                      # run the survivors once more, after a test was written
 
 A mutant is one change of the syntax tree: a comparison or a condition turned round, a constant changed, a statement
-that is only called for its effect left out, a returned value replaced by None. Tests run in a forked process that
-imports the changed module instead of the one on disk; the tests of a module are chosen by `TESTS`. Results are appended
-to build/mutants/, so that an interrupted run goes on where it stopped; a module whose text changed starts again.
+that is only called for its effect left out, a returned value replaced by None. The sample is drawn per module, in
+proportion to its mutants and at least one, always the same for a seed. How tests are chosen and run:
+scripts/mutate_runs.py. Results are appended to build/mutants/, so that an interrupted run goes on where it stopped; a
+module whose text changed starts again.
 
-killed: a test fails, or the run takes far longer than without a change. survived: all tests pass. Undecided: the change
-could not be run. The exit code is 1 if fewer than 95 % of the decided mutants are killed. Generated values are few here
-(the profile `quick` of tests/conftest.py); HYPOTHESIS_PROFILE=ci looks longer, and may kill a survivor.
+killed: a test fails, or takes far longer than without a change. survived: all tests pass that reach the line (as many
+as fit into `--budget`). Undecided: the change could not be run. `EQUIVALENT` names mutants that were judged by hand:
+no test could notice them. The exit code is 1 if fewer than 95 % of the decided mutants are killed. Generated values
+are few here (the profile `quick` of tests/conftest.py).
 """
 
 import argparse
 import ast
 import copy
-import hashlib
-import importlib.abc
-import importlib.util
 import json
+import math
 import os
 import random
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "src" / "dragoman"
-RESULTS = ROOT / "build" / "mutants"
-GOAL = 0.95
-_IMPORTED = "ignore::pytest.PytestAssertRewriteWarning"  # the parent has imported what the runs share
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-# Folder under src/dragoman -> the tests that are about it: quick ones, and those that only a survivor of these meets.
-# `{folder}` is the codec's.
-TESTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "passes": (
-        (
-            "tests/passes/test_selection.py",
-            "tests/passes/test_private.py",
-            "tests/passes/test_turns.py",
-            "tests/passes/test_pairing_and_names.py",
-            "tests/passes/test_traits.py",
-            "tests/laws/test_survivors.py",
-        ),
-        (
-            "tests/laws/test_every_field.py",
-            "tests/codecs/test_traps.py",
-            "tests/laws/test_law_08_pairs_hold.py",
-            "tests/laws/test_law_06_owed_back.py",
-            "tests/laws/test_law_02_nothing_vanishes.py",
-            "tests/laws/test_law_03_legality.py",
-        ),
-    ),
-    "codecs": (
-        (
-            "tests/codecs/test_{folder}.py",
-            "tests/streams/test_{folder}.py",
-            "tests/laws/test_survivors.py",
-            "tests/laws/test_every_field.py",
-        ),
-        (
-            "tests/laws/test_losses_are_true.py",
-            "tests/laws/test_law_01_identity.py",
-            "tests/laws/test_law_02_nothing_vanishes.py",
-            "tests/laws/test_law_05_streams.py",
-            "tests/laws/test_law_09_usage_adds_up.py",
-            "tests/laws/test_law_10_bad_input.py",
-        ),
-    ),
-}
+from scripts.mutate_runs import RESULTS, SOURCE, Session, digest_of, place_of  # noqa: E402 - found by the line above
+
+GOAL = 0.95
+
+# Mutants that change nothing that a caller could see: (module, kind, text of the line) -> why.
+EQUIVALENT: dict[tuple[str, str, str], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +115,7 @@ def _operated(found: ast.BinOp) -> ast.AST:
 
 
 def _skipped(tree: ast.Module) -> set[int]:
-    """Nodes inside annotations, decorators, type-checking blocks, raised errors and assertions: ids."""
+    """Nodes inside annotations, decorators, type-checking blocks, raised errors, assertions, sizes of memos: ids."""
     skipped: set[int] = set()
     for node in ast.walk(tree):
         inner: list[ast.AST] = []
@@ -160,6 +124,10 @@ def _skipped(tree: ast.Module) -> set[int]:
                 inner = [node]
             case ast.Raise() | ast.Assert():
                 inner = [node]
+            case ast.keyword(arg="maxsize"):
+                inner = [node]
+            case ast.Call(func=ast.Name(id="zip"), keywords=keywords):  # strict=True is an assertion
+                inner = [*keywords]
             case ast.AnnAssign(annotation=annotation):
                 inner = [annotation]
             case ast.FunctionDef(args=arguments, returns=returns, decorator_list=decorators):
@@ -201,169 +169,125 @@ def mutated(text: str, mutant: Mutant) -> ast.Module:
     return ast.fix_missing_locations(Replace().visit(tree))  # type: ignore[no-any-return]
 
 
-# ── running them ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── sampling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports one module from a changed tree, and every other as usual."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    path: Path
+    mutant: Mutant
 
-    def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
-        self._name, self._path, self._tree = name, path, tree
+    @property
+    def place(self) -> str:
+        return place_of(self.path)
 
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:  # noqa: ARG002
-        if fullname != self._name:
-            return None
-        return importlib.util.spec_from_file_location(fullname, self._path, loader=self)
-
-    def create_module(self, spec: Any) -> None:  # noqa: ARG002
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        exec(compile(self._tree, str(self._path), "exec"), module.__dict__)  # noqa: S102
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.mutant.line}: {self.mutant.kind}: {self.mutant.what}"
 
 
-def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+def sampled(modules: dict[Path, list[Mutant]], size: int, seed: int) -> list[Task]:
+    """So many mutants (0: all), spread over the modules evenly from the start of the list."""
+    total = sum(map(len, modules.values()))
+    tasks: list[tuple[float, str, Task]] = []
+    for path, mutants in modules.items():
+        share = len(mutants) if not size else min(len(mutants), max(1, round(size * len(mutants) / total)))
+        chosen = random.Random(f"{seed} {place_of(path)}").sample(mutants, share)  # noqa: S311 - a sample, not a secret
+        tasks += [((number + 0.5) / share, str(path), Task(path, one)) for number, one in enumerate(chosen)]
+    return [task for *_, task in sorted(tasks, key=lambda row: row[:2])]
 
 
-def tests_for(path: Path, tier: int) -> list[str]:
-    """The quick tests (0) or the others (1)."""
-    place = path.relative_to(SOURCE).parts
-    found = [test.format(folder=place[1]) for test in TESTS[place[0]][tier]]
-    return [test for test in found if (ROOT / test).exists()]
+def interval(killed: int, decided: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share."""
+    z, share = 1.96, killed / decided
+    middle = share + z * z / (2 * decided)
+    half = z * math.sqrt(share * (1 - share) / decided + z * z / (4 * decided * decided))
+    return (middle - half) / (1 + z * z / decided), (middle + half) / (1 + z * z / decided)
 
 
-def selection_for(path: Path) -> list[str]:
-    """Selects the law tests of this codec's format; no selection for modules that all codecs share."""
-    place = path.relative_to(SOURCE).parts
-    if place[0] != "codecs" or len(place) < 3:  # noqa: PLR2004
-        return []
-    return ["-k", f"{place[1]} or {place[1].replace('_', '-')} or {place[1].partition('_')[0]}"]
-
-
-def run(path: Path, tree: ast.Module | None, limit: float, tier: int) -> tuple[str, float]:
-    """Runs the tests in a separate process; returns (killed, survived or undecided, seconds)."""
-    start = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        _test(path, tree, tier)
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        seconds = time.monotonic() - start
-        if done:
-            code = os.waitstatus_to_exitcode(status)
-            return {0: "survived", 1: "killed", 2: "killed"}.get(code, "undecided" if code > 0 else "killed"), seconds
-        if seconds > limit:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return "killed", seconds
-        time.sleep(0.02)
-
-
-def _test(path: Path, tree: ast.Module | None, tier: int) -> None:
-    import pytest  # noqa: PLC0415 - imported by the parent already
-
-    os.environ.setdefault("HYPOTHESIS_PROFILE", "quick")
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)
-    os.dup2(quiet, 2)
-    code = 1
-    try:
-        if tree is not None:
-            sys.meta_path.insert(0, Changed(module_name(path), path, tree))
-            importlib.import_module(module_name(path))  # now: pytest puts an importer of its own in front of ours
-        code = 3
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-W", _IMPORTED]
-        code = int(pytest.main([*options, *selection_for(path), *tests_for(path, tier)]))
-    finally:
-        os._exit(code)
-
-
-def prepare() -> None:
-    """Imports shared packages before the first fork, but not dragoman, which each run imports itself."""
-    os.chdir(ROOT)
-    sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
-    for name in ("pytest", "hypothesis", "hypothesis.strategies", "msgspec", "json", "orjson", "hypothesis.internal"):
-        importlib.import_module(name)
-    if any(name == "dragoman" or name.startswith("dragoman.") for name in sys.modules):
-        raise RuntimeError("dragoman must not be imported before a module of it is changed")
-
-
-# ── reports ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Record:
     """The results of one module, kept in a file."""
 
-    def __init__(self, path: Path, text: str) -> None:
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    def __init__(self, path: Path) -> None:
         name = "_".join(path.relative_to(SOURCE).with_suffix("").parts)
-        self._file = RESULTS / f"{name}-{digest}.jsonl"
+        self._file = RESULTS / f"{name}-{digest_of(path)}.jsonl"
         self.results: dict[str, str] = {}
         if self._file.exists():
             for line in self._file.read_text().splitlines():
                 row = json.loads(line)
                 self.results[row["id"]] = row["result"]
 
-    def add(self, mutant: Mutant, result: str) -> None:
+    def add(self, mutant: Mutant, result: str, by: str) -> None:
         self.results[mutant.id] = result
         RESULTS.mkdir(parents=True, exist_ok=True)
+        row = {"id": mutant.id, "line": mutant.line, "what": mutant.what, "result": result, "by": by}
         with self._file.open("a") as file:
-            file.write(json.dumps({"id": mutant.id, "line": mutant.line, "what": mutant.what, "result": result}) + "\n")
+            file.write(json.dumps(row) + "\n")
 
 
-def examine(path: Path, options: argparse.Namespace) -> tuple[int, int, list[str]]:
-    """(killed, decided, survivors) of one module."""
-    text = path.read_text()
-    found, record = mutants_of(text), Record(path, text)
-    if options.sample and len(found) > options.sample:
-        found = random.Random(options.seed).sample(found, options.sample)  # noqa: S311 - a sample, not a secret
-    place = path.relative_to(ROOT)
-    if options.show:
-        for mutant in sorted(found, key=lambda one: one.line):
-            print(f"{place}:{mutant.line}: {mutant.kind}: {mutant.what}")
-        return 0, 0, []
-    waiting = [mutant for mutant in found if mutant.id not in record.results]
-    if waiting:
-        result, seconds = run(path, None, options.most, 0)
-        if result != "survived":
-            print(f"{place}: its tests fail without any change", file=sys.stderr)
-            return 0, 0, []
-        limit = min(options.most, 5 * seconds + 10)
-        for mutant in waiting:
+def work(tasks: list[Task], records: dict[Path, Record], options: argparse.Namespace) -> Callable[[Session], None]:
+    """What the session does: one task after the other."""
+
+    def run(session: Session) -> None:
+        for number, task in enumerate(tasks, 1):
             if time.monotonic() > options.deadline:
-                break
-            tree = mutated(text, mutant)
-            result, _ = run(path, tree, limit, 0)
-            if result == "survived" and not options.quick:
-                result, _ = run(path, tree, options.most, 1)
-            record.add(mutant, result)
-    decided = [mutant for mutant in found if record.results.get(mutant.id) in {"killed", "survived"}]
-    alive = [mutant for mutant in decided if record.results[mutant.id] == "survived"]
-    print(f"{place}: {len(found)} mutants, {len(decided)} decided, {len(decided) - len(alive)} killed", flush=True)
-    return len(decided) - len(alive), len(decided), [f"{place}:{one.line}: {one.kind}: {one.what}" for one in alive]
+                print(f"stopped after {number - 1} of {len(tasks)} mutants", flush=True)
+                return
+            text, start = task.path.read_text(), time.monotonic()
+            tree = mutated(text, task.mutant)
+            result, by = session.judge(task.path, text, tree, task.mutant.line, options.budget)
+            records[task.path].add(task.mutant, result, by)
+            print(f"{number}/{len(tasks)} {result} {time.monotonic() - start:.1f} s  {task}  [{by}]", flush=True)
+
+    return run
+
+
+def report(tasks: list[Task], records: dict[Path, Record]) -> int:
+    results = {task: records[task.path].results.get(task.mutant.id) for task in tasks}
+    reasons = {task: EQUIVALENT.get((task.place, task.mutant.kind, task.mutant.what)) for task in tasks}
+    alive = [task for task, result in results.items() if result == "survived"]
+    for task in sorted(alive, key=str):
+        print(f"survived  {task}" + (f"  (equivalent: {reasons[task]})" if reasons[task] else ""))
+    equivalent = sum(reasons[task] is not None for task in alive)
+    killed = sum(result == "killed" for result in results.values())
+    decided = killed + len(alive) - equivalent
+    share = killed / decided if decided else 1.0
+    low, high = interval(killed, decided) if decided else (0.0, 1.0)
+    print(f"{len(tasks)} mutants, {sum(map(bool, results.values()))} run, {equivalent} equivalent")
+    print(f"{killed} of {decided} decided mutants killed: {share:.1%} (95 % interval {low:.1%} to {high:.1%})")
+    return 0 if share >= GOAL else 1
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("places", nargs="+", help="folders or files under src/dragoman, such as passes")
-    parser.add_argument("--sample", type=int, default=0, help="number of mutants per module (default: all)")
+    parser.add_argument("places", nargs="*", default=["codecs", "passes"], help="folders or files under src/dragoman")
+    parser.add_argument("--sample", type=int, default=700, help="number of mutants, 0: all (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=15, help="of the sample (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default: %(default)s)")
-    parser.add_argument("--most", type=float, default=300, help="seconds for one run (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="only the quick tests: more survivors, sooner")
+    parser.add_argument("--budget", type=float, default=30, help="seconds of tests per mutant (default: %(default)s)")
+    parser.add_argument("--cases", type=int, default=100, help="of a test function (default: %(default)s)")
+    parser.add_argument("--again", action="store_true", help="run survivors of earlier runs once more")
     parser.add_argument("--show", action="store_true", help="list the mutants, run nothing")
+    parser.add_argument("--report", action="store_true", help="report earlier results, run nothing")
     options = parser.parse_args()
     options.deadline = time.monotonic() + 60 * options.minutes
-    prepare()
+    os.chdir(ROOT)
     files = [file for place in options.places for file in _files(SOURCE / place)]
-    results = [examine(path, options) for path in files]
-    killed, decided = sum(row[0] for row in results), sum(row[1] for row in results)
-    for survivor in (line for row in results for line in row[2]):
-        print(f"survived  {survivor}")
-    share = killed / decided if decided else 1.0
-    print(f"{killed} of {decided} decided mutants killed ({share:.1%}); the goal is {GOAL:.0%}")
-    return 0 if share >= GOAL else 1
+    modules = {path: found for path in files if (found := mutants_of(path.read_text()))}
+    tasks = sampled(modules, options.sample, options.seed)
+    if options.show:
+        for task in tasks:
+            print(task)
+        return 0
+    records = {path: Record(path) for path in modules}
+    missing = {None, "survived"} if options.again else {None}
+    waiting = [task for task in tasks if records[task.path].results.get(task.mutant.id) in missing]
+    if waiting and not options.report:
+        every = _files(SOURCE / "codecs") + _files(SOURCE / "passes")
+        Session(work(waiting, records, options), every, options.cases).run()
+    return report(tasks, records)
 
 
 def _files(place: Path) -> list[Path]:

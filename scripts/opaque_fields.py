@@ -94,11 +94,11 @@ def opaque_in(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _keys(entries: dict[str, Any], within: str = "") -> Iterator[str]:
-    for key, held in entries.items():
+    for key, value in entries.items():
         if key.startswith(WITHIN):
             name = key.removeprefix(WITHIN)
             yield from _keys(inner_extra(entries, name) or {}, f"{within}{name}.")
-        elif not key.startswith("~") and bytes(held) not in _SAYS_NOTHING:
+        elif not key.startswith("~") and bytes(value) not in _SAYS_NOTHING:
             yield within + key
 
 

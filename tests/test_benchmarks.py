@@ -1,9 +1,12 @@
 """The benchmarks' own arithmetic: a gate that cannot close would promise nothing."""
 
+import gzip
+from pathlib import Path
+
 import orjson
 import pytest
 
-from benchmarks import corpus, limits, recorded, recorded_report
+from benchmarks import corpus, limits, own_traffic, recorded, recorded_report
 from benchmarks.bodies import Format
 from benchmarks.corpus import Sample
 from benchmarks.edges import Edge
@@ -106,3 +109,44 @@ def test_real_bodies_of_every_kind_are_measured_and_the_choice_is_fixed() -> Non
     assert all(one.floor < one.body for row in rows for one in row.figures)
     first, second = (corpus.recorded("ollama-chat", "ollama-chat", "request", 3) for _ in range(2))
     assert [sample.id for sample in first] == [sample.id for sample in second]
+
+
+@promise("core:benchmarks")
+def test_own_files_are_measured_by_the_format_and_kind_of_each_body(tmp_path: Path) -> None:
+    chat = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello"}], "seed": 1}
+    answer = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-5",
+        "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "Hello"}],
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    chunk = {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "gpt-4.1",
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+    }
+    lines, stream, packed = tmp_path / "bodies.jsonl", tmp_path / "stream.txt", tmp_path / "one.json.gz"
+    lines.write_bytes(b"\n".join([orjson.dumps(chat), b'{"neither": 1}', orjson.dumps(answer), b"{cut"]))
+    stream.write_bytes(b"data: " + orjson.dumps(chunk) + b"\r\n\r\ndata: [DONE]\r\n\r\n")
+    packed.write_bytes(gzip.compress(orjson.dumps(chat)))
+
+    found, remarks = own_traffic.read([lines, stream, packed])
+    assert {key: [sample.id for sample in samples] for key, samples in found.items()} == {
+        ("openai-chat", "request"): ["bodies.jsonl:1", "one.json.gz"],
+        ("anthropic-messages", "response"): ["bodies.jsonl:3"],
+        ("openai-chat", "stream"): ["stream.txt"],
+    }
+    assert [remark.partition(": ")[0] for remark in remarks] == ["bodies.jsonl:2", "bodies.jsonl:4"]
+    assert found["openai-chat", "stream"][0].payloads == (orjson.dumps(chunk),)
+
+    rows = recorded.measure(recorded.Selection(own=(lines, stream), targets=("gemini",), rounds=1))
+    assert {(row.suite, row.source, len(row.figures)) for row in rows} == {
+        ("your own requests", "openai-chat", 1),
+        ("your own responses", "anthropic-messages", 1),
+        ("your own streams", "openai-chat", 1),
+    }

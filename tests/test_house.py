@@ -105,6 +105,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "terminal": frozenset(),
     "private_files": frozenset(),
     "event_reader": frozenset({"ir", "errors", "codecs"}),
+    "event_writer": frozenset({"ir", "losses", "codecs", "passes", "event_reader"}),
     "multipart": frozenset(),
 }
 # Front doors, which may use everything below them.

@@ -4,10 +4,13 @@ import ast
 import importlib
 import sys
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import pytest
 
-from scripts.mutate import Changed, mutants_of, mutated
+from scripts.mutate import interval, mutants_of, mutated, sampled
+from scripts.mutate_runs import SOURCE, Changed, Coverage, Tracer, changed_functions, replace_code
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,7 @@ def test_statements_of_functions_and_loops() -> None:
         "if TYPE_CHECKING:\n    x = 1",
         "raise ValueError(1 + 2)",
         "assert a == b",
+        "x = f(zip(a, b, strict=True), maxsize=3)",
         "def f(x: A[1]) -> B[2]:\n    '''Text.'''",
         "x = 'text'",
         "return_none = None",
@@ -66,3 +70,97 @@ def test_the_changed_module_is_the_one_that_is_imported(tmp_path: Path, monkeypa
     monkeypatch.delitem(sys.modules, "mutation_probe", raising=False)
     assert importlib.import_module("mutation_probe").VALUE == 4
     del sys.modules["mutation_probe"]
+
+
+PROBE = """
+LIMIT = 3
+def outer(value):
+    def inner():
+        return value + 1
+    return inner
+ADD = outer(1)
+SHOW = [lambda value: not value, lambda value: value]
+class Holder:
+    size = 5
+    def has(self, value):
+        return value < self.size
+"""
+
+
+def _imported(source: Path, text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    exec(compile(text, str(source), "exec", dont_inherit=True), found)  # noqa: S102
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "question", "before", "after"),
+    [
+        (5, "outer(1)()", 2, 0),  # in a function of a function, called after the change
+        (5, "ADD()", 2, 0),  # and made before it
+        (8, "SHOW[0](1)", False, 1),
+        (12, "Holder().has(5)", False, True),
+    ],
+)
+def test_functions_are_changed_where_they_are(
+    tmp_path: Path, line: int, question: str, before: Any, after: Any
+) -> None:
+    source = tmp_path / "probe.py"
+    module = _imported(source, PROBE)
+    mutant = next(
+        one for one in mutants_of(PROBE) if one.line == line and one.kind in {"operator", "not", "comparison"}
+    )
+    changed = changed_functions(PROBE, mutated(PROBE, mutant), source)
+    assert changed is not None
+    assert eval(question, module) == before  # noqa: S307
+    functions = [module["outer"], module["ADD"], *module["SHOW"], module["Holder"].has]
+    assert all(isinstance(one, FunctionType) for one in functions)
+    assert replace_code(functions, changed)
+    assert eval(question, module) == after  # noqa: S307
+
+
+@pytest.mark.parametrize("line", [2, 7, 10])
+def test_what_an_import_computes_is_not_changed_in_place(tmp_path: Path, line: int) -> None:
+    mutant = next(one for one in mutants_of(PROBE) if one.line == line)
+    assert changed_functions(PROBE, mutated(PROBE, mutant), tmp_path / "probe.py") is None
+
+
+def test_the_lines_that_a_test_reaches(tmp_path: Path) -> None:
+    source = tmp_path / "probe.py"
+    text = "def choose(x):\n    if x:\n        return 1\n    return 2\n"
+    module = _imported(source, text)
+    tracer = Tracer([str(source)])
+    previous = sys.gettrace()
+    sys.settrace(tracer.trace)
+    try:
+        module["choose"](0)
+    finally:
+        sys.settrace(previous)
+    (bits,) = tracer.lines().values()
+    assert [line for line in range(6) if bits >> line & 1] == [1, 2, 4]
+
+
+def test_lines_of_a_file_that_has_changed_since_count_as_reached() -> None:
+    coverage = Coverage({"a.py": "new", "b.py": "same"})
+    coverage.add({"test": [1.0, {"a.py": "4", "b.py": "4"}]}, {"a.py": "old", "b.py": "same"})
+    assert [len(coverage.reaching("a.py", line)) for line in (2, 3)] == [1, 1]
+    assert [len(coverage.reaching("b.py", line)) for line in (2, 3)] == [1, 0]
+
+
+def test_a_sample_has_every_module_and_is_proportional_from_its_start() -> None:
+    modules = {
+        SOURCE / f"{name}.py": mutants_of("x = 1\n" * count) for name, count in (("a", 400), ("b", 200), ("c", 1))
+    }
+    tasks = sampled(modules, 60, 15)
+    assert tasks == sampled(modules, 60, 15) != sampled(modules, 60, 16)
+    assert len(set(tasks)) == len(tasks)
+    counts = [sum(task.place == f"{name}.py" for task in tasks) for name in "abc"]
+    assert counts == [40, 20, 1]
+    assert sum(task.place == "a.py" for task in tasks[:30]) in range(18, 23)
+    assert len(sampled(modules, 0, 15)) == 601
+
+
+def test_the_interval_of_a_share() -> None:
+    low, high = interval(570, 600)
+    assert 0.929 < low < 0.93
+    assert 0.964 < high < 0.965

@@ -52,8 +52,8 @@ def streamer(job: Job, source: Format, target: Format) -> Streamer | None:
         written: list[bytes] = []
         for chunk in server_sent.read(chunks):
             for event in reader.stream_response_from_provider(chunk, context=reading):
-                told = writer.stream_response_to_provider(event, context=writing)
-                for payload in told if isinstance(told, list) else [told]:
+                answers = writer.stream_response_to_provider(event, context=writing)
+                for payload in answers if isinstance(answers, list) else [answers]:
                     if payload:
                         name = payload["type"] if target == "anthropic-messages" else None
                         written.append(server_sent.event(orjson.dumps(payload), name))

@@ -369,8 +369,10 @@ def _event(data: Mapping[str, Any]) -> Detected | None:
     return None if found is None or found.kind == "request" or data.get("type") == "message" else found
 
 
-def _is_converse_event(name: str, said: object) -> bool:
-    return name in _CONVERSE_EVENTS or (name.endswith("Exception") and isinstance(said, Mapping) and "message" in said)
+def _is_converse_event(name: str, payload: object) -> bool:
+    return name in _CONVERSE_EVENTS or (
+        name.endswith("Exception") and isinstance(payload, Mapping) and "message" in payload
+    )
 
 
 def _is_chunk(data: Mapping[str, Any]) -> bool:

@@ -203,8 +203,8 @@ def _describe(failure: Failure, provider: str) -> str:
     known: list[str] = [failure.kind]
     known += [f"status {failure.status}"] if failure.status is not None else []
     known += [f"request {failure.request_id}"] if failure.request_id is not None else []
-    told = f"{failure.message} ({', '.join(known)})"
-    return f"{provider}: {told}" if provider else told
+    description = f"{failure.message} ({', '.join(known)})"
+    return f"{provider}: {description}" if provider else description
 
 
 class InvalidRequest(ProviderError):

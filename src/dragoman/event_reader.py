@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from msgspec import structs
 
@@ -13,12 +13,14 @@ from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import BoundedFraming
 from dragoman.codecs.reading import MALFORMED, check_text, misread
+from dragoman.codecs.stream_codec import StreamCodec, Texts
+from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import AnyEvent, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed
 
 _BROKEN = (DecodeError, *MALFORMED)
 
-_NO_TEXTS: dict[int, list[str]] = {}
+_NO_TEXTS: Texts = {}
 
 Change = Callable[[list[AnyEvent]], list[AnyEvent]]
 
@@ -26,31 +28,26 @@ Change = Callable[[list[AnyEvent]], list[AnyEvent]]
 class EventReader:
     """Bytes of one stream in, events out. Faults become a last `StreamFailed`, after the ends of open parts."""
 
-    failed: bool
+    failed: bool = False
     decoder: EventDecoder
     framing: BoundedFraming
     _source: str
     _restore: Change | None
     _account: Accumulator | None
-    _texts: Mapping[int, list[str]]
+    _texts: Texts
     _is_plain: bool
     """Whether text goes to the account unchanged."""
 
     def __init__(
-        self,
-        source: str,
-        decoder: EventDecoder,
-        framing: BoundedFraming,
-        restore: Change | None,
-        account: Accumulator | None,
+        self, source: str, codec: StreamCodec, account: Accumulator | None, restore: Change | None, limits: Limits
     ) -> None:
-        self.failed = False
+        texts = None if account is None else account.texts
         self._source = source
-        self.decoder = decoder
-        self.framing = framing
+        self.decoder = codec.decoder(texts)
+        self.framing = codec.framing(limits)
         self._restore = restore
         self._account = account
-        self._texts = _NO_TEXTS if account is None else account.texts
+        self._texts = _NO_TEXTS if texts is None else texts
         self._is_plain = account is not None and restore is None
 
     def feed(self, data: bytes) -> list[AnyEvent]:

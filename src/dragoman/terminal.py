@@ -49,13 +49,13 @@ def terminal_of(stream: TextIO, *, colour: bool | None = None) -> Terminal:
     if colour is None:
         wanted = shown or bool(os.environ.get("FORCE_COLOR"))
         colour = wanted and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    width = shutil.get_terminal_size((_PIPE_WIDTH, 24)).columns if shown else _asked_width()
+    width = shutil.get_terminal_size((_PIPE_WIDTH, 24)).columns if shown else _requested_width()
     return Terminal(max(width, _LEAST_WIDTH), colour, lines=shown and _encodes(stream, "├└│─"))
 
 
-def _asked_width() -> int:
-    asked = os.environ.get("COLUMNS", "")
-    return int(asked) if asked.isdecimal() and int(asked) > 0 else _PIPE_WIDTH
+def _requested_width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) > 0 else _PIPE_WIDTH
 
 
 def _encodes(stream: TextIO, text: str) -> bool:
@@ -99,13 +99,13 @@ def shorten(text: str, width: int) -> str:
     """The text cut to `width` columns, with an ellipsis where something is missing."""
     if len(text) <= width and columns(text) <= width:
         return text
-    taken, kept = 0, []
+    taken, shown = 0, []
     for character in text:
         taken += _columns_of(character)
         if taken > width - 1:
             break
-        kept.append(character)
-    return "".join(kept) + "…"
+        shown.append(character)
+    return "".join(shown) + "…"
 
 
 def align_columns(rows: Sequence[Sequence[str]], *, widest: int = 60) -> list[str]:

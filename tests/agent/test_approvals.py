@@ -136,8 +136,8 @@ def waiting_calls(gateway: RunningGateway, key: str = "any") -> list[PendingCall
     return list(last.calls)
 
 
-def decided(calls: list[PendingCall], **said: Any) -> dict[str, Any]:
-    return {"thread": "t", "messages": [], "decisions": {one.call_id: said for one in calls}}
+def decided(calls: list[PendingCall], **decision: Any) -> dict[str, Any]:
+    return {"thread": "t", "messages": [], "decisions": {one.call_id: decision for one in calls}}
 
 
 @promise("agent:approvals")
@@ -151,10 +151,10 @@ def test_a_decision_counts_once_and_only_for_its_thread(gateway: RunningGateway)
 
 
 @promise("agent:approvals")
-@pytest.mark.parametrize("said", [{}, {"approved": None}, {"approved": "yes"}, {"approved": 1}, {"result": "paid"}])
-def test_only_a_clear_yes_approves(gateway: RunningGateway, said: dict[str, Any]) -> None:
-    last = posted(gateway, decided(waiting_calls(gateway), **said))[-1]
-    assert "the user said no" in last.content
+@pytest.mark.parametrize("decision", [{}, {"approved": None}, {"approved": "yes"}, {"approved": 1}, {"result": "paid"}])
+def test_only_a_clear_yes_approves(gateway: RunningGateway, decision: dict[str, Any]) -> None:
+    last = posted(gateway, decided(waiting_calls(gateway), **decision))[-1]
+    assert "the user declined" in last.content
     assert PAID == []
 
 
@@ -248,8 +248,8 @@ def test_keys_do_not_share_threads() -> None:
     [
         ("approval", Answer(approved=True), Allow()),
         ("approval", Answer(approved=False, reason="no"), Deny("no")),
-        ("approval", Answer(result=ToolResult("", "", "text", "x")), Deny("the user said no")),
-        ("deferred", Answer(approved=True), Deny("the user said no")),
+        ("approval", Answer(result=ToolResult("", "", "text", "x")), Deny("the user declined")),
+        ("deferred", Answer(approved=True), Deny("the user declined")),
         ("deferred", Answer(approved=False, reason="gone"), Deny("gone")),
         ("deferred", Answer(result=ToolResult("", "", "text", "x")), ToolResult("", "", "text", "x")),
     ],
@@ -345,12 +345,12 @@ def test_choices_clashes_and_runs_that_are_not_known() -> None:
         assert same.choices[0].message.content == "a tree in the yard"
         # A run that is not known: the client's conversation is all there is.
         call = {"id": "call_x", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
-        told: Any = [
+        cases: Any = [
             user,
             {"role": "assistant", "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "call_x", "content": "rain"},
         ]
-        fresh = ask(model="boss", messages=told, tools=[WEATHER])
+        fresh = ask(model="boss", messages=cases, tools=[WEATHER])
         assert fresh.choices[0].finish_reason == "tool_calls"
 
 
@@ -385,10 +385,14 @@ def test_a_deferred_call_takes_its_result_from_the_front_end() -> None:
             lines = b"".join([piece async for piece in pieces]).split(b"\n\n")
             return [json.loads(line.removeprefix(b"data: ")) for line in lines if line]
 
-        (asked,) = (await answer())[-1]["outcome"]["interrupts"]
-        assert (asked["reason"], asked["message"], asked["toolCallId"]) == ("deferred", "a job", asked["id"])
-        resume = [{"interruptId": asked["id"], "status": "resolved", "payload": "film.mp4"}]
-        said = [one["delta"] for one in await answer(resume=resume) if one["type"] == "TEXT_MESSAGE_CONTENT"]
-        assert said == ["Got film.mp4."]
+        (interrupt,) = (await answer())[-1]["outcome"]["interrupts"]
+        assert (interrupt["reason"], interrupt["message"], interrupt["toolCallId"]) == (
+            "deferred",
+            "a job",
+            interrupt["id"],
+        )
+        resume = [{"interruptId": interrupt["id"], "status": "resolved", "payload": "film.mp4"}]
+        texts = [one["delta"] for one in await answer(resume=resume) if one["type"] == "TEXT_MESSAGE_CONTENT"]
+        assert texts == ["Got film.mp4."]
 
     run(session())

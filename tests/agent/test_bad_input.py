@@ -57,7 +57,7 @@ def test_a_tool_that_returns_what_has_no_json_is_told_to_the_model(partner: Part
             assert (await agent.run("Go")).text == "I see."
         ((_, kind, value),) = results_in(agent.history)
         assert kind == "error"
-        assert "give returned what cannot be said in JSON" in value
+        assert "give returned a value that JSON cannot express" in value
         assert is_whole(agent.history)
 
     run(session())
@@ -145,7 +145,7 @@ def test_a_tool_whose_parameters_changed_does_not_run_with_the_old_arguments() -
 def test_a_result_that_has_no_json_is_refused_before_anything_changes() -> None:
     agent = paused()
     before = agent.history
-    with pytest.raises(BadDecisions, match="call_1: its result cannot be said in JSON"):
+    with pytest.raises(BadDecisions, match="call_1: its result cannot be expressed in JSON"):
         run(agent.resume(decisions={"call_1": {"a": object()}}))
     assert agent.history == before
     assert run(agent.resume(decisions={"call_1": "x"})).text == "Done."

@@ -24,9 +24,9 @@ from tests.support.agents import (
     result,
     results_in,
     run,
+    run_events,
     step,
     story_of,
-    told,
     types,
 )
 from tests.support.promises import promise
@@ -284,7 +284,7 @@ class RetryingDriver(ScriptedDriver):
 def test_retries_of_the_driver_are_events() -> None:
     driver: Any = RetryingDriver(["At last."])
     retry = {"type": "retry", "provider": "scripted", "delay": 0.5, "reason": "scripted: busy (overloaded, status 529)"}
-    assert told(Agent(driver)) == [
+    assert run_events(Agent(driver)) == [
         {**retry, "attempt": 1},
         {**retry, "attempt": 2},
         *final("At last."),

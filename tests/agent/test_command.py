@@ -217,10 +217,10 @@ def test_the_user_is_asked(folder: Path, dragoman_sim: Simulator, answer: str, c
     terminal = Terminal(arguments_of(dragoman_sim, "Write"), folder)
     terminal.until('run write {"text":"hello"}? [y]es, [n]o, [s]top: ')
     terminal.type(answer)
-    returned, said = terminal.ended()
+    returned, output = terminal.ended()
     assert returned == code
     assert (folder / "written").exists() is is_written
-    assert said == ("**Done.**\n" if code == 0 else "Stopped: write was not permitted (the user said stop).\n")
+    assert output == ("**Done.**\n" if code == 0 else "Stopped: write was not permitted (the user said stop).\n")
 
 
 @promise("agent:command")

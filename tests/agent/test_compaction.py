@@ -11,7 +11,7 @@ from dragoman.agent.history_repair import is_whole
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.errors import Overloaded
 from dragoman.ir import Failure, Request, Usage
-from tests.support.agents import CLOCK, agent_of, driver_of, final, result, run, step, told
+from tests.support.agents import CLOCK, agent_of, driver_of, final, result, run, run_events, step
 from tests.support.promises import promise
 
 
@@ -46,7 +46,7 @@ def test_at_its_share_of_the_window_the_history_is_summed_up() -> None:
         compaction=OPTIONS,
     )
     usage = {"type": "usage", "model": "scripted/test"}
-    assert told(agent, "Look around") == [
+    assert run_events(agent, "Look around") == [
         {**usage, "usage": {"input": 10, "output": 5}},
         *step(1, "call_1", "look", LOOK[1]),
         *result("call_1", "look", "nothing in the attic"),
@@ -58,9 +58,9 @@ def test_at_its_share_of_the_window_the_history_is_summed_up() -> None:
         {"type": "compaction_complete", "compacted": True, "messages": 3},
         *final("Nothing there."),
     ]
-    asked, after = driver_of(agent).requests[2:]
-    assert asked.tools == ()
-    assert texts_of(asked)[:2] == ["system: Be brief.", "user: Look around"]
+    summarising, after = driver_of(agent).requests[2:]
+    assert summarising.tools == ()
+    assert texts_of(summarising)[:2] == ["system: Be brief.", "user: Look around"]
     assert [message.role for message in after.messages] == ["system", "user", "assistant", "tool"]
     assert "key: 4711" in after.messages[1].text
     assert "We looked around." in after.messages[1].text
@@ -87,7 +87,7 @@ def test_pairs_are_never_split(keep: int) -> None:
 @promise("agent:compaction")
 def test_below_its_share_nothing_happens() -> None:
     agent = agent_of([Scripted(calls=[LOOK], usage=Usage(65, 9)), "."], tools=[look], compaction=OPTIONS)
-    assert "compaction_start" not in str(told(agent))
+    assert "compaction_start" not in str(run_events(agent))
 
 
 @promise("agent:compaction")
@@ -98,21 +98,23 @@ def test_what_has_come_in_since_the_last_count_fills_the_window_too() -> None:
         return "x" * 400
 
     script: list[Any] = [Scripted(calls=[("look_far", {})], usage=SMALL), SUMMARY, "."]
-    story = told(agent_of(script, tools=[look_far], compaction=OPTIONS))
+    story = run_events(agent_of(script, tools=[look_far], compaction=OPTIONS))
     assert [event["tokens"] for event in story if event["type"] == "compaction_start"] == [115]
 
 
 @promise("agent:compaction-window")
 def test_an_unknown_context_window_turns_it_off_unless_the_driver_knows() -> None:
     script: list[Any] = [Scripted(calls=[LOOK], usage=Usage(10**9, 1)), SUMMARY, "."]
-    assert "compaction_start" not in str(told(agent_of(script, tools=[look], compaction=Compaction(keep_turns=1))))
+    assert "compaction_start" not in str(
+        run_events(agent_of(script, tools=[look], compaction=Compaction(keep_turns=1)))
+    )
 
     class Knowing(ScriptedDriver):
         context_window = 1000
 
     knowing = Agent(Knowing(script), tools=[look], clock=CLOCK, compaction=Compaction(keep_turns=1))
-    assert "compaction_start" in str(told(knowing))
-    assert "compaction_start" not in str(told(Agent(Knowing(script), tools=[look], compaction=None)))
+    assert "compaction_start" in str(run_events(knowing))
+    assert "compaction_start" not in str(run_events(Agent(Knowing(script), tools=[look], compaction=None)))
 
 
 @promise("agent:compaction-window")
@@ -135,7 +137,7 @@ def test_windows_come_from_the_catalogue(name: str, tokens: int | None) -> None:
     assert window_of(name) == tokens
     script: list[Any] = [Scripted(calls=[LOOK], usage=Usage(tokens or 10**9, 0)), SUMMARY, "."]
     driver = ScriptedDriver(script, name=name)
-    story = told(Agent(driver, tools=[look], clock=CLOCK, compaction=Compaction(keep_turns=1)))
+    story = run_events(Agent(driver, tools=[look], clock=CLOCK, compaction=Compaction(keep_turns=1)))
     assert ("compaction_start" in str(story)) is (tokens is not None)
 
 
@@ -159,7 +161,7 @@ def test_a_summary_that_is_empty_or_fails_leaves_the_history_as_it_was(failing: 
         tools=[look],
         compaction=OPTIONS,
     )
-    story = told(agent)
+    story = run_events(agent)
     complete = [event for event in story if event["type"] == "compaction_complete"]
     assert [(event["compacted"], event["messages"]) for event in complete] == [(False, 3)]  # not tried again at once
     assert complete[0]["reason"]

@@ -53,9 +53,9 @@ def test_sets_are_combined_prefixed_filtered_renamed_and_approved() -> None:
     assert [one.needs_approval for one in files.approve()] == [False, True]
     assert [one.needs_approval for one in files.approve(lambda one: one.name == "look")] == [True, False]
     assert len(files) == 2
-    with pytest.raises(ValueError, match="two tools are called 'look'"):
+    with pytest.raises(ValueError, match="two tools are named 'look'"):
         toolset(files, look)
-    with pytest.raises(ValueError, match="no tool is called nothing"):
+    with pytest.raises(ValueError, match="no tool is named nothing"):
         files.rename({"nothing": "x"})
     with pytest.raises(ValueError, match="not a valid tool name"):
         files.prefix("not a name ")

@@ -77,7 +77,7 @@ def scripted() -> Agent:
 def alike(story: Story) -> Story:
     """The story without what is each provider's own: ids by their order, no clocks, no counts of tokens."""
     ids: dict[str, str] = {}
-    told = []
+    stories = []
     for event in story:
         if event["type"] in {"usage", "reasoning"}:
             continue
@@ -85,8 +85,8 @@ def alike(story: Story) -> Story:
         for key in ("step_id", "tool_call_id"):
             if key in kept:
                 kept[key] = ids.setdefault(kept[key], f"id {len(ids) + 1}")
-        told.append(kept)
-    return told
+        stories.append(kept)
+    return stories
 
 
 async def both_runs(agent: Agent) -> Story:
@@ -110,11 +110,11 @@ def test_the_same_story_everywhere(partner: Partner, deltas: bool, dragoman_sim:
         async with talking(partner, dragoman_sim) as driver:
             agent = Agent(driver, tools=TOOLS, system_prompt="Be brief.", deltas=deltas)
             story = await both_runs(agent)
-            said = "".join(event["content"] for event in story if event["type"] == "text_delta")
+            text = "".join(event["content"] for event in story if event["type"] == "text_delta")
             assert (
                 alike([event for event in story if event["type"] not in {"text_delta", "reasoning_delta"}]) == expected
             )
-            assert said == ("".join([*TEXTS, "You are welcome."]) if deltas else "")
+            assert text == ("".join([*TEXTS, "You are welcome."]) if deltas else "")
             # The stand-in of a compatible server counts streamed tokens only for those that ask for it.
             counted = not deltas or partner not in COMPATIBLE or bool(PROVIDERS[partner.provider].stream_keys)
             assert types(story).count("usage") == (4 if counted else 0)

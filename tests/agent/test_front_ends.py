@@ -72,7 +72,7 @@ def test_the_greeting_names_the_agents(gateway: Served) -> None:
     deadline = time.monotonic() + 20
     while not any("agents" in line for line in gateway.lines) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert "  agents, asked as models: weather, plain\n" in gateway.lines
+    assert "  agents, served as models: weather, plain\n" in gateway.lines
 
 
 # ── as a model ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,9 +136,9 @@ CLIENTS = {
 @pytest.mark.parametrize("model", ["weather", "plain"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_an_agent_is_a_model_for_every_sdk(gateway: Served, client: str, model: str) -> None:
-    said = CLIENTS[client](gateway.url, model)
+    text = CLIENTS[client](gateway.url, model)
     # With deltas, what it says on the way has been sent as text before it is known that a call follows.
-    assert said.removeprefix("Let me see.") == EXPECTED
+    assert text.removeprefix("Let me see.") == EXPECTED
 
 
 @promise("agent:as-model")
@@ -189,8 +189,8 @@ def test_real_clients_of_ag_ui_and_vercels_ui_messages(gateway: Served, model: s
     assert ended.returncode == 0, ended.stderr[-3000:]
     found = json.loads(ended.stdout.splitlines()[-1])
     messages = found["agUi"]["messages"]
-    said = [one["content"] for one in messages if one["role"] == "assistant" and one.get("content")]
-    assert said == ["Let me see.", EXPECTED, "Let me see.", "It is 18 degrees in Oslo (2 questions)."]
+    answered = [one["content"] for one in messages if one["role"] == "assistant" and one.get("content")]
+    assert answered == ["Let me see.", EXPECTED, "Let me see.", "It is 18 degrees in Oslo (2 questions)."]
     assert [one["content"] for one in messages if one["role"] == "tool"] == ["18 degrees in Rome", "18 degrees in Oslo"]
     assert {"RUN_STARTED", "TOOL_CALL_RESULT", "REASONING_MESSAGE_CONTENT", "RUN_FINISHED"} <= set(
         found["agUi"]["seen"]
@@ -263,8 +263,8 @@ def test_waiting_calls_failures_and_nested_events() -> None:
     async def session() -> None:
         last = (await payloads(waiting(), AgUi()))[-1]
         assert last["outcome"]["interrupts"][0]["toolCallId"] == "call_1"
-        asked = [one["type"] for one in await payloads(waiting(), UiMessages())]
-        assert "tool-approval-request" in asked
+        kinds = [one["type"] for one in await payloads(waiting(), UiMessages())]
+        assert "tool-approval-request" in kinds
         assert (await payloads(failing(), AgUi()))[-1]["type"] == "RUN_ERROR"
         assert (await payloads(failing(), UiMessages()))[-1]["type"] == "error"
         custom = [one for one in await payloads(nested(), AgUi()) if one["type"] == "CUSTOM"]

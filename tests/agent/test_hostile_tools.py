@@ -178,7 +178,7 @@ BAD_TOOLS = {
     "deep": (lambda: nested(200_000), "nested too deeply"),
     "exit": (leave, "SystemExit"),
     "unspeakable": (fail, "Unspeakable"),
-    "foreign": (lambda: {"a": object()}, "cannot be said in JSON"),
+    "foreign": (lambda: {"a": object()}, "JSON cannot express"),
 }
 
 

@@ -25,11 +25,11 @@ def user() -> str:
 
 @promise("agent:instructions")
 def test_instructions_are_functions_of_dependencies_called_before_every_request() -> None:
-    asked: list[str] = []
+    called: list[str] = []
 
     def greet(name: Annotated[str, Depends(user)]) -> str:
-        asked.append(name)
-        return f"The user is {name}, request {len(asked)}."
+        called.append(name)
+        return f"The user is {name}, request {len(called)}."
 
     async def nothing() -> None:
         return None
@@ -42,7 +42,7 @@ def test_instructions_are_functions_of_dependencies_called_before_every_request(
         overrides={user: lambda: "Ada"},
     )
     run(agent.run("Go"))
-    assert asked == ["Ada", "Ada"]
+    assert called == ["Ada", "Ada"]
     systems = [request.messages[0].text for request in driver_of(agent).requests]
     assert systems == [f"Be brief.\n\nBe kind.\n\nThe user is Ada, request {count}." for count in (1, 2)]
     assert all(message.role != "system" for message in agent.history)
@@ -101,17 +101,17 @@ def test_a_request_that_is_too_long_is_compacted_and_sent_again() -> None:
 
 @promise("agent:context-error")
 def test_a_summary_that_is_too_long_itself_is_made_of_the_later_half() -> None:
-    asked: list[int] = []
+    lengths: list[int] = []
 
     def answer(request: Request) -> Any:
-        asked.append(len(request.messages))
+        lengths.append(len(request.messages))
         if len(request.messages) > 4:
             return RequestTooLarge(Failure("too_large", "too large", 413))
         return "<summary>short</summary>"
 
     agent = agent_of(answer, history=[Message("user", "x"), Message("assistant", "y")] * 4, compaction=Compaction())
     assert run(agent.run("z")).text
-    assert asked[0] == 9
+    assert lengths[0] == 9
     assert is_whole(agent.history)
 
 

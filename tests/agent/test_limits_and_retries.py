@@ -15,7 +15,7 @@ from dragoman.errors import InvalidValue, NotConfigured
 from dragoman.ir import Usage
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH_FORMAT, Partner, talking
-from tests.support.agents import agent_of, results_in, run, told, types
+from tests.support.agents import agent_of, results_in, run, run_events, types
 from tests.support.promises import promise
 
 
@@ -182,7 +182,7 @@ def test_the_next_run_begins_at_zero() -> None:
 @promise("agent:limits")
 def test_events_of_a_limited_run() -> None:
     agent = agent_of([*calling(7)], tools=[guess], limits=Limits(requests=1))
-    assert types(told(agent)) == ["step_start", "tool_call", "tool_result", "step_complete", "limit"]
+    assert types(run_events(agent)) == ["step_start", "tool_call", "tool_result", "step_complete", "limit"]
 
 
 @promise("agent:retry", "agent:limits")

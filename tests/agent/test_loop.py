@@ -44,10 +44,10 @@ from tests.support.agents import (
     result,
     results_in,
     run,
+    run_events,
     step,
     story_of,
     text,
-    told,
     types,
 )
 from tests.support.promises import promise
@@ -71,7 +71,7 @@ SHOUT = ("shout", {"words": "hey"})
 
 @promise("agent:run", "agent:only-final")
 def test_an_answer_without_calls_gives_only_final() -> None:
-    assert told(agent_of(["Hello."]), "Hi") == final("Hello.")
+    assert run_events(agent_of(["Hello."]), "Hi") == final("Hello.")
 
 
 @promise("agent:event-order", "agent:steps")
@@ -84,7 +84,7 @@ def test_the_events_of_a_run_with_tools_in_exact_order() -> None:
         ],
         tools=[add, shout],
     )
-    assert told(agent) == [
+    assert run_events(agent) == [
         {"type": "reasoning", "content": "Numbers.", "timestamp": 1000.0},
         *text("Let me see."),
         {"type": "usage", "model": "scripted/test", "usage": {"input": 10, "output": 5}},
@@ -106,14 +106,14 @@ def test_a_run_takes_text_parts_and_messages_with_and_without_an_event_loop() ->
     assert run(agent.run([Text("two"), picture])).text == "2"
     assert agent.run_sync(Message("user", "three")).text == "3"
     assert [*agent.run_stream_sync([Text("four"), picture])] == [FinalEvent("4")]
-    said = [message for message in agent.history if message.role == "user"]
-    assert [message.parts for message in said] == [
+    user_turns = [message for message in agent.history if message.role == "user"]
+    assert [message.parts for message in user_turns] == [
         (Text("one"),),
         (Text("two"), picture),
         (Text("three"),),
         (Text("four"), picture),
     ]
-    with pytest.raises(TypeError, match="a user says text"):
+    with pytest.raises(TypeError, match="a user message has text"):
         run(agent.run([ToolCall("c", "add", {})]))
     assert run(agent.run()).text == "5"  # goes on with the history as it is
     assert driver_of(agent).requests[-1].messages[-1].text == "4"
@@ -192,7 +192,7 @@ def test_the_model_is_switched_between_runs_and_between_calls_with_everything_in
 def test_the_calls_decide_not_the_stop_reason() -> None:
     with_calls = Completion((Message("assistant", (ToolCall("c1", "add", {"a": 1}),)),), Finish("stop"))
     without = Completion((Message("assistant", "Two."),), Finish("tool_calls"))
-    assert types(told(agent_of([with_calls, without], tools=[add]))) == [
+    assert types(run_events(agent_of([with_calls, without], tools=[add]))) == [
         "step_start",
         "tool_call",
         "tool_result",
@@ -205,7 +205,7 @@ def test_the_calls_decide_not_the_stop_reason() -> None:
 def test_a_call_that_was_cut_off_is_not_run() -> None:
     cut = Message("assistant", (ToolCall("c1", "add", arguments_text='{"a": 1', incomplete=True),))
     agent = agent_of([Completion((cut,), Finish("length")), "Sorry."], tools=[add])
-    story = told(agent)
+    story = run_events(agent)
     assert story[1]["args"] == {"raw": '{"a": 1'}
     assert "was cut off before its end" in story[2]["result"]
     assert story[-1]["content"] == "Sorry."
@@ -218,22 +218,22 @@ def test_a_pause_of_the_provider_does_not_end_the_run() -> None:
     )
     agent = agent_of([Completion((searching,), Finish("pause")), "Found."])
     hosted = {"type": "hosted_call", "tool": "web_search", "tool_call_id": "s1"}
-    assert told(agent) == [*text("Searching."), hosted, *final("Found.")]
+    assert run_events(agent) == [*text("Searching."), hosted, *final("Found.")]
     assert driver_of(agent).requests[1].messages[-1] == searching
 
 
 @promise("agent:refusal")
 def test_a_refusal_is_a_final_answer() -> None:
     refused = Completion((Message("assistant", (Refusal("I will not."),)),), Finish("refusal"))
-    assert told(agent_of([refused])) == final("I will not.")
+    assert run_events(agent_of([refused])) == final("I will not.")
 
 
 @promise("agent:empty-answer")
 def test_an_empty_answer_gets_a_text_in_its_place_and_no_place_in_the_history() -> None:
     agent = agent_of([Scripted(), "Here."])
-    assert told(agent) == final(NO_ANSWER)
+    assert run_events(agent) == final(NO_ANSWER)
     assert [message.role for message in agent.history] == ["user"]
-    assert told(agent, "Hello?") == final("Here.")
+    assert run_events(agent, "Hello?") == final("Here.")
 
 
 @promise("agent:forced-choice")
@@ -259,7 +259,7 @@ def test_a_free_choice_stays() -> None:
 @promise("agent:done", "agent:steps", "agent:no-open-calls")
 def test_done_ends_the_run_with_its_message_and_what_came_after_it_is_answered_as_not_run() -> None:
     agent = agent_of([Scripted(calls=[ADD, ("done", {"message": "Five."}), SHOUT])], tools=[add, shout, done])
-    assert told(agent) == [
+    assert run_events(agent) == [
         *step(1, "call_1", "add", {"a": 2, "b": 3}),
         *result("call_1", "add", "5"),
         *step(2, "call_2", "done", {"message": "Five."}),
@@ -286,14 +286,14 @@ def test_any_tool_may_say_that_the_run_is_done() -> None:
         return Output("text", "left")
 
     agent = agent_of([Scripted(calls=[("submit", {"answer": "5"})])], tools=[submit])
-    assert told(agent)[-1] == {"type": "final", "content": "submitted 5"}
+    assert run_events(agent)[-1] == {"type": "final", "content": "submitted 5"}
     assert agent_of([Scripted(calls=[("leave", {})])], tools=[leave]).run_sync("Go").reason == "done"
 
 
 @promise("agent:done")
 def test_done_with_bad_arguments_does_not_end_the_run() -> None:
     agent = agent_of([Scripted(calls=[("done", {}), ADD]), "Five."], tools=[add, done])
-    story = told(agent)
+    story = run_events(agent)
     assert types(story).count("step_start") == 2
     assert story[-1] == {"type": "final", "content": "Five."}
 
@@ -303,7 +303,7 @@ def test_where_done_is_required_words_alone_do_not_end_the_run() -> None:
     agent = agent_of(["Working.", Scripted(), Scripted(calls=[("done", {"message": "Ready."})])], require_done=True)
     wish = "Continue with the task. When it is complete, call `done` with the final answer."
     hidden = {"type": "hidden_user_message", "content": wish}
-    assert told(agent) == [
+    assert run_events(agent) == [
         *text("Working."),
         hidden,
         hidden,
@@ -317,7 +317,7 @@ def test_where_done_is_required_words_alone_do_not_end_the_run() -> None:
 def test_a_hook_goes_on_in_the_users_name_unseen() -> None:
     wishes = iter(["You forgot the second point.", None])
     agent = agent_of(["First point.", "Second point."], on_stop=lambda _: next(wishes))
-    assert told(agent) == [
+    assert run_events(agent) == [
         *text("First point."),
         {"type": "hidden_user_message", "content": "You forgot the second point."},
         *final("Second point."),
@@ -345,7 +345,7 @@ def test_after_the_last_turn_comes_one_call_without_tools() -> None:
     agent = agent_of(
         [Scripted(calls=[ADD]), Scripted(calls=[ADD]), "Half done.", "Next."], tools=[add], max_iterations=2
     )
-    story = told(agent)
+    story = run_events(agent)
     assert types(story)[-1] == "final"
     assert story[-1]["content"] == "[Stopped after 2 turns]\n\nHalf done."
     last = driver_of(agent).requests[2]
@@ -360,7 +360,7 @@ def test_after_the_last_turn_comes_one_call_without_tools() -> None:
 @pytest.mark.parametrize("failing", [Overloaded(Failure("overloaded", "busy")), Scripted(), Scripted(calls=[ADD])])
 def test_a_summary_that_fails_gives_a_fixed_text(failing: Any) -> None:
     agent = agent_of([Scripted(calls=[ADD]), failing], tools=[add], max_iterations=1)
-    assert told(agent)[-1]["content"] == f"[Stopped after 1 turns]\n\n{SUMMARY_FAILED}"
+    assert run_events(agent)[-1]["content"] == f"[Stopped after 1 turns]\n\n{SUMMARY_FAILED}"
     assert is_whole(agent.history)
 
 
@@ -395,7 +395,7 @@ WAITS = [("wait", {"name": "slow", "seconds": 0.3}), ("wait", {"name": "quick", 
 def test_calls_of_a_turn_run_together_and_results_keep_their_order() -> None:
     log: list[str] = []
     agent = agent_of([Scripted(calls=WAITS), "Done."], tools=[_sleeper(log)])
-    assert told(agent) == [
+    assert run_events(agent) == [
         *step(1, "call_1", "wait", WAITS[0][1]),
         *step(2, "call_2", "wait", WAITS[1][1]),
         *result("call_1", "wait", "slow"),
@@ -410,7 +410,7 @@ def test_calls_of_a_turn_run_together_and_results_keep_their_order() -> None:
 def test_one_after_the_other_where_asked_for() -> None:
     log: list[str] = []
     agent = agent_of([Scripted(calls=WAITS), "Done."], tools=[_sleeper(log)], parallel=False)
-    assert told(agent) == [
+    assert run_events(agent) == [
         *step(1, "call_1", "wait", WAITS[0][1]),
         *result("call_1", "wait", "slow"),
         *step(2, "call_2", "wait", WAITS[1][1]),
@@ -445,7 +445,7 @@ def test_duplicate_ids_are_made_unique() -> None:
         return Message("assistant", (call, call)) if count < 2 else "Done."
 
     agent = agent_of(ask, tools=[add])
-    story = told(agent)
+    story = run_events(agent)
     assert [event["step_id"] for event in story if event["type"] == "step_start"] == [
         "call_0",
         "call_0_2",
@@ -472,7 +472,7 @@ def test_titles_are_for_people() -> None:
         """Weather."""
         return city
 
-    start, call = told(agent_of([Scripted(calls=[("weather", {"city": "Rome"})]), "."], tools=[weather]))[:2]
+    start, call = run_events(agent_of([Scripted(calls=[("weather", {"city": "Rome"})]), "."], tools=[weather]))[:2]
     assert (start["title"], call["tool"], call["display_name"]) == ("Weather report", "weather", "Weather report")
 
 
@@ -480,7 +480,7 @@ def test_titles_are_for_people() -> None:
 def test_durations_come_from_the_monotonic_clock_and_count_the_call_not_the_reader() -> None:
     ticks = iter([10.0, 10.25])
     agent = agent_of([Scripted(calls=[ADD]), "."], tools=[add], clock=Clock(lambda: 0.0, lambda: next(ticks)))
-    assert [event["duration_ms"] for event in told(agent) if event["type"] == "step_complete"] == [250.0]
+    assert [event["duration_ms"] for event in run_events(agent) if event["type"] == "step_complete"] == [250.0]
 
 
 @promise("agent:deltas")
@@ -488,7 +488,7 @@ def test_deltas_are_emitted_as_they_come() -> None:
     agent = agent_of(
         [Scripted(text="One moment.", reasoning="So be it", calls=[ADD]), "It is five."], tools=[add], deltas=True
     )
-    deltas = [(event["type"], event["content"]) for event in told(agent) if "content" in event]
+    deltas = [(event["type"], event["content"]) for event in run_events(agent) if "content" in event]
     assert deltas == [
         ("reasoning_delta", "So"),
         ("reasoning_delta", " be"),

@@ -263,7 +263,7 @@ def test_the_usual_shape_of_mcp_json(tmp_path: Path) -> None:
         ({}, 'expected {"mcpServers": {...}}'),
         ({"mcpServers": {"a": []}}, "'a': expected an object, got list"),
         ({"mcpServers": {"a": {}}}, "'a': expected a command or a url"),
-        ({"mcpServers": {"a": {"type": "sse", "url": "x"}}}, "no longer spoken"),
+        ({"mcpServers": {"a": {"type": "sse", "url": "x"}}}, "no longer supported"),
     ],
 )
 def test_an_invalid_mcp_json_is_refused(given: dict[str, Any], words: str) -> None:
@@ -323,7 +323,7 @@ def test_resources_and_prompts() -> None:
             assert (prompt.name, prompt.arguments) == ("greeting", ("name",))
             (message,) = await servers.prompt("tests", "greeting", name="Ada")
             assert (message.role, message.text) == ("user", "Greet Ada.")
-            with pytest.raises(McpFailed, match="no MCP server is called 'other'"):
+            with pytest.raises(McpFailed, match="no MCP server is named 'other'"):
                 await servers.read_resource("other", one.uri)
             with pytest.raises(McpFailed, match="tests"):
                 await servers.read_resource("tests", "notes://never")
@@ -354,10 +354,10 @@ def _modern(transport: str, request: pytest.FixtureRequest) -> Any:
 @pytest.mark.parametrize("transport", MODERN)
 def test_forms_and_models_in_the_protocol_of_2026(transport: str, request: pytest.FixtureRequest) -> None:
     address = _modern(transport, request)
-    asked: list[Any] = []
+    received: list[Any] = []
 
     async def elicit(message: str, schema: Any) -> dict[str, Any] | None:
-        asked.append((message, sorted(schema["properties"])))
+        received.append((message, sorted(schema["properties"])))
         return {"seats": 3}
 
     async def session() -> None:
@@ -367,7 +367,7 @@ def test_forms_and_models_in_the_protocol_of_2026(transport: str, request: pytes
         async with McpServers({"tests": address}, sampling=model, elicit=elicit) as servers:
             agent, _ = await told_by(servers, ("order", {}))
         assert results_in(agent.history)[0][2] == "3 seats, says the model: Yes."
-        assert asked == [("How many seats?", ["seats"])]
+        assert received == [("How many seats?", ["seats"])]
         assert model.requests[0].messages[0].text == "Be brief."
 
     run(session())

@@ -15,7 +15,7 @@ from dragoman.agent.graphemes import clipped, is_boundary
 from dragoman.agent.output_tools import ANSWER, LINE, read_lines
 from dragoman.drivers import Scripted
 from dragoman.ir import Image, Message, Request, Text, ToolResult
-from tests.support.agents import agent_of, driver_of, final, result, results_in, step, told
+from tests.support.agents import agent_of, driver_of, final, result, results_in, run_events, step
 from tests.support.promises import promise
 from tests.support.waiting import PATIENCE
 
@@ -146,7 +146,7 @@ def test_the_reading_tools_are_offered_as_soon_as_there_is_something_to_read() -
         "Found.",
     ]
     agent = agent_of(calls, tools=[giving(LINES)])
-    story = told(agent)
+    story = run_events(agent)
     assert story[4:] == [
         *step(2, "call_2", "tool_output_read", {"reference": "call_1", "offset": 9998}),
         *result("call_2", "tool_output_read", "9998: line 9998\n9999: line 9999"),
@@ -179,7 +179,7 @@ def read(text: str, name: str = "tool_output_read", **arguments: Any) -> str:
 
 @promise("agent:output-read")
 def test_reading_by_lines() -> None:
-    assert read("a\nb\nc\nd", offset=1, limit=2) == "1: b\n2: c\n[1 more lines: go on with offset 3]"
+    assert read("a\nb\nc\nd", offset=1, limit=2) == "1: b\n2: c\n[1 more lines: continue with offset 3]"
     assert read("a\nb") == "0: a\n1: b"
 
 
@@ -196,7 +196,7 @@ def test_a_long_reading_is_bounded_and_says_how_to_go_on_and_is_not_cut_again() 
     answer = read("\n".join(["x" * 900] * 1000), limit=1000)
     assert ANSWER - 1000 < len(answer) < ANSWER + 100
     assert "output cut" not in answer
-    assert answer.endswith("more lines: go on with offset 54]")
+    assert answer.endswith("more lines: continue with offset 54]")
 
 
 @promise("agent:output-tools")
@@ -221,7 +221,7 @@ def test_searching_for_a_text_or_an_expression_with_context() -> None:
     assert read(text, grep, pattern="three", context=1) == "1: two (2)\n2: three\n3: four\n[1 of 5 lines match]"
     assert read(text, grep, pattern="six") == "no line matches, of 5"
     assert read(text, grep, pattern="") == "the pattern is empty"
-    assert "no regular expression" in read(text, grep, pattern="(", regex=True)
+    assert "not a valid regular expression" in read(text, grep, pattern="(", regex=True)
     many = read("hit\n" * 200, grep, pattern="hit", limit=500)
     assert many.count(": hit") == 50
     assert many.endswith("[200 of 200 lines match; the first 50 are shown]")

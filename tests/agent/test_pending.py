@@ -178,8 +178,8 @@ def test_permissions_feed_into_it() -> None:
         agent = agent_of([Scripted(calls=[("look", {})]), "Ok."], tools=[look], **options)
         assert [one.tool for one in run(agent.run("Go")).pending] == ["look"]
         assert run(agent.resume(decisions={"call_1": Allow()})).text == "Ok."
-    asked = agent_of([Scripted(calls=[("pay", {"amount": 1})]), "Ok."], tools=[pay], ask=lambda _: True)
-    assert run(asked.run("Go")).text == "Ok."
+    permitted = agent_of([Scripted(calls=[("pay", {"amount": 1})]), "Ok."], tools=[pay], ask=lambda _: True)
+    assert run(permitted.run("Go")).text == "Ok."
     assert PAID == [1]
 
 
@@ -365,21 +365,21 @@ def test_a_sub_agent_may_wait_again_and_take_a_result() -> None:
     [
         (None, {}, "no decision for: call_1/call_1"),
         (None, {"call_1": Allow()}, "unknown calls: call_1"),
-        ([look], {"call_1/call_1": Allow()}, "was called by the agent of 'clerk', which is gone"),
+        ([look], {"call_1/call_1": Allow()}, "was called by the agent of 'clerk', which this agent no longer has"),
         ("penniless", {"call_1/call_1": Allow()}, "in clerk: call_1 is allowed, but this agent has no tool 'pay'"),
     ],
 )
 def test_decisions_about_sub_agents_that_do_not_fit_change_nothing(
     tools: Any, decisions: dict[str, Any], problem: str
 ) -> None:
-    asked = boss("5")
-    run(asked.run("Go"))
+    paused = boss("5")
+    run(paused.run("Go"))
     if tools is None:
-        agent = asked
+        agent = paused
     else:
         poor = agent_tool(Agent(ScriptedDriver([])), name="clerk", description="Pays.")
         own = [poor] if tools == "penniless" else tools
-        agent = Agent(ScriptedDriver(["Fine."]), tools=own, history=asked.history)
+        agent = Agent(ScriptedDriver(["Fine."]), tools=own, history=paused.history)
     before = agent.history
     with pytest.raises(BadDecisions, match=problem):
         run(agent.resume(decisions=decisions))

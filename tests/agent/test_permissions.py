@@ -7,7 +7,7 @@ import pytest
 from dragoman.agent import Allow, Ask, Deny, PermissionRequest, Rule, Rules, tool
 from dragoman.drivers import Scripted
 from dragoman.ir import ToolCall
-from tests.support.agents import agent_of, final, result, results_in, step, told
+from tests.support.agents import agent_of, final, result, results_in, run_events, step
 from tests.support.promises import promise
 
 RAN: list[str] = []
@@ -38,7 +38,7 @@ REFUSED = "write was not permitted: {}; it did not run"
 
 def story(**options: Any) -> Any:
     agent = agent_of([Scripted(calls=CALLS), "Done."], tools=[write, read], **options)
-    return agent, told(agent)
+    return agent, run_events(agent)
 
 
 @promise("agent:permission")
@@ -76,16 +76,16 @@ def test_denied_so_that_the_run_stops() -> None:
 
 @promise("agent:permission")
 def test_asking() -> None:
-    asked = []
+    requests = []
 
     async def ask(request: PermissionRequest) -> bool:
-        asked.append(request.call.name)
+        requests.append(request.call.name)
         return bool(request.arguments["path"] == "c")
 
     _, events = story(permissions=lambda _: Ask(), ask=ask)
-    assert asked == ["write", "read", "write"]
+    assert requests == ["write", "read", "write"]
     assert RAN == ["c"]
-    assert events[6]["result"] == REFUSED.format("the user said no")
+    assert events[6]["result"] == REFUSED.format("the user declined")
 
 
 @promise("agent:permission-nobody")
@@ -113,15 +113,15 @@ def test_a_check_that_fails_is_an_error_result(part: str) -> None:
 def test_an_invalid_decision_is_not_a_permission() -> None:
     _, events = story(permissions=lambda _: "yes")
     assert RAN == []
-    assert "gave no decision but str" in events[6]["result"]
+    assert "must return a decision, not str" in events[6]["result"]
 
 
 @promise("agent:permission")
 def test_no_permission_is_asked_for_a_call_that_cannot_run() -> None:
-    asked: list[PermissionRequest] = []
-    agent = agent_of([Scripted(calls=[("write", {}), ("nope", {})]), "."], tools=[write], permissions=asked.append)
-    told(agent)
-    assert asked == []
+    requests: list[PermissionRequest] = []
+    agent = agent_of([Scripted(calls=[("write", {}), ("nope", {})]), "."], tools=[write], permissions=requests.append)
+    run_events(agent)
+    assert requests == []
 
 
 def request(name: str, path: str = "a", *, read_only: bool = False) -> PermissionRequest:
@@ -149,6 +149,6 @@ ROWS: list[tuple[Rules, PermissionRequest, type]] = [
 
 
 @promise("agent:permission-rules")
-@pytest.mark.parametrize(("rules", "asked", "decision"), ROWS)
-def test_deny_before_allow_before_ask(rules: Rules, asked: PermissionRequest, decision: type) -> None:
-    assert isinstance(rules(asked), decision)
+@pytest.mark.parametrize(("rules", "permission", "decision"), ROWS)
+def test_deny_before_allow_before_ask(rules: Rules, permission: PermissionRequest, decision: type) -> None:
+    assert isinstance(rules(permission), decision)

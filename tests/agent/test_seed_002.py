@@ -80,10 +80,10 @@ def test_a_display_name_is_sent_with_the_call() -> None:
         """The weather."""
         return "18"
 
-    told, _ = run(weather)
-    (called,) = [event for event in told if isinstance(event, ToolCallEvent)]
+    story, _ = run(weather)
+    (called,) = [event for event in story if isinstance(event, ToolCallEvent)]
     assert (called.tool, called.display_name) == ("weather", "Weather in Tokyo")
-    assert next(event for event in told if event.type == "step_start").title == "weather"
+    assert next(event for event in story if event.type == "step_start").title == "weather"
 
 
 @promise("seed:002-tools")
@@ -100,8 +100,8 @@ def test_a_tool_may_return_an_error_and_text_beside_a_picture() -> None:
         """Show."""
         return "caption", picture
 
-    told, agent = run(fails)
-    assert next(event for event in told if event.type == "tool_result").is_error
+    story, agent = run(fails)
+    assert next(event for event in story if event.type == "tool_result").is_error
     (result,) = [one for message in agent.history for one in message.tool_results]
     (call,) = [one for message in agent.history for one in message.tool_calls]
     assert (result.tool_call_id, result.name, result.kind, result.value) == (call.id, "fails", "error", "timeout")

@@ -109,8 +109,8 @@ def test_a_failure_of_the_agents_model_is_an_error_of_the_clients_api(
     path = DOORS[source].path
     for known in ("gemini-3.6-flash", "amazon.nova-lite-v1%3A0"):
         path = path.replace(known, model)
-    asked = {**body, "model": model} if "model" in body else body
-    got = send(gateway.url, path, asked, DOORS[source].headers)
+    request = {**body, "model": model} if "model" in body else body
+    got = send(gateway.url, path, request, DOORS[source].headers)
     assert got.status == 400
     assert DOORS[source].message_of(got.json)
 
@@ -129,7 +129,7 @@ def payloads(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line != b"[DONE]"]
 
 
-ASKED = [{"role": "user", "id": "m1", "content": "Go", "parts": [{"type": "text", "text": "Go"}]}]
+MESSAGES = [{"role": "user", "id": "m1", "content": "Go", "parts": [{"type": "text", "text": "Go"}]}]
 NAMES = [{"name": "get_weather", "description": "Weather.", "parameters": {"type": "object"}}]
 
 
@@ -162,25 +162,27 @@ def check_what_was_sent(simulator: Simulator) -> None:
 @each("model", MODELS)
 def test_ag_ui_there_and_back(gateway: RunningGateway, dragoman_sim: Simulator, model: str) -> None:
     play_all_kinds(dragoman_sim)
-    body = {"threadId": f"t-{model}", "runId": "r1", "messages": ASKED, "tools": NAMES, "context": []}
+    body = {"threadId": f"t-{model}", "runId": "r1", "messages": MESSAGES, "tools": NAMES, "context": []}
     first_run = payloads(post(gateway, model, "ag-ui", body))
     outcome = first_run[-1]["outcome"]
     assert (first_run[-1]["type"], outcome["type"]) == ("RUN_FINISHED", "interrupt")
-    asked = {one["metadata"]["arguments"]["amount"]: one for one in outcome["interrupts"]}
-    assert set(asked) == {5, 7}
-    assert asked[7]["metadata"]["path"] == ["clerk"]
-    assert "toolCallId" not in asked[7]
+    interrupts = {one["metadata"]["arguments"]["amount"]: one for one in outcome["interrupts"]}
+    assert set(interrupts) == {5, 7}
+    assert interrupts[7]["metadata"]["path"] == ["clerk"]
+    assert "toolCallId" not in interrupts[7]
     called = {one["toolCallName"]: one["toolCallId"] for one in first_run if one["type"] == "TOOL_CALL_START"}
-    resume = [{"interruptId": one["id"], "status": "resolved", "payload": {"approved": True}} for one in asked.values()]
+    resume = [
+        {"interruptId": one["id"], "status": "resolved", "payload": {"approved": True}} for one in interrupts.values()
+    ]
     result = {"id": "m9", "role": "tool", "toolCallId": called["get_weather"], "content": "clear sky"}
-    body = {**body, "runId": "r2", "messages": [*ASKED, result], "resume": resume}
+    body = {**body, "runId": "r2", "messages": [*MESSAGES, result], "resume": resume}
     second_run = payloads(post(gateway, model, "ag-ui", body))
     assert "outcome" not in second_run[-1]
     assert "TOOL_CALL_START" not in [one["type"] for one in second_run]
     results = {one["toolCallId"]: one["content"] for one in second_run if one["type"] == "TOOL_CALL_RESULT"}
     assert (results[called["pay"]], results[called["clerk"]]) == ("paid 5", "I paid 7.")
-    said = "".join(one["delta"] for one in second_run if one["type"] == "TEXT_MESSAGE_CONTENT")
-    assert said == "All done."
+    text = "".join(one["delta"] for one in second_run if one["type"] == "TEXT_MESSAGE_CONTENT")
+    assert text == "All done."
     check_what_was_sent(dragoman_sim)
 
 
@@ -188,7 +190,7 @@ def test_ag_ui_there_and_back(gateway: RunningGateway, dragoman_sim: Simulator, 
 @each("model", MODELS)
 def test_ui_messages_there_and_back(gateway: RunningGateway, dragoman_sim: Simulator, model: str) -> None:
     play_all_kinds(dragoman_sim)
-    body: dict[str, Any] = {"id": f"c-{model}", "messages": ASKED, "tools": {"get_weather": NAMES[0]}}
+    body: dict[str, Any] = {"id": f"c-{model}", "messages": MESSAGES, "tools": {"get_weather": NAMES[0]}}
     first_run = payloads(post(gateway, model, "ui-messages", body))
     inputs = {one["toolCallId"]: one for one in first_run if one["type"] == "tool-input-available"}
     approvals = [one["approvalId"] for one in first_run if one["type"] == "tool-approval-request"]
@@ -206,12 +208,12 @@ def test_ui_messages_there_and_back(gateway: RunningGateway, dragoman_sim: Simul
             part |= {"state": "output-available", "output": "a tree in the garden"}
         parts.append(part | {"state": part.get("state", "input-available")})
     answered = {"id": "a1", "role": "assistant", "parts": parts}
-    second_run = payloads(post(gateway, model, "ui-messages", {**body, "messages": [*ASKED, answered]}))
+    second_run = payloads(post(gateway, model, "ui-messages", {**body, "messages": [*MESSAGES, answered]}))
     assert second_run[0] == {"type": "start", "messageId": "a1"}
     outputs = {one["toolCallId"]: one["output"] for one in second_run if one["type"] == "tool-output-available"}
     assert [outputs[one] for one in approvals] == ["paid 5", "paid 7"]
-    said = "".join(one["delta"] for one in second_run if one["type"] == "text-delta")
-    assert said == "All done."
+    text = "".join(one["delta"] for one in second_run if one["type"] == "text-delta")
+    assert text == "All done."
     assert second_run[-1]["type"] == "finish"
     check_what_was_sent(dragoman_sim)
 

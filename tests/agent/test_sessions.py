@@ -29,7 +29,7 @@ from dragoman.agent.sessions import default_folder, healed
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.ir import Image, Message, Reasoning, Signature, Text, ToolCall, ToolResult, Usage
 from dragoman.passes.pairing import NO_RESULT
-from tests.support.agents import results_in, run, story_of, told, types
+from tests.support.agents import results_in, run, run_events, story_of, types
 from tests.support.promises import promise
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +81,7 @@ def test_what_a_provider_wants_back_survives(tmp_path: Path) -> None:
 def test_the_log_has_every_event_in_order_and_what_the_user_said(tmp_path: Path) -> None:
     with SessionStore(tmp_path) as store:
         agent = agent_in(store, "log", [Scripted(text="Hm.", calls=[ADD]), "Two."], deltas=True)
-        story = told(agent, "One more?")
+        story = run_events(agent, "One more?")
         lines = store.open("log").log()
         events = [msgspec.to_builtins(line.event) for line in lines if line.event is not None]
         assert events == [event for event in story if not event["type"].endswith("_delta")]
@@ -122,7 +122,7 @@ def test_sessions_are_listed_newest_first(tmp_path: Path) -> None:
 @promise("agent:session")
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 101, "a b"])
 def test_names_are_names_of_files(tmp_path: Path, name: str) -> None:
-    with SessionStore(tmp_path) as store, pytest.raises(ValueError, match="no name for a session"):
+    with SessionStore(tmp_path) as store, pytest.raises(ValueError, match="not a valid session name"):
         store.open(name)
 
 

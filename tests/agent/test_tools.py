@@ -18,7 +18,7 @@ from dragoman.agent.tools import BadArguments
 from dragoman.agent.validation import problems_of
 from dragoman.drivers import Scripted
 from dragoman.ir import Audio, Document, Image, Message, Text, ToolCall
-from tests.support.agents import agent_of, driver_of, final, result, results_in, run, step, story_of, told
+from tests.support.agents import agent_of, driver_of, final, result, results_in, run, run_events, step, story_of
 from tests.support.promises import promise
 from tests.support.waiting import PATIENCE
 
@@ -204,7 +204,7 @@ def echo(text: str) -> str:
         ),
         (lambda: dragoman.tool(name="auto")(nothing), "could not be chosen"),
         (lambda: dragoman.tool(name="x" * 65)(nothing), "1 to 64"),
-        (lambda: agent_of([], tools=[echo, echo]), "two tools are called 'echo'"),
+        (lambda: agent_of([], tools=[echo, echo]), "two tools are named 'echo'"),
     ],
 )
 def test_values_that_are_not_tools_are_refused_at_once(make: Callable[[], Any], words: str) -> None:
@@ -322,12 +322,12 @@ def test_arguments_are_decoded_by_the_tool_itself() -> None:
 @promise("agent:unknown-tool")
 def test_an_unknown_tool_is_answered_with_the_names_there_are() -> None:
     agent = agent_of([Scripted(calls=[("ecko", {"text": "a"})]), "Oh."], tools=[echo])
-    assert told(agent) == [
+    assert run_events(agent) == [
         *step(1, "call_1", "ecko", {"text": "a"}),
         *result("call_1", "ecko", "there is no tool 'ecko'; available: echo", error=True),
         *final("Oh."),
     ]
-    assert "available: none" in told(agent_of([Scripted(calls=[("x", {})]), "."]))[2]["result"]
+    assert "available: none" in run_events(agent_of([Scripted(calls=[("x", {})]), "."]))[2]["result"]
 
 
 # ── dependencies ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -431,7 +431,7 @@ def test_what_cannot_be_said_in_json_is_an_error_result(value: Any) -> None:
 
     kind, text = run_call(give, {})
     assert kind == "error"
-    assert text.startswith("give returned what cannot be said in JSON")
+    assert text.startswith("give returned a value that JSON cannot express")
 
 
 @promise("agent:tool-exception")
@@ -443,7 +443,7 @@ def test_an_exception_is_an_error_result_without_traceback() -> None:
 
     calls = [("fail", {"how": how}) for how in ("key", "bare", "stop")]
     agent = agent_of([Scripted(calls=calls), "Pity."], tools=[fail])
-    story = told(agent)
+    story = run_events(agent)
     assert [event["result"] for event in story if event["type"] == "tool_result"] == [
         "KeyError: 'lost'",
         "ValueError",

@@ -152,12 +152,12 @@ def test_on_every_provider_with_tools_in_the_mode_of_its_profile(
     async def session() -> None:
         async with talking(partner, dragoman_sim) as driver:
             mode = driver.output_mode(beside_tools=True)
-            said = msgspec.json.encode(answer).decode()
-            last = {"calls": [{"name": TOOL_NAME, "arguments": answer}]} if mode == "tool" else {"text": said}
+            written = msgspec.json.encode(answer).decode()
+            last = {"calls": [{"name": TOOL_NAME, "arguments": answer}]} if mode == "tool" else {"text": written}
             dragoman_sim.play({"calls": [{"name": "look", "arguments": {"place": "Rome"}}]}, last)
             agent = Agent(driver, tools=[look], output_type=City, deltas=streamed)
             assert (await agent.run("How warm is it in Rome?")).output == ROME
-            dragoman_sim.play({"text": said})
+            dragoman_sim.play({"text": written})
             alone = driver.output_mode(beside_tools=False)
             if alone != "tool":
                 assert (await driver.query("How warm?", output_type=City)).output == ROME
@@ -172,9 +172,9 @@ def test_every_mode_is_accepted_by_every_provider(partner: Partner, mode: Output
 
     async def session() -> None:
         async with talking(partner, dragoman_sim) as driver:
-            said = msgspec.json.encode(answer).decode()
+            written = msgspec.json.encode(answer).decode()
             call = {"calls": [{"name": TOOL_NAME, "arguments": answer}]}
-            dragoman_sim.play(call if mode == "tool" else {"text": f"```json\n{said}\n```"})
+            dragoman_sim.play(call if mode == "tool" else {"text": f"```json\n{written}\n```"})
             assert (await driver.query("How warm?", output_type=City, output_mode=mode)).output == ROME
 
     run(session())
@@ -220,9 +220,9 @@ def test_partials_of_real_streams(partner: Partner, dragoman_sim: Simulator) -> 
     async def session() -> None:
         async with talking(partner, dragoman_sim) as driver:
             mode = driver.output_mode(beside_tools=True)
-            said = msgspec.json.encode(answer).decode()
+            written = msgspec.json.encode(answer).decode()
             call = {"calls": [{"name": TOOL_NAME, "arguments": answer}]}
-            dragoman_sim.play(call if mode == "tool" else {"text": said})
+            dragoman_sim.play(call if mode == "tool" else {"text": written})
             agent = Agent(driver, tools=[look], output_type=City)
             events = [event async for event in agent.run_stream("?", partials=True)]
             partial = [event.output for event in events if isinstance(event, PartialOutputEvent)]
@@ -261,9 +261,9 @@ def test_streams_of_every_provider_in_every_mode(partner: Partner, mode: OutputM
 
     async def session() -> None:
         async with talking(partner, dragoman_sim) as driver:
-            said = msgspec.json.encode(answer).decode()
+            written = msgspec.json.encode(answer).decode()
             dragoman_sim.play(
-                {"calls": [{"name": TOOL_NAME, "arguments": answer}]} if mode == "tool" else {"text": said}
+                {"calls": [{"name": TOOL_NAME, "arguments": answer}]} if mode == "tool" else {"text": written}
             )
             stream = driver.stream_query("How warm?", output_type=City, output_mode=mode)
             partials = [one async for one in stream.partials()]
@@ -272,7 +272,7 @@ def test_streams_of_every_provider_in_every_mode(partner: Partner, mode: OutputM
             assert [len(one.tags) for one in partials] == sorted(len(one.tags) for one in partials)
             assert partials[-1] == found
             if mode != "tool":
-                assert "".join([text async for text in stream]) == said
+                assert "".join([text async for text in stream]) == written
 
     run(session())
 

@@ -50,6 +50,9 @@ OUTER = st.fixed_dictionaries(
 @settings(max_examples=200)
 @given(OUTER, PLAIN, VALUES)
 def test_both_accept_the_same(schema: dict[str, Any], other: dict[str, Any], value: Any) -> None:
-    schema = {**schema, "$defs": {"other": {key: said for key, said in other.items() if key != "$ref"}}}
+    schema = {
+        **schema,
+        "$defs": {"other": {key: keyword_value for key, keyword_value in other.items() if key != "$ref"}},
+    }
     accepted = jsonschema.Draft202012Validator(schema).is_valid(value)
     assert (problems_of(schema, value) == []) is accepted

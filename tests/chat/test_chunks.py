@@ -44,8 +44,8 @@ def test_the_table_for_gemini() -> None:
 def test_name_and_arguments_in_different_chunks_are_one_call_emitted_when_both_are_there(first: dict[str, Any]) -> None:
     reader = ChunkReader("gemini")
     assert reader.feed(sse([chunk(first)])) == []  # no arguments, or empty ones: real ones may follow
-    told = reader.feed(sse([chunk(call(None, {"q": "東京"})), chunk(finish="STOP")]))
-    assert told + reader.close() == [SEARCH]
+    chunks = reader.feed(sse([chunk(call(None, {"q": "東京"})), chunk(finish="STOP")]))
+    assert chunks + reader.close() == [SEARCH]
 
 
 @promise("chat:chunks")
@@ -113,8 +113,8 @@ EVENTS = (
 def test_every_api_gives_the_same_chunks(source: str, size: int) -> None:
     encoder = dragoman.StreamEncoder(source)
     body = encoder.encode(EVENTS) + encoder.close()
-    told, called = merged(read(source, body, size))
-    assert told == {"type": "text", "content": "Hello"}
+    text, called = merged(read(source, body, size))
+    assert text == {"type": "text", "content": "Hello"}
     assert called["type"] == "tool_call"
     assert {key: called["content"][key] for key in ("name", "arguments")} == SEARCH["content"]
 

@@ -58,12 +58,12 @@ def test_every_spelling_of_a_call_and_its_result(spelling: str, model: str) -> N
     ]
     entries = read_entries(turns)
     assert [entry.speaker for entry in entries] == ["", model, model, model]
-    _, asked, answered, told = messages_of(entries_for_model(entries, model))
-    (made,), (given,) = asked.tool_calls, answered.tool_results
+    _, question, answered, final = messages_of(entries_for_model(entries, model))
+    (made,), (given,) = question.tool_calls, answered.tool_results
     assert (made.name, made.arguments) == ("get_weather", {"city": "東京"})
     assert (given.tool_call_id, given.name) == (made.id, "get_weather")
     assert "晴れ" in str(given.value)
-    assert told.text == "晴れです。"
+    assert final.text == "晴れです。"
     other = "gemini" if model == "chatgpt" else "chatgpt"
     assert [message.role for message in messages_of(entries_for_model(entries, other))] == ["user"]
 

@@ -20,7 +20,7 @@ from tests import strategies
 from tests.support.promises import promise
 
 HELLO: dict[str, Any] = {"role": "user", "content": [{"type": "text", "content": "Hello, how are you?"}]}
-ASKED: dict[str, Any] = {
+QUESTION: dict[str, Any] = {
     "role": "gemini",
     "content": [
         {"type": "text", "content": "Let me check the weather for you."},
@@ -96,10 +96,10 @@ def test_further_keys_stay() -> None:
 
 @promise("chat:format-repair")
 def test_an_invalid_entry_keeps_its_place() -> None:
-    normalized = normalize_history_turns([HELLO, "nonsense", None, 7, ASKED])
+    normalized = normalize_history_turns([HELLO, "nonsense", None, 7, QUESTION])
     assert len(normalized) == 5
     assert normalized[0] == HELLO
-    assert normalized[4] == ASKED
+    assert normalized[4] == QUESTION
     for placeholder in normalized[1:4]:
         assert placeholder["role"] == "system"
         assert placeholder["invalid"] is True
@@ -156,7 +156,7 @@ def test_what_is_repaired_can_be_shown_to_every_model(history: list[Any], provid
     "entry",
     [
         HELLO,
-        ASKED,
+        QUESTION,
         ANSWERED,
         {"role": "user", "content": "old"},
         {"role": "tool", "content": "old"},
@@ -285,7 +285,7 @@ def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
 
 @promise("chat:format-history")
 def test_for_gemini() -> None:
-    assert format_history([HELLO, ASKED, ANSWERED], "gemini") == [
+    assert format_history([HELLO, QUESTION, ANSWERED], "gemini") == [
         {"role": "user", "parts": [{"text": "Hello, how are you?"}]},
         {
             "role": "model",
@@ -311,7 +311,7 @@ def test_for_gemini() -> None:
 
 @promise("chat:format-history")
 def test_for_chatgpt() -> None:
-    assert format_history([HELLO, {**ASKED, "role": "chatgpt"}, ANSWERED], "chatgpt") == [
+    assert format_history([HELLO, {**QUESTION, "role": "chatgpt"}, ANSWERED], "chatgpt") == [
         {"role": "user", "content": "Hello, how are you?"},
         {
             "role": "assistant",
@@ -334,7 +334,7 @@ def test_for_chatgpt() -> None:
 
 @promise("chat:format-history")
 def test_calls_alone_have_no_content() -> None:
-    entry = {"role": "chatgpt", "content": [ASKED["content"][1]]}
+    entry = {"role": "chatgpt", "content": [QUESTION["content"][1]]}
     assert format_history([entry], "chatgpt")[0]["content"] is None
 
 
@@ -355,13 +355,13 @@ def test_nested_and_flat_calls_read_alike_and_pair_without_ids(call: dict[str, A
     assert [message["tool_call_id"] for message in messages[2:]] == [call["id"] for call in calls]
     assert [message["content"] for message in messages[2:]] == ['{"n":1}', '{"n":2}']
     assert openai_chat.check_request({"model": "gpt-4.1", "messages": messages}) == ()
-    (_, _, told) = format_history([history[0], {**history[1], "role": "gemini"}, history[2]], "gemini")
-    assert all("id" not in part["function_response"] for part in told["parts"])
+    (_, _, result) = format_history([history[0], {**history[1], "role": "gemini"}, history[2]], "gemini")
+    assert all("id" not in part["function_response"] for part in result["parts"])
 
 
 @promise("chat:format-history")
 def test_no_model_sees_the_calls_or_results_of_another() -> None:
-    history = [HELLO, ASKED, ANSWERED, {"role": "gemini", "content": "25°C"}, {"role": "user", "content": "Thanks"}]
+    history = [HELLO, QUESTION, ANSWERED, {"role": "gemini", "content": "25°C"}, {"role": "user", "content": "Thanks"}]
     assert format_history(history, "chatgpt") == [
         {"role": "user", "content": "Hello, how are you?"},
         {"role": "user", "content": "Thanks"},
@@ -372,12 +372,12 @@ def test_no_model_sees_the_calls_or_results_of_another() -> None:
 @promise("chat:format-history")
 def test_errors_stay_errors() -> None:
     failed = {**ANSWERED["content"][0], "content": "no such city", "is_error": True}
-    history: list[Any] = [HELLO, ASKED, {"role": "tool", "content": [failed]}]
+    history: list[Any] = [HELLO, QUESTION, {"role": "tool", "content": [failed]}]
     (response,) = format_history(history, "gemini")[2]["parts"]
     assert response["function_response"]["response"] == {"error": "no such city"}
-    history[1] = {**ASKED, "role": "chatgpt"}
+    history[1] = {**QUESTION, "role": "chatgpt"}
     assert format_history(history, "chatgpt")[2]["content"] == '{"error":"no such city"}'
-    history[1] = {**ASKED, "role": "claude"}
+    history[1] = {**QUESTION, "role": "claude"}
     messages = format_history(history, "claude")
     assert messages[2]["content"][0]["is_error"] is True
     assert (

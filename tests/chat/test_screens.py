@@ -111,8 +111,8 @@ def test_columns_where_there_is_room_and_frames_that_fit(
         left = columns // 2 - 1 if side_by_side else columns
         assert {wcswidth(re.split(r"(?<=[╮│╯])( |$)", line[1:])[0]) + 1 for line in framed} == {left}
         assert "…" not in "".join(lines)
-        told = "".join(re.findall(r"[^\s│]", "".join(line[1:].partition("│")[0] for line in framed)))
-        assert "".join(wide.split()) in told  # and nothing was cut away to make it fit
+        column = "".join(re.findall(r"[^\s│]", "".join(line[1:].partition("│")[0] for line in framed)))
+        assert "".join(wide.split()) in column  # and nothing was cut away to make it fit
 
 
 @promise("chat:terminal-resize")
@@ -242,8 +242,8 @@ def test_a_pasted_text_is_one_message_and_blocks_and_names_are_completed(
         program.type("/tok\t\n")
         program.see("░░")
     bodies: list[Any] = [request.json for request in simulator.requests]
-    said = [body["messages"][-1]["content"] for body in bodies]
-    texts = [one if isinstance(one, str) else one[-1]["text"] for one in said]
+    sent = [body["messages"][-1]["content"] for body in bodies]
+    texts = [one if isinstance(one, str) else one[-1]["text"] for one in sent]
     assert texts == ["@ann line one\nline two", "@ann a block\nof lines"]
 
 

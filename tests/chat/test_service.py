@@ -25,7 +25,7 @@ from dragoman.drivers import Scripted
 from dragoman.drivers.scripted import Line
 from dragoman.errors import NotConfigured
 from dragoman.ir import Document, Failure, Image, Message, Refusal, Request, Usage
-from tests.support.chats import asked, chat_of, driver_of, model, note, of_kind, said, talk, weather
+from tests.support.chats import chat_of, driver_of, model, note, of_kind, sent_to, stored_entries, talk, weather
 from tests.support.promises import promise
 
 NAMES = ("gemini", "chatgpt", "claude")
@@ -63,7 +63,7 @@ def test_a_message_goes_to_whom_it_names_at_its_start(text: str, models: tuple[s
 def test_any_configured_name_is_a_mention() -> None:
     service = chat_of(model("my.model-2", ["yes"]))
     talk(service, "@my.model-2 hello")
-    assert said(service)[-1] == ("my.model-2", "yes", "ok")
+    assert stored_entries(service)[-1] == ("my.model-2", "yes", "ok")
     assert list(configured_models([], {"CHAT_MODEL_LOCAL": "local/small"})) == [
         "gemini",
         "chatgpt",
@@ -102,7 +102,7 @@ def test_models_read_the_mention_too_and_so_know_what_was_meant_for_others() -> 
     """Without it, a model would take a question to another for one to itself."""
     service = chat_of(model("gemini", ["I am Gemini.", "Yes."]), model("claude", ["I am Claude.", "Bye."]))
     talk(service, "@gemini who are you?", "@claude and you?", "@all thanks")
-    assert [text for role, text in asked(service, "gemini") if role == "user"] == [
+    assert [text for role, text in sent_to(service, "gemini") if role == "user"] == [
         "@gemini who are you?",
         "@claude and you?",
         "@all thanks",
@@ -116,14 +116,14 @@ def test_a_memo_is_stored_not_sent_and_seen_later() -> None:
     assert [type(event) for event in events] == [Said, TurnEnded]
     assert driver_of(service, "gemini").requests == []
     talk(service, "@gemini what did I say?")
-    assert asked(service, "gemini") == [("user", "remember the milk"), ("user", "@gemini what did I say?")]
+    assert sent_to(service, "gemini") == [("user", "remember the milk"), ("user", "@gemini what did I say?")]
 
 
 @promise("chat:memo")
 def test_a_default_model_may_answer_instead() -> None:
     service = chat_of(model("gemini", ["a"]), model("claude", ["b", "c"]), options=Options(default=("claude",)))
     talk(service, "hello")
-    assert said(service) == [("user", "hello", "ok"), ("claude", "b", "ok")]
+    assert stored_entries(service) == [("user", "hello", "ok"), ("claude", "b", "ok")]
     service.configure(default=("all",))
     talk(service, "hello all")
     assert {entry.role for entry in service.conversation.entries[2:]} == {"user", "gemini", "claude"}
@@ -144,8 +144,8 @@ def test_all_are_asked_at_once_and_from_the_same_snapshot() -> None:
 
     service = chat_of(model("gemini", script("gemini", "claude")), model("claude", script("claude", "gemini")))
     talk(service, "@all hello")
-    assert asked(service, "gemini") == asked(service, "claude") == [("user", "@all hello")]
-    assert said(service)[1:] == [("gemini", "gemini here", "ok"), ("claude", "claude here", "ok")]
+    assert sent_to(service, "gemini") == sent_to(service, "claude") == [("user", "@all hello")]
+    assert stored_entries(service)[1:] == [("gemini", "gemini here", "ok"), ("claude", "claude here", "ok")]
 
 
 @promise("chat:all")
@@ -160,7 +160,7 @@ def test_a_model_that_fails_does_not_stop_the_others() -> None:
     broken = Scripted(text="Half an ans", failure=Failure("overloaded", "too busy"))
     service = chat_of(model("gemini", [broken]), model("claude", ["fine"]))
     talk(service, "@all hello")
-    assert said(service)[1:] == [("gemini", "Half an ans", "error"), ("claude", "fine", "ok")]
+    assert stored_entries(service)[1:] == [("gemini", "Half an ans", "error"), ("claude", "fine", "ok")]
     assert "too busy" in service.conversation.entries[1].error
 
 
@@ -182,7 +182,7 @@ def test_a_model_without_a_key_says_so_and_the_others_answer() -> None:
 def test_each_model_sees_the_user_and_itself() -> None:
     service = chat_of(model("gemini", ["I am Gemini.", "Again."]), model("claude", ["I am Claude."]))
     talk(service, "@gemini who are you?", "@claude and you?", "@gemini still there?")
-    assert asked(service, "gemini") == [
+    assert sent_to(service, "gemini") == [
         ("user", "@gemini who are you?"),
         ("assistant", "I am Gemini."),
         ("user", "@claude and you?"),
@@ -194,7 +194,7 @@ def test_each_model_sees_the_user_and_itself() -> None:
 def test_answers_of_others_are_shared_where_asked_for_with_their_names() -> None:
     service = chat_of(model("gemini", ["Blue."]), model("claude", ["Red."]), options=Options(share=True))
     talk(service, "@gemini colour?", "@claude colour?")
-    assert asked(service, "claude") == [
+    assert sent_to(service, "claude") == [
         ("user", "@gemini colour?"),
         ("user", "[gemini said]\nBlue."),
         ("user", "@claude colour?"),
@@ -208,7 +208,7 @@ def test_tool_entries_belong_to_their_model_even_where_ids_are_the_same() -> Non
     talk(service, "@all weather?", "@all thanks")
     expected = [("user", "@all weather?"), ("assistant", "call weather"), ("tool", "result weather")]
     for name, answer in (("gemini", "A"), ("claude", "B")):
-        assert asked(service, name) == [*expected, ("assistant", answer), ("user", "@all thanks")]
+        assert sent_to(service, name) == [*expected, ("assistant", answer), ("user", "@all thanks")]
     tools = [entry for entry in service.conversation.entries if entry.role == "tool"]
     assert [entry.owner for entry in tools] == ["gemini", "claude"]
 
@@ -237,7 +237,7 @@ def test_text_reasoning_and_tools_are_streamed_as_the_events_of_the_agent() -> N
 
 
 @promise("chat:permissions")
-@pytest.mark.parametrize(("allow", "result"), [(True, "noted: x"), (False, "the user said no")])
+@pytest.mark.parametrize(("allow", "result"), [(True, "noted: x"), (False, "the user declined")])
 def test_tools_that_change_something_are_asked_about(allow: bool, result: str) -> None:  # noqa: FBT001
     service = chat_of(model("gemini", [Scripted(calls=[("note", {"text": "x"})]), "Done."]), tools=[note])
     settled: list[PermissionSettled] = []
@@ -320,7 +320,7 @@ def test_partial_text_is_kept_marked_and_sent_to_the_model_as_interrupted() -> N
     broken = Scripted(text="The answer is", failure=Failure("server", "it broke"))
     service = chat_of(model("gemini", [broken, "42."]))
     talk(service, "@gemini question", "@gemini go on")
-    role, text = asked(service, "gemini")[1]
+    role, text = sent_to(service, "gemini")[1]
     assert role == "assistant"
     assert text.startswith("The answer is")
     assert "broke off" in text
@@ -336,7 +336,7 @@ def test_finished_calls_of_a_failed_answer_are_kept() -> None:
     service = chat_of(model("gemini", script), tools=[weather])
     talk(service, "@gemini weather?", "@gemini again")
     assert [entry.role for entry in service.conversation.entries[:4]] == ["user", "gemini", "tool", "gemini"]
-    assert ("tool", "result weather") in asked(service, "gemini")
+    assert ("tool", "result weather") in sent_to(service, "gemini")
 
 
 @promise("chat:stop")
@@ -359,7 +359,7 @@ def test_stopping_keeps_what_has_come_and_the_next_question_works() -> None:
     ]
     assert entries[1].text.startswith("one")
     talk(service, "@gemini again")
-    assert said(service)[-1] == ("gemini", "fine", "ok")
+    assert stored_entries(service)[-1] == ("gemini", "fine", "ok")
 
 
 @promise("chat:stop")
@@ -404,7 +404,7 @@ def test_an_answer_can_be_asked_for_again_from_the_same_snapshot_and_the_old_one
         await service.wait(service.retry(old.answer))
 
     asyncio.run(again())
-    assert asked(service, "gemini") == [("user", "@all first")]
+    assert sent_to(service, "gemini") == [("user", "@all first")]
     kept = [(entry.role, entry.text, entry.replaced) for entry in service.conversation.entries]
     assert kept[:4] == [
         ("user", "@all first", False),
@@ -413,7 +413,7 @@ def test_an_answer_can_be_asked_for_again_from_the_same_snapshot_and_the_old_one
         ("claude", "other", False),
     ]
     talk(service, "@gemini third")
-    assert ("assistant", "bad") not in asked(service, "gemini")
+    assert ("assistant", "bad") not in sent_to(service, "gemini")
     with pytest.raises(LookupError):
         service.retry("nonsense")
 
@@ -459,7 +459,7 @@ def test_another_model_can_take_over_a_name_and_all_are_closed_at_the_end() -> N
     talk(service, "@gemini hello")
     service.set_participant(model("gemini", ["two"]))
     talk(service, "@gemini hello")
-    assert said(service)[-1] == ("gemini", "two", "ok")
+    assert stored_entries(service)[-1] == ("gemini", "two", "ok")
     asyncio.run(service.close())
     assert [first.closed, driver_of(service, "gemini").closed] == [True, True]
 

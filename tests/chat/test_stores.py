@@ -33,7 +33,7 @@ from dragoman.chat.stores.base import file_stem
 from dragoman.chat.views import entries_for_model, messages_of
 from dragoman.drivers import Scripted
 from dragoman.errors import NotConfigured
-from tests.support.chats import asked, chat_of, model, said, talk, weather
+from tests.support.chats import chat_of, model, sent_to, stored_entries, talk, weather
 from tests.support.databases import Postgres
 from tests.support.promises import promise
 
@@ -327,7 +327,7 @@ def test_a_legacy_history_goes_on_without_leaks() -> None:
         model("gemini", ["ok"]), model("chatgpt", ["ok"]), conversation=read_conversation(LEGACY), tools=[weather]
     )
     talk(service, "@all and now?")
-    assert asked(service, "chatgpt") == [
+    assert sent_to(service, "chatgpt") == [
         ("user", "@all weather in Tokyo?"),
         ("assistant", "call weather"),
         ("tool", "result weather"),
@@ -449,7 +449,7 @@ def test_a_draft_that_cannot_be_written_is_one_warning_and_the_chat_goes_on(tmp_
     service = chat_of(model("gemini", ["fine", "fine"]), keeper=Draft(tmp_path))
     events = talk(service, "@gemini hello", "@gemini more")
     assert len([event for event in events if "draft" in str(event)]) == 1
-    assert said(service)[-1] == ("gemini", "fine", "ok")
+    assert stored_entries(service)[-1] == ("gemini", "fine", "ok")
 
 
 KILLED = """

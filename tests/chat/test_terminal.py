@@ -170,7 +170,7 @@ MISTAKES = {
     "/history save": "give it a name: /history save NAME",
     "/copy 9": "there are 0 answers",
     "/export nonsense": "is not a format",
-    "/retry": "no answer to ask for again",
+    "/retry": "no answer to retry",
     "/tools": "no tools",
 }
 
@@ -290,11 +290,11 @@ def test_the_page_is_one_command_away(environment: dict[str, str]) -> None:
         assert served.stdout is not None
         url = served.stdout.readline().split()[0]
         with urllib.request.urlopen(f"{url}/_/api/chat/state", timeout=PATIENCE) as answer:  # noqa: S310 - our own address
-            told = json.loads(answer.read())
+            state = json.loads(answer.read())
         served.send_signal(signal.SIGINT)
         assert served.wait(PATIENCE) == 130
-    assert [one["name"] for one in told["models"]] == ["gemini", "chatgpt", "claude", "ollama"]
-    assert [one["name"] for one in told["tools"]] == ["get_weather", "save_note"]
+    assert [one["name"] for one in state["models"]] == ["gemini", "chatgpt", "claude", "ollama"]
+    assert [one["name"] for one in state["tools"]] == ["get_weather", "save_note"]
     refused = piped("", environment, "--web", "--demo", "--host", "0.0.0.0")  # noqa: S104 - that is what is refused
     assert refused.returncode == 2
     assert "needs a password" in refused.stderr

@@ -24,7 +24,7 @@ from dragoman.chat.tokens import (
 )
 from dragoman.drivers import Scripted
 from dragoman.ir import Request, Usage
-from tests.support.chats import asked, chat_of, model, of_kind, talk, weather
+from tests.support.chats import chat_of, model, of_kind, sent_to, talk, weather
 from tests.support.promises import promise
 from tests.support.waiting import PATIENCE
 
@@ -190,7 +190,7 @@ def test_the_request_is_pruned_and_reported_while_the_conversation_stays_whole()
     service = chat_of(model("gemini", [call, "Sun. " * 30, "Yes. " * 30, "Fine."], window=260), tools=[weather])
     service.change(system_prompt="Be brief.")
     events = talk(service, "@gemini weather?", "@gemini sure?", "@gemini really? " + "so " * 20)
-    sent = asked(service, "gemini")
+    sent = sent_to(service, "gemini")
     assert sent[0] == ("system", "Be brief.")
     assert "weather" not in " ".join(text for _, text in sent)
     assert sent[-1][1].startswith("@gemini really?")

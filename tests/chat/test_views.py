@@ -38,8 +38,8 @@ def answers(draw: st.DrawFn, model: str, turn: str, number: int) -> list[Entry]:
         ids = draw(st.lists(IDS, min_size=1, max_size=2, unique=True))
         calls = [_call(model, one) for one in ids]
         thought = [{"type": "reasoning", "content": marked(model, "thought")}] if draw(st.booleans()) else []
-        said = [{"type": "text", "content": marked(model, "text")}] if draw(st.booleans()) else []
-        entries.append(Entry(role=model, content=[*thought, *said, *calls], **about))
+        parts = [{"type": "text", "content": marked(model, "text")}] if draw(st.booleans()) else []
+        entries.append(Entry(role=model, content=[*thought, *parts, *calls], **about))
         answered = ids if draw(st.booleans()) else ids[: draw(st.integers(0, len(ids)))]
         if answered:
             entries.append(Entry(role="tool", owner=model, content=[_result(model, one) for one in answered], **about))
@@ -126,9 +126,9 @@ def test_pruning_leaves_whole_turns_in_order_and_every_result_its_call(
 @given(conversations(), st.sampled_from(MODELS), st.booleans())
 def test_every_api_takes_what_is_sent(entries: tuple[Entry, ...], model: str, share: bool) -> None:  # noqa: FBT001
     """However answers ended before: broken off, without results, or not at all."""
-    asked = (*entries, Entry(role="user", content=[{"type": "text", "content": f"@{model} now"}], turn="last"))
+    history = (*entries, Entry(role="user", content=[{"type": "text", "content": f"@{model} now"}], turn="last"))
     tools = (ToolDefinition(TOOL, "Look.", {"type": "object", "properties": {"for": {"type": "string"}}}),)
-    request = structs.replace(request_of(entries_for_model(asked, model, share=share), "Be brief."), tools=tools)
+    request = structs.replace(request_of(entries_for_model(history, model, share=share), "Be brief."), tools=tools)
     for name, form, judge in (
         ("gpt-5.6", "openai-chat", openai_chat),
         ("claude-sonnet-5", "anthropic-messages", anthropic_messages),

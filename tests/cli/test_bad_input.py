@@ -150,13 +150,13 @@ DAMAGED = st.builds(damaged, st.just(BODY), st.integers(0, len(BODY)), st.intege
 @promise("law:10-bad-input-good-words")
 @given(st.binary() | DAMAGED, st.sampled_from(["all", "gemini"]))
 def test_no_bytes_whatever_crash_it(content: bytes, target: str) -> None:
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with TemporaryDirectory() as folder, redirect_stderr(said):
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with TemporaryDirectory() as folder, redirect_stderr(stdout):
         file, out = Path(folder, "in.json"), Path(folder, "out.json")
         file.write_bytes(content)
         code = main(["convert", str(file), "--to", target, "-o", str(out)])
         assert code in {0, 2, 3}
         assert out.exists() == (code == 0 or (code == 3 and target == "all"))
-        said.flush()
+        stdout.flush()
         if code == 2:
-            assert said.buffer.getvalue().count(b"\n") == 1
+            assert stdout.buffer.getvalue().count(b"\n") == 1

@@ -80,8 +80,8 @@ def test_a_frame_may_be_long_and_hold_line_breaks(size: int, tmp_path: Path, cap
     frames = converse_streams.split(FRAMES)
     frames[1] = converse_streams.frame("contentBlockDelta", payload)
     assert main(["convert", "--stream", written(tmp_path, b"".join(frames)), "--to", "openai-chat"]) == 0
-    said = completion_of(capsysbinary.readouterr().out, "openai-chat").completion.text
-    assert said == "x" * size + "Tokyo."
+    text = completion_of(capsysbinary.readouterr().out, "openai-chat").completion.text
+    assert text == "x" * size + "Tokyo."
 
 
 AS_OBJECTS = [{name: said} for name, said in EVENTS]
@@ -157,8 +157,8 @@ def test_frames_taken_for_bodies_are_hinted_at(tmp_path: Path, capsysbinary: Cap
     st.sampled_from(dragoman.formats()),
 )
 def test_no_damage_to_frames_crashes_it(content: bytes, target: str) -> None:
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with TemporaryDirectory() as folder, redirect_stderr(said):
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with TemporaryDirectory() as folder, redirect_stderr(output):
         file, out = Path(folder, "in.bin"), Path(folder, "out.bin")
         file.write_bytes(content)
         code = main(["convert", "--stream", str(file), "--to", target, "-o", str(out)])

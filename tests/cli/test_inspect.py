@@ -83,7 +83,7 @@ def test_calls_of_an_answer_wait_for_their_results() -> None:
     completion = Completion((Message("assistant", (ToolCall("c", "f", {}),)),), Finish("tool_calls", "tool_use"))
     text = shown(describe_completion(completion, "anthropic-messages"))
     assert "no result" not in text
-    assert line_with(text, "finish") == "finish tool_calls  said as tool_use"
+    assert line_with(text, "finish") == "finish tool_calls  reported as tool_use"
 
 
 def test_broken_calls_are_marked() -> None:
@@ -173,7 +173,7 @@ def test_an_answer_with_usage_and_candidates() -> None:
     text = shown(describe_completion(completion, "gemini"))
     assert text.splitlines()[0] == "gemini response model m"
     assert line_with(text, "usage") == "usage input 10 (cached 4), output 5 (reasoning 2), total 15"
-    assert line_with(text, "MAX_TOKENS") == "finish length  said as MAX_TOKENS"
+    assert line_with(text, "MAX_TOKENS") == "finish length  reported as MAX_TOKENS"
     assert line_with(text, "empty") == "empty"
 
 

@@ -72,10 +72,10 @@ def test_a_stored_key_is_used_and_only_its_owner_can_read_it(tmp_path: Path, dra
     assert KEY not in stored.stdout
     file = tmp_path / "config" / "dragoman" / "keys.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    asked = run(
+    answer = run(
         tmp_path, "ask", "anthropic/claude-sonnet-4-6", "Hi", ANTHROPIC_BASE_URL=f"{dragoman_sim.url}/anthropic"
     )
-    assert (asked.returncode, asked.stdout) == (0, "Hello.\n")
+    assert (answer.returncode, answer.stdout) == (0, "Hello.\n")
     assert run(tmp_path, "keys", "stored").stdout.split() == ["anthropic", str(file)]
     assert "stored key" in run(tmp_path, "doctor", "--offline").stdout
     assert run(tmp_path, "keys", "unset", "anthropic").returncode == 0
@@ -85,7 +85,7 @@ def test_a_stored_key_is_used_and_only_its_owner_can_read_it(tmp_path: Path, dra
 
 @promise("command:key-store")
 @pytest.mark.parametrize(("name", "stdin", "words"), [
-    ("nothing", KEY, "no provider is called 'nothing'"),
+    ("nothing", KEY, "unknown provider 'nothing'"),
     ("local", KEY, "takes no key"),
     ("openai", "\n", "no key given"),
     ("openai", "two words\n", "not a key"),
@@ -199,7 +199,7 @@ def test_a_file_that_lies_around_does_not_get_your_key(tmp_path: Path) -> None:
 
 @promise("command:one-configuration")
 def test_a_default_model_that_does_not_exist_is_found_when_the_file_is_read() -> None:
-    with pytest.raises(ConfigError, match=r"dragoman.toml:2:1: defaults.model: no provider is called 'antropic'"):
+    with pytest.raises(ConfigError, match=r"dragoman.toml:2:1: defaults.model: unknown provider 'antropic'"):
         read_config('[defaults]\nmodel = "antropic/claude"\n')
     with pytest.raises(ConfigError, match=r"chat.models.fast: 'quick' is neither"):
         read_config('[chat.models]\nfast = "quick"\n')
@@ -213,7 +213,7 @@ def test_a_default_model_that_does_not_exist_is_found_when_the_file_is_read() ->
     (("ask", "Why?"), "no model given: name one as provider/model"),
     (("run", "Why?"), "no model given: name one as provider/model"),
     (("ask", "openai/gpt-5.6", " "), "the question is empty"),
-    (("ask", "antropic/x", "Hi"), "no provider is called 'antropic'"),
+    (("ask", "antropic/x", "Hi"), "unknown provider 'antropic'"),
     (("ask", "openai/gpt-5.6", "Hi", "--reasoning", "much"), "'much' is not one of on, off"),
     (("ask", "openai/gpt-5.6", "Hi", "--max-tokens", "-3"), "'-3' is not a number of at least 1"),
     (("ask", "openai/gpt-5.6", "Hi", "--timeout", "0"), "'0' is not a number of seconds"),

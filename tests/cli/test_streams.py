@@ -279,8 +279,8 @@ DAMAGED = st.sampled_from(list(SOURCES.values())).flatmap(
 @promise("law:10-bad-input-good-words")
 @given(st.binary() | DAMAGED, st.sampled_from(dragoman.formats()))
 def test_no_bytes_whatever_crash_it(content: bytes, target: str) -> None:
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with TemporaryDirectory() as folder, redirect_stderr(said):
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with TemporaryDirectory() as folder, redirect_stderr(stdout):
         file, out = Path(folder, "in.sse"), Path(folder, "out.sse")
         file.write_bytes(content)
         code = main(["convert", "--stream", str(file), "--to", target, "-o", str(out)])
@@ -317,8 +317,8 @@ def test_a_stream_is_recognised_and_shown_as_a_timeline() -> None:
 def test_reasoning_with_its_signature_and_usage_that_is_sent_twice() -> None:
     lines = inspected(MESSAGES)
     assert '|- lines 11-14  reasoning "Two cities, two calls."  signed by anthropic, 2 pieces' in lines
-    assert "|- lines 2-44   usage input 40, output 33  told 2 times" in lines
-    assert "|- line 47      finish tool_calls  said as tool_use" in lines
+    assert "|- lines 2-44   usage input 40, output 33  sent 2 times" in lines
+    assert "|- line 47      finish tool_calls  reported as tool_use" in lines
 
 
 def test_an_array_is_recognised_and_lines_of_chunks_too() -> None:

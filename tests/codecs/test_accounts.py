@@ -7,6 +7,8 @@ import pytest
 
 import dragoman
 from dragoman import ir
+from tests.support import converse_streams
+from tests.support.cases import each
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
@@ -86,7 +88,7 @@ def test_counts_are_written_where_there_is_a_place() -> None:
 @pytest.mark.parametrize("target", [name for name in FORMATS if name != "openai-chat"])
 def test_other_targets_note_them(target: str) -> None:
     losses = dragoman.translate_response(CHAT, source="openai-chat", target=target).losses
-    assert any(loss.severity == "noted" and "sound" in loss.what and loss.path == "$.usage" for loss in losses)
+    assert any(loss.severity == "noted" and "audio tokens" in loss.what and loss.path == "$.usage" for loss in losses)
 
 
 def test_sound_of_gemini() -> None:
@@ -128,6 +130,24 @@ def test_answers_of_ollama_always_have_durations() -> None:
 
 # ── the tier at which a request was served ──
 
+
+def _sse(*events: dict[str, Any], end: str = "") -> bytes:
+    lines = [json.dumps(event) for event in events] + ([end] if end else [])
+    return "".join(f"data: {line}\n\n" for line in lines).encode()
+
+
+def _chunk(delta: dict[str, Any] | None, finish: str | None = None) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_763_300_000, "model": "gpt-5.1",
+        "service_tier": "priority", "usage": None,
+        "choices": [{"index": 0, "delta": delta or {}, "logprobs": None, "finish_reason": finish}],
+    }  # fmt: skip
+
+
+INTERACTION: dict[str, Any] = {
+    "id": "i", "object": "interaction", "model": "gemini-2.5-flash", "created": "2026-11-18T00:00:00Z",
+    "service_tier": "flex",
+}  # fmt: skip
 TIERED: dict[str, dict[str, Any]] = {
     "openai-chat": {**CHAT, "service_tier": "priority"},
     "openai-responses": {
@@ -202,22 +222,78 @@ def test_a_tier_that_a_target_has_no_word_for_is_noted() -> None:
     }
 
 
-@pytest.mark.parametrize("source", ["anthropic-messages"])
-@pytest.mark.parametrize("target", WRITTEN)
-def test_the_tier_crosses_in_streams_whose_usage_has_it(source: str, target: str) -> None:
-    usage = ir.Usage(5, 2, total=7, service_tier="priority")
-    events: list[ir.AnyEvent] = [
-        ir.StreamStart(id="x", model="m"),
-        ir.PartStart(0, ir.Text("Hi.")),
-        ir.PartEnd(0),
-        ir.UsageUpdate(usage),
-        ir.Finished(ir.Finish("stop")),
-    ]
-    encoder = dragoman.StreamEncoder(source)
-    data = encoder.encode(events) + encoder.close()
+TIERED_STREAMS: dict[str, bytes] = {
+    "openai-chat": _sse(
+        _chunk({"role": "assistant", "content": ""}), _chunk({"content": "Hi."}), _chunk({}, "stop"),
+        {**_chunk(None), "choices": [], "usage": CHAT["usage"]}, end="[DONE]",
+    ),
+    "openai-responses": _sse(
+        {"type": "response.created", "response": {**TIERED["openai-responses"], "service_tier": "auto", "output": []}},
+        {"type": "response.completed", "response": TIERED["openai-responses"]},
+    ),
+    "anthropic-messages": _sse(
+        {"type": "message_start", "message": {**TIERED["anthropic-messages"], "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi."}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+    ),
+    "gemini": _sse(TIERED["gemini"]),
+    "bedrock-converse": converse_streams.stream(
+        converse_streams.STARTED, converse_streams.delta(0, text="Hi."), converse_streams.stop(0),
+        *converse_streams.ended(serviceTier={"type": "priority"}),
+    ),
+    "gemini-interactions": _sse(
+        {"event_type": "interaction.created", "interaction": {**INTERACTION, "status": "in_progress"}},
+        {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}},
+        {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "Hi."}},
+        {"event_type": "step.stop", "index": 0},
+        {"event_type": "interaction.completed", "interaction": TIERED["gemini-interactions"]}, end="[DONE]",
+    ),
+}  # fmt: skip
+
+
+def test_every_format_with_a_tier_has_a_stream_here() -> None:
+    assert TIERED_STREAMS.keys() == TIERED.keys()
+
+
+@each("target", FORMATS)
+@each("source", TIERED_STREAMS)
+def test_the_tier_of_a_streamed_answer_crosses(source: str, target: str) -> None:
+    if source == target:
+        return
     translator = dragoman.StreamTranslator(source=source, target=target)
-    out = translator.feed(data) + translator.close()
-    assert b"priority" in out
+    out = translator.feed(TIERED_STREAMS[source]) + translator.close()
+    usage = translator.completion.usage
+    assert usage is not None
+    assert usage.service_tier == "priority"
+    noted = [loss for loss in translator.losses if "tier" in loss.what]
+    if FAMILY[source] != FAMILY[target] and target not in WRITTEN:
+        assert [loss.severity for loss in noted] == ["noted"]
+        return
+    assert noted == []
+    there = dragoman.StreamDecoder(target)
+    usage = dragoman.accumulate(there.feed(out) + there.close()).usage
+    assert usage is not None
+    assert usage.service_tier == "priority"
+
+
+@each("target", FORMATS)
+def test_keys_of_chat_chunks_that_no_other_format_has_are_reported(target: str) -> None:
+    """Perplexity's pages, Azure's filters and the server's fingerprint are in the first chunk, the last, or all."""
+    said = {"system_fingerprint": "fp_1", "citations": ["https://example.com"], "service_tier": "tomorrow"}
+    first = {**_chunk({"role": "assistant", "content": "Hi."}), **said, "obfuscation": "xyz"}
+    last = {**_chunk({}, "stop"), "search_results": [{"url": "https://example.com"}], "p": "ab"}
+    last["choices"][0]["content_filter_results"] = {"hate": {"filtered": False}}
+    translator = dragoman.StreamTranslator(source="openai-chat", target=target)
+    translator.feed(_sse(first, last, {**_chunk(None), "choices": [], "usage": CHAT["usage"]}, end="[DONE]"))
+    translator.close()
+    if target == "openai-chat":
+        return
+    reported = {loss.what for loss in translator.losses}
+    assert {"system_fingerprint", "citations", "search_results", "content_filter_results"} <= reported
+    assert not {"obfuscation", "p", "object"} & reported
 
 
 def test_what_was_written_to_a_cache_for_an_hour_crosses_between_anthropic_and_bedrock() -> None:

@@ -1,5 +1,7 @@
 """Content that only some APIs take: search results, media by address, files of others, blocks of others."""
 
+import base64
+import re
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import dragoman
 from dragoman import ir
 from tests.support import formats
+from tests.support.cases import each
 from tests.support.formats import FORMATS, refusals
 from tests.support.promises import promise
 
@@ -258,3 +261,88 @@ def test_what_an_api_refuses_is_a_loss_and_not_sent(case: str, target: str) -> N
     assert not any(
         word in text for word in ("heic", "s3://", "gs://", "file:", "webm", "file_0", "file-6", "googleapis")
     )
+
+
+# ── every media type to every target ──
+
+SVG_TEXT = '<svg xmlns="http://www.w3.org/2000/svg"><title>Crossing</title></svg>'
+BYTES = base64.b64encode(SVG_TEXT.encode()).decode()
+WEB_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+GOOGLE_IMAGES = ("image/heic", "image/heif", "image/bmp", "image/tiff")
+NO_IMAGES = ("image/avif", "image/x-icon", "image/jxl", "image/vnd.adobe.photoshop")
+OFFICE = ("application/msword", "application/vnd.openxmlformats-officedocument.wordprocessingml.document")
+BINARIES = ("application/zip", "application/octet-stream")
+TEXTS = ("text/plain", "text/csv", "text/html", "text/markdown", "application/json", "application/xml")
+SOUNDS = tuple(f"audio/{name}" for name in ("wav", "mpeg", "mp3", "flac", "opus", "aac", "ogg", "m4a", "aiff", "webm"))
+FILMS = tuple(f"video/{name}" for name in ("mp4", "webm", "quicktime", "x-matroska", "mpeg", "3gpp"))
+MEDIA_TYPES = (
+    *WEB_IMAGES, "image/jpg", "image/svg+xml", *GOOGLE_IMAGES, *NO_IMAGES, "application/pdf", *OFFICE, *BINARIES,
+    *TEXTS, *SOUNDS, *FILMS,
+)  # fmt: skip
+_OFFICE_TAKERS = ("openai-chat", "openai-responses", "bedrock-converse", "gemini-interactions")
+ACCEPTED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*WEB_IMAGES, "image/jpg"), FORMATS),
+    "image/svg+xml": ("anthropic-messages", "cohere-chat", "ollama-chat", *GOOGLES),
+    **dict.fromkeys(("image/heic", "image/heif"), GOOGLES),
+    **dict.fromkeys(("image/bmp", "image/tiff"), (*GOOGLES, "ollama-chat")),
+    **dict.fromkeys(NO_IMAGES, ()),
+    "application/pdf": every_format_but("ollama-chat", "cohere-chat"),
+    **dict.fromkeys(OFFICE, _OFFICE_TAKERS),
+    **dict.fromkeys(BINARIES, ()),
+    **dict.fromkeys(TEXTS, FORMATS),
+    **dict.fromkeys((*SOUNDS, *FILMS), GOOGLES),
+}
+"""Media type -> the targets that get its content, as it is or as text: documented types, and those of vendors' SDKs.
+
+OpenAI's sound models, Bedrock's models that take sound or film, and files of any type at OpenAI are left open."""
+OPEN: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*SOUNDS, *FILMS), ("openai-chat", "openai-responses", "bedrock-converse", "ollama-chat")),
+    **dict.fromkeys(BINARIES, ("openai-chat", "openai-responses")),
+    **dict.fromkeys(NO_IMAGES, ("ollama-chat",)),
+}
+
+
+def medium(media_type: str, **given: Any) -> ir.Image | ir.Audio | ir.Document:
+    if media_type.startswith("image/"):
+        return ir.Image(media_type, **given)
+    return ir.Audio(media_type, **given) if media_type.startswith("audio/") else ir.Document(media_type, **given)
+
+
+@each("target", FORMATS)
+@each("media_type", MEDIA_TYPES)
+def test_every_media_type_is_taken_converted_or_a_reported_loss(media_type: str, target: str) -> None:
+    encoded = with_part(medium(media_type, data=BYTES), target)
+    text = encoded.json().decode()
+    arrives = BYTES in text or "<title>Crossing</title>" in text
+    dropped = [loss for loss in encoded.losses if loss.severity == "dropped" and "parts[0]" in loss.path]
+    assert arrives is not bool(dropped)
+    if target not in OPEN.get(media_type, ()):
+        assert arrives is (target in ACCEPTED[media_type])
+    assert not formats.refusals(encoded, target, model=MODELS[target])
+    if arrives and BYTES not in text and media_type != "text/plain":
+        assert "degraded" in {loss.severity for loss in encoded.losses}
+
+
+@each("target", GOOGLES)
+def test_google_gets_only_types_of_images_it_documents(target: str) -> None:
+    for media_type in (*WEB_IMAGES, "image/jpg", "image/svg+xml", *GOOGLE_IMAGES, *NO_IMAGES):
+        for given in ({"data": BYTES}, {"url": f"https://example.org/a.{media_type[6:].partition('+')[0]}"}):
+            encoded = with_part(medium(media_type, **given), target)
+            sent_types = set(re.findall(r'"mime_?[tT]ype":"([^"]+)"', encoded.json().decode()))
+            assert sent_types <= {*WEB_IMAGES, *GOOGLE_IMAGES}
+            assert sent_types or {"dropped", "degraded"} & {loss.severity for loss in encoded.losses}
+
+
+@each("target", GOOGLES)
+def test_a_drawing_in_a_tool_result_reaches_google_as_text(target: str) -> None:
+    call = ir.ToolCall("call_1", "draw", {})
+    drawn = (ir.Text("Done."), ir.Image("image/svg+xml", BYTES))
+    result = ir.ToolResult("call_1", "draw", "multimodal", parts=drawn)
+    turns = (ir.Message("user", "Draw."), ir.Message("assistant", (call,)), ir.Message("tool", (result,)))
+    tool = ir.ToolDefinition("draw", parameters={"type": "object", "properties": {}})
+    for model in (MODELS[target], "gemini-3-pro-preview"):
+        encoded = dragoman.encode_request(ir.Request(model, turns, (tool,)), target)
+        text = encoded.json().decode()
+        assert "svg+xml" not in text
+        assert BYTES in text or "<title>Crossing</title>" in text
+        assert not formats.refusals(encoded, target, model=model)

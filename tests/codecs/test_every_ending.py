@@ -8,6 +8,7 @@ import pytest
 import dragoman
 from dragoman import ir
 from tests.support import converse_streams, messages_streams
+from tests.support.cases import each
 from tests.support.endings import is_success
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
@@ -347,3 +348,120 @@ def test_what_a_classifier_stopped_is_no_refusal_in_words() -> None:
     there = dragoman.translate_response(body, source="anthropic-messages", target="openai-chat")
     assert there.body["choices"][0]["finish_reason"] == "content_filter"
     assert "$.stop_details" in {loss.path for loss in there.losses}
+
+
+# ── refusals in words ──
+
+REFUSAL_STREAMS: dict[str, bytes] = {
+    "openai-chat": b"".join(
+        b"data: %b\n\n" % json.dumps(chunk).encode()
+        for chunk in (
+            {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"role": "assistant", "refusal": ""}}]},
+            {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"refusal": "I cannot "}}]},
+            {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"refusal": "help."}}]},
+            {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        )
+    )
+    + b"data: [DONE]\n\n",
+    "openai-responses": b"".join(
+        b"data: %b\n\n" % json.dumps(event).encode()
+        for event in (
+            {"type": "response.created", "response": {"id": "r", "model": "m", "status": "in_progress", "output": []}},
+            {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "m"}},
+            {
+                "type": "response.content_part.added", "item_id": "m", "output_index": 0, "content_index": 0,
+                "part": {"type": "refusal", "refusal": ""},
+            },
+            {
+                "type": "response.refusal.delta", "item_id": "m", "output_index": 0, "content_index": 0,
+                "delta": "I cannot help.",
+            },
+            {
+                "type": "response.completed",
+                "response": {
+                    "id": "r", "model": "m", "status": "completed",
+                    "output": [
+                        {
+                            "type": "message", "id": "m", "role": "assistant", "status": "completed",
+                            "content": [{"type": "refusal", "refusal": "I cannot help."}],
+                        }
+                    ],
+                },
+            },
+        )
+    ),
+}  # fmt: skip
+TOLD_BY_THE_END = {"anthropic-messages": "stop_details", "gemini": "finishMessage", "vertex": "finishMessage"}
+"""APIs without a refusal part, and where they repeat its words."""
+
+
+@each("target", FORMATS)
+@each("source", REFUSAL_STREAMS)
+def test_a_refusal_in_words_crosses_in_streams_as_in_whole_answers(source: str, target: str) -> None:
+    if source == target:
+        return
+    translator = dragoman.StreamTranslator(source=source, target=target)
+    out = translator.feed(REFUSAL_STREAMS[source]) + translator.close()
+    decoder = dragoman.StreamDecoder(target)
+    there = dragoman.accumulate(decoder.feed(out) + decoder.close())
+    assert "".join(part.text for part in there.messages[0].parts if isinstance(part, ir.Text | ir.Refusal)) == (
+        "I cannot help."
+    )
+    whole = dragoman.encode_response(translator.completion, target)
+    again = dragoman.decode_response(whole.json(), target)
+    assert [type(part) for part in there.messages[0].parts] == [type(part) for part in again.messages[0].parts]
+    assert there.finish is not None
+    assert again.finish is not None
+    assert there.finish.reason == again.finish.reason
+    if target in {"openai-chat", "openai-responses", *TOLD_BY_THE_END}:
+        assert there.messages[0].refusal == "I cannot help."
+        assert there.finish.reason == "refusal"
+    if target in TOLD_BY_THE_END:
+        assert TOLD_BY_THE_END[target].encode() in out
+
+
+def test_a_refusal_after_text_is_told_apart_where_a_stream_joins_them() -> None:
+    events: list[ir.AnyEvent] = [
+        ir.StreamStart("a", "m"),
+        ir.PartStart(0, ir.Text("")),
+        ir.PartDelta(0, "Let me see. "),
+        ir.PartEnd(0),
+        ir.PartStart(1, ir.Refusal("")),
+        ir.PartDelta(1, "No."),
+        ir.PartEnd(1),
+        ir.Finished(ir.Finish("refusal")),
+    ]
+    for target in TOLD_BY_THE_END:
+        encoder, decoder = dragoman.StreamEncoder(target), dragoman.StreamDecoder(target)
+        there = dragoman.accumulate(decoder.feed(encoder.encode(events) + encoder.close()) + decoder.close())
+        assert there.messages[0].parts == (ir.Text("Let me see. "), ir.Refusal("No."))
+
+
+@each("target", ["gemini", "vertex", "anthropic-messages"])
+def test_why_claude_refused_reaches_apis_that_explain_an_end(target: str) -> None:
+    details = {"type": "refusal", "category": "cyber", "explanation": "It asks for an exploit."}
+    body: Json = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-4-7", "content": [],
+        "stop_reason": "refusal", "stop_sequence": None, "stop_details": details,
+        "usage": {"input_tokens": 5, "output_tokens": 0},
+    }  # fmt: skip
+    there = dragoman.translate_response(body, source="anthropic-messages", target=target)
+    if target == "anthropic-messages":
+        assert there.body == body
+        return
+    assert there.body["candidates"][0]["finishMessage"] == "It asks for an exploit."
+    assert "$.stop_details" in {loss.path for loss in there.losses}  # the category
+
+
+def test_reasoning_before_a_part_without_a_signature_is_not_doubled() -> None:
+    """A client of Gemini gets it on the part behind it, which may be a refusal, a document or a search result."""
+    parts: tuple[ir.AnyPart, ...] = (
+        ir.Refusal("No."),
+        ir.SearchResult("https://example.com", "Rain", ("It rains.",)),
+        ir.Document("text/plain", text="Rain."),
+    )
+    for part in parts:
+        answer = ir.Completion((ir.Message("assistant", (ir.Reasoning("Hm."), part)),), ir.Finish("stop"))
+        there = dragoman.encode_response(answer, "gemini")
+        back = dragoman.decode_response(there.json(), "gemini")
+        assert [type(one) for one in back.messages[0].parts] == [ir.Reasoning, ir.Text]

@@ -617,7 +617,7 @@ def test_a_turn_of_which_nothing_crosses_stays_a_turn() -> None:
     encoded, losses = encode(asked(from_user(ir.Image(file_id="file_1"))))
     assert encoded.body["contents"][0]["role"] == "user"
     assert told(losses) == [("dropped", "$.messages[0].parts[0]"), ("invented", "$.messages[0]")]
-    with pytest.raises(EncodeError, match="no message says anything"):
+    with pytest.raises(EncodeError, match="no message has content"):
         encode(asked(from_model(THINKING)))
 
 

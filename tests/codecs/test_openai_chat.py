@@ -819,3 +819,34 @@ def test_sound_of_another_api_reaches_clients_and_not_the_provider() -> None:
     request = dragoman.encode_request(ir.Request("m", (ir.Message("user", "Hi"), message)), "openai-chat")
     assert request.body["messages"][1] == {"role": "assistant", "content": "Hello"}
     assert [loss.severity for loss in request.losses] == ["degraded"]
+
+
+# ── documents by address (Mistral) ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("part", "document"),
+    [
+        ({"document_url": "https://a/b.pdf"}, ir.Document(url="https://a/b.pdf")),
+        ({"document_url": "https://a/b.pdf", "document_name": "b"}, ir.Document(url="https://a/b.pdf", title="b")),
+        ({"document_url": "https://a/b.pdf", "document_name": None}, ir.Document(url="https://a/b.pdf")),
+        ({"document_url": f"data:application/pdf;base64,{PDF}"}, ir.Document("application/pdf", PDF)),
+        ({"document_url": f"data:;base64,{PDF}", "x": 1}, ir.Document(url=f"data:;base64,{PDF}")),
+    ],
+    ids=repr,
+)
+def test_a_document_by_address_is_a_document_and_returns(part: dict[str, Any], document: ir.Document) -> None:
+    body = asked(messages=[{"role": "user", "content": [{"type": "document_url", **part}]}])
+    assert returns(body) is None
+    (found,) = dragoman.decode_request(body, "mistral").messages[0].parts
+    assert plainly(found) == document
+
+
+def test_losses_of_a_document_by_address_lead_to_its_keys() -> None:
+    part = {"type": "document_url", "document_url": f"data:application/pdf;base64,{PDF}", "document_name": "b"}
+    body = asked(messages=[{"role": "user", "content": [part]}])
+    crossed = dragoman.translate_request(body, source="mistral", target="gemini")
+    assert json.loads(crossed.json())["contents"][0]["parts"][0]["inlineData"]["data"] == PDF
+    assert [loss.path for loss in crossed.losses if "document_" in loss.path] == [
+        "$.messages[0].content[0].document_name"
+    ]

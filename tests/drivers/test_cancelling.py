@@ -27,12 +27,12 @@ class Listener:
 
     def __init__(self, answer: bytes) -> None:
         self.answer = answer
-        self.heard = 0
+        self.received = 0
         self.gone = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        self.heard += 1
+        self.received += 1
         writer.write(self.answer)
         await writer.drain()
         while await reader.read(1024):
@@ -43,7 +43,7 @@ class Listener:
     async def has_answered(self) -> None:
         """Wait until the request has come, and a moment for the answer to arrive."""
         async with asyncio.timeout(PATIENCE):
-            while not self.heard:  # noqa: ASYNC110 - counted, because some tests expect none
+            while not self.received:  # noqa: ASYNC110 - counted, because some tests expect none
                 await asyncio.sleep(0.005)
         await asyncio.sleep(0.1)
 
@@ -131,7 +131,7 @@ def test_a_cancelled_task_sends_nothing(streamed: bool) -> None:  # noqa: FBT001
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.ensure_future(cancelled())
             await asyncio.sleep(0.05)
-            assert listener.heard == 0
+            assert listener.received == 0
 
     asyncio.run(run())
 
@@ -141,9 +141,9 @@ def test_a_cancelled_task_sends_nothing(streamed: bool) -> None:  # noqa: FBT001
 def test_nothing_is_left_behind(partner: Partner, streamed: bool, dragoman_sim: Simulator) -> None:  # noqa: FBT001
     async def run() -> None:
         async with talking(partner, dragoman_sim) as driver:
-            asked = {"headers": fault("stall=3")}
+            options = {"headers": fault("stall=3")}
             waiting = asyncio.ensure_future(
-                _awaited(driver.stream_query("x", **asked)) if streamed else driver.query("x", **asked)  # type: ignore[call-overload]
+                _awaited(driver.stream_query("x", **options)) if streamed else driver.query("x", **options)  # type: ignore[call-overload]
             )
             await asyncio.sleep(0.1)
             waiting.cancel()

@@ -105,16 +105,16 @@ ADDRESSES: tuple[tuple[str, dict[str, str], Options, str], ...] = (
 )
 
 
-def sent(model: str, environment: dict[str, str], options: Options, **asked: Any) -> HttpRequest:
+def sent(model: str, environment: dict[str, str], options: Options, **settings: Any) -> HttpRequest:
     """The one request, as it is sent; there is no answer."""
     transport = ReplayTransport([Replayed(status=418, chunks=[b"{}"])])
-    stream = asked.pop("stream", False)
+    stream = settings.pop("stream", False)
     given: Any = {**options, "environment": environment, "transport": transport}
 
     async def run() -> None:
         driver = connect(model, **given)
         with pytest.raises(ProviderError):
-            await (driver.stream_query("x", **asked).result if stream else driver.query("x", **asked))
+            await (driver.stream_query("x", **settings).result if stream else driver.query("x", **settings))
 
     asyncio.run(run())
     return transport.requests[0]
@@ -167,7 +167,7 @@ def test_a_function_gives_a_fresh_token_for_each_request() -> None:
             "bedrock has no region: set AWS_REGION or AWS_DEFAULT",
         ),
         ("openai-compatible/m", {}, "has no base_url"),
-        ("nobody/m", {}, "no provider is called 'nobody'; there are openai, "),
+        ("nobody/m", {}, "unknown provider 'nobody'; there are openai, "),
         ("gpt-5", {}, "has no provider: write provider/model"),
     ],
 )
@@ -194,9 +194,9 @@ def test_streams_are_asked_to_count() -> None:
 
 
 def test_each_server_is_spoken_to_in_its_own_way() -> None:
-    asked = {"max_output_tokens": 9, "seed": 3}
-    openai = json.loads(sent("openai-chat/m", {"OPENAI_API_KEY": KEY}, {}, **asked).body)
-    mistral = json.loads(sent("mistral/m", {"MISTRAL_API_KEY": KEY}, {}, **asked).body)
+    settings = {"max_output_tokens": 9, "seed": 3}
+    openai = json.loads(sent("openai-chat/m", {"OPENAI_API_KEY": KEY}, {}, **settings).body)
+    mistral = json.loads(sent("mistral/m", {"MISTRAL_API_KEY": KEY}, {}, **settings).body)
     assert (openai["max_completion_tokens"], openai["seed"]) == (9, 3)
     assert (mistral["max_tokens"], mistral["random_seed"]) == (9, 3)
 

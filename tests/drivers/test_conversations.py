@@ -22,9 +22,9 @@ QUESTION = "Get the weather and the map of Paris."
 
 
 async def ask(driver: RemoteDriver, streamed: bool, **more: Any) -> QueryResult:  # noqa: FBT001
-    asked: dict[str, Any] = {"tools": TOOLS, "reasoning": "medium", **more}
+    settings: dict[str, Any] = {"tools": TOOLS, "reasoning": "medium", **more}
     found: QueryResult = await (
-        driver.stream_query(QUESTION, **asked).result if streamed else driver.query(QUESTION, **asked)
+        driver.stream_query(QUESTION, **settings).result if streamed else driver.query(QUESTION, **settings)
     )
     return found
 
@@ -64,12 +64,12 @@ def test_the_conversation_wanders_from_provider_to_provider(streamed: bool, drag
         history: list[Message] = []
         for partner in FORMATS:
             async with talking(partner, dragoman_sim) as driver:
-                asked = Message("user", QUESTION)
-                first = await driver_asks(driver, [*history, asked], streamed)
+                question = Message("user", QUESTION)
+                first = await driver_asks(driver, [*history, question], streamed)
                 assert first.tool_calls is not None, partner.name
                 results = Message("tool", tuple(answered(call) for call in first.tool_calls))
-                second = await driver_asks(driver, [*history, asked, first.message, results], streamed)
-                history += [asked, first.message, results, second.message]
+                second = await driver_asks(driver, [*history, question, first.message, results], streamed)
+                history += [question, first.message, results, second.message]
 
     asyncio.run(run())
     assert {recorded.status for recorded in dragoman_sim.requests} == {200}

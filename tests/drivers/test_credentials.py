@@ -27,13 +27,13 @@ REFUSED = Replayed(status=418, chunks=[b"{}"])
 
 
 class TokenServer(BaseHTTPRequestHandler):
-    asked: list[dict[str, list[str]]] = []  # noqa: RUF012 - one server at a time
+    received: list[dict[str, list[str]]] = []  # noqa: RUF012 - one server at a time
     status = 200
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
-        self.asked.append(parse_qs(body.decode()))
-        answer = {"access_token": f"token-number-{len(self.asked)}", "expires_in": 3600, "token_type": "Bearer"}
+        self.received.append(parse_qs(body.decode()))
+        answer = {"access_token": f"token-number-{len(self.received)}", "expires_in": 3600, "token_type": "Bearer"}
         self.send_response(self.status)
         self.end_headers()
         self.wfile.write(json.dumps(answer if self.status == 200 else {"error": "invalid_grant"}).encode())
@@ -45,7 +45,7 @@ class TokenServer(BaseHTTPRequestHandler):
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[Path]:
     """The file of a service account whose tokens come from next door."""
-    TokenServer.asked, TokenServer.status = [], 200
+    TokenServer.received, TokenServer.status = [], 200
     server = HTTPServer(("127.0.0.1", 0), TokenServer)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -68,7 +68,7 @@ def account(tmp_path: Path) -> Iterator[Path]:
     thread.join()
 
 
-def asked(model: str, times: int = 1, **options: Any) -> list[HttpRequest]:
+def sent_requests(model: str, times: int = 1, **options: Any) -> list[HttpRequest]:
     transport = ReplayTransport(lambda _: REFUSED)
 
     async def run() -> None:
@@ -82,11 +82,11 @@ def asked(model: str, times: int = 1, **options: Any) -> list[HttpRequest]:
 
 
 def test_a_service_account_asks_for_a_token_and_keeps_it(account: Path) -> None:
-    requests = asked("vertex/gemini-3.8-flash", 3, credentials_file=str(account), environment={})
+    requests = sent_requests("vertex/gemini-3.8-flash", 3, credentials_file=str(account), environment={})
     assert {request.headers["authorization"] for request in requests} == {"Bearer token-number-1"}
     assert "/projects/account-project/locations/global/" in requests[0].url
-    assert len(TokenServer.asked) == 1
-    assert TokenServer.asked[0]["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
+    assert len(TokenServer.received) == 1
+    assert TokenServer.received[0]["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
 
 
 def test_many_at_once_ask_for_one_token(account: Path) -> None:
@@ -98,13 +98,13 @@ def test_many_at_once_ask_for_one_token(account: Path) -> None:
 
     asyncio.run(run())
     assert len(transport.requests) == 20
-    assert len(TokenServer.asked) == 1
+    assert len(TokenServer.received) == 1
 
 
 def test_application_default_credentials(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account))
     environment = {"GOOGLE_CLOUD_PROJECT": "another-project"}
-    request = asked("vertex-anthropic/claude-sonnet-5", environment=environment)[0]
+    request = sent_requests("vertex-anthropic/claude-sonnet-5", environment=environment)[0]
     assert request.headers["authorization"] == "Bearer token-number-1"
     assert "/projects/another-project/" in request.url
 
@@ -128,9 +128,9 @@ def test_no_credentials_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 def test_a_signature_is_what_amazon_expects() -> None:
     credentials = Credentials("AKIDEXAMPLE", "secret-access-key", "session-token")
-    request = asked("bedrock/anthropic.claude-x-v1:0", credentials=credentials, region="eu-central-1", environment={})[
-        0
-    ]
+    request = sent_requests(
+        "bedrock/anthropic.claude-x-v1:0", credentials=credentials, region="eu-central-1", environment={}
+    )[0]
     assert request.headers["X-Amz-Security-Token"] == "session-token"
     scheme = request.headers["Authorization"]
     assert scheme.startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
@@ -152,6 +152,6 @@ def test_the_environment_of_amazon(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     (tmp_path / "config").write_text("[default]\nregion = ap-southeast-2\n")
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
-    request = asked("bedrock/amazon.nova-lite-v1:0")[0]
+    request = sent_requests("bedrock/amazon.nova-lite-v1:0")[0]
     assert "Credential=AKIDENVIRONMENT/" in request.headers["Authorization"]
     assert request.url.startswith("https://bedrock-runtime.ap-southeast-2.amazonaws.com/")

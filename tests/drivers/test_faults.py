@@ -78,8 +78,10 @@ async def gather(stream: StreamResult, texts: list[str]) -> None:
 
 
 async def ask(driver: RemoteDriver, streamed: bool, words: str, **more: Any) -> QueryResult:  # noqa: FBT001
-    asked: dict[str, Any] = {"headers": fault(words), **more}
-    found: QueryResult = await (driver.stream_query(LONG, **asked).result if streamed else driver.query(LONG, **asked))
+    settings: dict[str, Any] = {"headers": fault(words), **more}
+    found: QueryResult = await (
+        driver.stream_query(LONG, **settings).result if streamed else driver.query(LONG, **settings)
+    )
     return found
 
 

@@ -69,8 +69,8 @@ def test_a_recorded_refusal_is_the_right_error(name: str, provider: str, options
 
     async def run() -> None:
         for record in refusals(name):
-            said = record.response if isinstance(record.response, str) else json.dumps(record.response)
-            transport = ReplayTransport([Replayed(status=record.status, chunks=[said.encode()])])
+            text = record.response if isinstance(record.response, str) else json.dumps(record.response)
+            transport = ReplayTransport([Replayed(status=record.status, chunks=[text.encode()])])
             driver = connect(f"{provider}/m", transport=transport, retry=ONCE, environment={}, **options)
             with pytest.raises(errors.ProviderError) as caught:
                 await driver.query("x")

@@ -19,7 +19,7 @@ from dragoman.ir import Failure, FailureKind
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH_FORMAT, FORMATS, STREAMED, Partner, talking
 
-TOLD = tuple(
+STATED = tuple(
     partner for partner in FORMATS if partner.name not in {"gemini", "vertex", "gemini-interactions", "ollama"}
 )
 QUICK = RetryPolicy(first_delay=0.01)
@@ -79,7 +79,7 @@ def test_what_does_not_pass_is_not(partner: Partner, streamed: bool, error: str,
     assert len(dragoman_sim.requests) == 1
 
 
-@pytest.mark.parametrize("partner", TOLD, ids=lambda partner: partner.name)
+@pytest.mark.parametrize("partner", STATED, ids=lambda partner: partner.name)
 def test_neither_is_a_quota_that_the_provider_distinguishes_from_a_rate_limit(
     partner: Partner, dragoman_sim: Simulator
 ) -> None:
@@ -95,7 +95,7 @@ def test_neither_is_a_quota_that_the_provider_distinguishes_from_a_rate_limit(
 
 
 def test_google_names_the_quota_that_is_used_up() -> None:
-    def spoken(quota: str) -> Replayed:
+    def quota_error(quota: str) -> Replayed:
         violation = f'{{"quotaMetric":"m","quotaId":"{quota}","quotaValue":"50"}}'
         detail = f'{{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{violation}]}}'
         body = f'{{"error":{{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[{detail}]}}}}'
@@ -103,7 +103,7 @@ def test_google_names_the_quota_that_is_used_up() -> None:
 
     async def run() -> None:
         for quota, tries in (("RequestsPerDayPerProject", 1), ("RequestsPerMinutePerProject", 3)):
-            transport = ReplayTransport(lambda _, quota=quota: spoken(quota))  # type: ignore[misc]
+            transport = ReplayTransport(lambda _, quota=quota: quota_error(quota))  # type: ignore[misc]
             driver = connect("gemini/gemini-3.8-flash", api_key="k", transport=transport, retry=QUICK, environment={})
             with pytest.raises(BillingRefused if tries == 1 else RateLimited):
                 await driver.query("x")
@@ -232,5 +232,5 @@ def test_the_table_of_what_may_be_tried_again(kind: FailureKind, status: int | N
 
 
 def test_our_own_time_limits_are_not_retried() -> None:
-    assert not may_retry(transport_error("timeout", "nothing came for 600 s before the answer began"))
+    assert not may_retry(transport_error("timeout", "no data for 600 s before the answer began"))
     assert may_retry(connection_error("no connection within 10 s"))

@@ -93,7 +93,7 @@ def written(format: str) -> list[Any]:
     return list(next(body[key] for key in ("messages", "contents", "input") if key in body))
 
 
-def asked(*, prompt: Any = None, **options: Any) -> ir.Request:
+def request_of(*, prompt: Any = None, **options: Any) -> ir.Request:
     driver = ScriptedDriver(["fine"])
     asyncio.run(driver.query(prompt, **options))
     return driver.requests[0]
@@ -116,19 +116,19 @@ def story(messages: Sequence[ir.Message]) -> list[Any]:
 @pytest.mark.parametrize("format", EVERY_FORMAT)
 def test_messages_may_be_mappings_of_any_format(format: str, named: bool) -> None:  # noqa: FBT001
     options: dict[str, Any] = {"message_format": format} if named else {}
-    request = asked(messages=written(format), **options)
+    request = request_of(messages=written(format), **options)
     (user, assistant, tool), expected = story(request.messages), story(HISTORY)
     assert [user, assistant] == expected[:2]
     assert tool[3][0][:1] == ("get_weather",)
     assert "18 degrees" in json.dumps(tool[3])
     assert request.messages[2].tool_results[0].tool_call_id == request.messages[1].tool_calls[0].id
-    assert story(asked(prompt=written(format), **options).messages) == story(request.messages)
+    assert story(request_of(prompt=written(format), **options).messages) == story(request.messages)
 
 
 @promise("seed:001-messages")
 def test_the_seeds_own_shape_and_values_may_be_mixed() -> None:
     signed = ir.ToolCall("call_1", "f", {"a": 1}, signature=ir.Signature("google", "c2ln"))
-    request = asked(
+    request = request_of(
         prompt="go",
         messages=[
             {"role": "assistant", "content": "", "toolCalls": [signed]},
@@ -140,7 +140,7 @@ def test_the_seeds_own_shape_and_values_may_be_mixed() -> None:
     assert request.messages[1].tool_calls == (signed,)  # the very call, signature and all
     assert [result.name for message in request.messages for result in message.tool_results] == ["f", "g"]
     nested = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x": 1.0}'}}
-    (call,) = asked(messages=[{"role": "assistant", "content": "", "toolCalls": [nested]}]).messages[0].tool_calls
+    (call,) = request_of(messages=[{"role": "assistant", "content": "", "toolCalls": [nested]}]).messages[0].tool_calls
     assert (call.id, call.name, call.arguments_text) == ("a", "f", '{"x": 1.0}')
 
 
@@ -195,15 +195,15 @@ def test_what_two_formats_read_differently_must_be_named() -> None:
     with pytest.raises(DecodeError) as caught:
         asyncio.run(driver.query(messages=[ir.Message("user", "hi"), *text]))
     assert caught.value.path == "$.messages[1].parts[0]"
-    said = str(caught.value)
-    assert 'what anthropic-messages reads as {"text":"aGk="} and agent-sdk as {"data":"aGk="}' in said
-    assert 'message_format="anthropic-messages"' in said
+    message = str(caught.value)
+    assert 'what anthropic-messages reads as {"text":"aGk="} and agent-sdk as {"data":"aGk="}' in message
+    assert 'message_format="anthropic-messages"' in message
     assert transport.requests == []
     for name, expected in AMBIGUOUS.items():
-        (read,) = asked(messages=text, message_format=name).messages[0].parts
+        (read,) = request_of(messages=text, message_format=name).messages[0].parts
         assert structs.replace(read, metadata=None) == expected
     with pytest.raises(UnknownFormat):
-        asked(messages=text, message_format="klingon")
+        request_of(messages=text, message_format="klingon")
 
 
 @promise("seed:001-messages")
@@ -211,7 +211,7 @@ def test_what_another_message_decides_is_not_ambiguous() -> None:
     nested = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     calls = {"role": "assistant", "content": None, "tool_calls": [nested]}
     pdf = document(data="QQ==", media_type="application/pdf")
-    assert asked(messages=[calls, *pdf]).messages[1].parts[0] == ir.Document("application/pdf", "QQ==")
+    assert request_of(messages=[calls, *pdf]).messages[1].parts[0] == ir.Document("application/pdf", "QQ==")
 
 
 @promise("seed:001-messages")
@@ -226,7 +226,7 @@ def test_what_another_message_decides_is_not_ambiguous() -> None:
     ids=" ".join,
 )
 def test_what_several_formats_read_alike_needs_no_name(message: dict[str, Any]) -> None:
-    (read,) = asked(messages=[message]).messages
+    (read,) = request_of(messages=[message]).messages
     assert (read.text or read.tool_results[0].value, read.name) == ("x", message.get("name"))
 
 
@@ -247,7 +247,7 @@ def test_what_several_formats_read_alike_needs_no_name(message: dict[str, Any]) 
     ids=str,
 )
 def test_the_entry_of_a_vendor_is_a_hosted_tool(tool: dict[str, Any], name: str, origin: str) -> None:
-    (found,) = asked(prompt="go", tools=[tool]).tools
+    (found,) = request_of(prompt="go", tools=[tool]).tools
     assert isinstance(found, ir.ProviderTool)
     assert (found.name, found.origin, found.definition) == (name, origin, tool)
 
@@ -276,7 +276,7 @@ def test_a_hosted_tool_arrives_at_its_vendor_as_it_was_given() -> None:
     ids=["chat", "flat", "responses", "anthropic", "gemini", "bedrock"],
 )
 def test_a_function_is_a_function_in_every_spelling(tool: dict[str, Any]) -> None:
-    (found,) = asked(prompt="go", tools=[tool]).tools
+    (found,) = request_of(prompt="go", tools=[tool]).tools
     assert isinstance(found, ir.ToolDefinition)
     assert {"name": found.name, "description": found.description, "parameters": found.parameters} == FUNCTION
 
@@ -359,18 +359,18 @@ def test_chunks_are_the_unified_dicts_on_every_format(partner: Partner, dragoman
 
 @promise("seed:004-chunks")
 def test_a_script_takes_the_seeds_mock_chunks_and_gives_them_back() -> None:
-    said: list[Any] = [
+    scripted: list[Any] = [
         {"type": "text", "content": "Hello"},
         {"type": "tool_call", "content": {"name": "search", "arguments": {"q": "test"}, "tool_call_id": "call_9"}},
     ]
-    driver = ScriptedDriver(said)
+    driver = ScriptedDriver(scripted)
 
     async def read() -> tuple[list[Any], Any]:
         answer = driver.stream_query("go")
         return [chunk async for chunk in answer.chunks()], await answer.result
 
     chunks, result = asyncio.run(read())
-    assert chunks == said
+    assert chunks == scripted
     assert (result.content, result.finish_reason) == ("Hello", "tool_calls")
     assert driver.left == 0
 

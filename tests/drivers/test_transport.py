@@ -193,7 +193,7 @@ def test_a_redirect_is_not_followed_with_a_key_in_hand(dragoman_sim: Simulator) 
         (500, b"\xff\xfe\x00", ServerFailed, ""),
         (500, b"[" * 100_000, ServerFailed, ""),
         (500, b"x" * (2 << 20), ServerFailed, "xxx"),
-        (500, b'{"error":{"message":""}}', ServerFailed, "HTTP 500 without a word"),
+        (500, b'{"error":{"message":""}}', ServerFailed, "HTTP 500 without an error message"),
     ],
 )
 @pytest.mark.parametrize("model", ["openai/m", "anthropic/m", "gemini/m", "ollama/m", "bedrock/m"])

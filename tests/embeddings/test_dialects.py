@@ -50,9 +50,9 @@ def test_what_is_encoded_is_decoded_as_the_same(name: str) -> None:
     again = codec.decode_request(encoding.content, model)
     assert (again.inputs, again.model, again.dimensions) == (inputs, model, 256)
     answer = EmbeddingResponse(vectors=tuple((0.5, -1.25) for _ in inputs), input_tokens=7)
-    told = codec.decode_response(codec.encode_response(answer, again), {})
-    assert told.vectors == answer.vectors
-    assert told.input_tokens in {7, None}
+    decoded = codec.decode_response(codec.encode_response(answer, again), {})
+    assert decoded.vectors == answer.vectors
+    assert decoded.input_tokens in {7, None}
 
 
 @pytest.mark.parametrize("purpose", get_args(Purpose))

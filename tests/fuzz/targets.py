@@ -26,7 +26,7 @@ from dragoman.agent.tools import BadArguments, checking
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, BatchItem, Outcome, write_line
-from dragoman.batch.record_converter import Reject
+from dragoman.batch.rejects import Reject
 from dragoman.chat.entries import Unreadable
 from dragoman.chat.importing import import_document
 from dragoman.codecs.datasets.catalogue import dataset

@@ -16,7 +16,7 @@ import dragoman.ir
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, BatchItem, write_line
-from dragoman.batch.record_converter import Reject
+from dragoman.batch.rejects import Reject
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import StreamFailed
 from tests.datasets.stories import STORIES
@@ -163,6 +163,15 @@ def test_bad_utf8_anywhere_is_refused(name: str, read: Any) -> None:
     for translate in (dragoman.translate_request, dragoman.translate_response, dragoman.translate_error):
         with pytest.raises(DecodeError, match="UTF-8"):
             translate(body, source=name, target="openai-chat")
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("key", ["web_search_options", "plugins", "search_parameters"])
+@pytest.mark.parametrize("held", ["i", True, 5, None, {}, [], ["i"], [[]], [{}, {}], {"user_location": 5}])
+@pytest.mark.parametrize("name", [*dragoman.formats("compatible"), "openai-chat"])
+def test_a_search_setting_of_any_type_is_one_tool_or_refused(key: str, held: Any, name: str) -> None:
+    with suppress(DecodeError):
+        dragoman.decode_tool_definition({key: held}, name)
 
 
 # Blocks of tools that providers run: every member of each may be of any type.

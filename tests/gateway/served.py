@@ -6,7 +6,7 @@ import re
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -50,12 +50,13 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, text: str, *arguments: str) -> Iterator[Served]:
+def served(folder: Path, text: str, *arguments: str, within: Sequence[str] = ()) -> Iterator[Served]:
+    """`within` is a command that runs the command that follows it."""
     file = folder / "gateway.toml"
     file.write_text(text)
     clean = {name: value for name, value in environment().items() if name not in _KEYS}
     process = subprocess.Popen(  # noqa: S603 - our own command
-        [*COMMAND, "serve", "--port", "0", "--config", str(file), *arguments],
+        [*within, *COMMAND, "serve", "--port", "0", "--config", str(file), *arguments],
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,

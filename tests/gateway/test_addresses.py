@@ -18,7 +18,7 @@ from dragoman.gateway.endpoints import match_endpoint
 from dragoman.gateway.http_request import Head
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, send
-from tests.sim.test_sim_pairs import MODELS, QUESTION, TOLD, WEATHER
+from tests.sim.test_sim_pairs import ANSWER, MODELS, QUESTION, WEATHER
 from tests.sim.wire import SCHEMA
 from tests.support.promises import promise
 
@@ -59,7 +59,7 @@ def claude_loop(client: Any, model: str, *, streamed: bool) -> str:
 def test_anthropics_client_for_bedrock(gateway: RunningGateway, target: str, *, streamed: bool) -> None:
     keys: Any = {"aws_access_key": "any", "aws_secret_key": "any", "aws_region": "us-east-1"}
     with AnthropicBedrock(base_url=gateway.url, max_retries=0, **keys) as client:
-        assert claude_loop(client, f"as-{target}/{MODELS[target]}", streamed=streamed) == TOLD
+        assert claude_loop(client, f"as-{target}/{MODELS[target]}", streamed=streamed) == ANSWER
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dragoman.web.serving import page_before
 from tests.cli.command import environment, run
 from tests.gateway.running import RunningGateway, configured, connected, send, simulated, until_closed
 from tests.gateway.scripted_upstream import completion, reply, scripted
+from tests.gateway.served import served
 from tests.gateway.test_failures import chat
 from tests.sim.test_sim_rules import address
 from tests.sim.wire import DOORS
@@ -182,6 +184,48 @@ def test_odd_headers_are_answered_by_the_page_in_front(dragoman_simulator: Simul
                     status = until_closed(sock).partition(b"\r\n")[0]
                 assert status.startswith(b"HTTP/1.1 "), (head, path)
                 assert not status.startswith(b"HTTP/1.1 5"), (head, path)
+
+
+LOCAL = ("localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:80", "192.168.1.5", "gateway:8080", "host.docker.internal")
+PUBLIC = ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example.")
+READS = ("/v1/models", "/v1/files", "/v1/files/file-1/content", "/v1/responses/resp_1", "/v1/batches", "/metrics")
+
+
+@pytest.mark.parametrize("path", READS)
+def test_without_keys_a_page_that_was_led_here_reads_nothing(path: str) -> None:
+    """DNS rebinding: to the browser the page has our origin, so that it sends none when it only reads."""
+    text = '[server]\norigins = ["https://good.example"]\n'
+    with scripted(reply(completion())) as upstream:
+        with RunningGateway(configured(text + upstream.table("p"))) as gateway:
+            for host in PUBLIC:
+                refused = send(gateway.url, path, headers={"host": host}, method="GET")
+                assert refused.status == 403, host
+                assert b"server.keys" in refused.body, host
+            for host in (*LOCAL, "good.example"):
+                assert send(gateway.url, path, headers={"host": host}, method="GET").status in {200, 404}, host
+        with RunningGateway(configured('[server]\nkeys = ["sesame"]\n' + upstream.table("p"))) as gateway:
+            keyed = {"host": PUBLIC[0], "authorization": "Bearer sesame"}
+            assert send(gateway.url, path, headers=keyed, method="GET").status in {200, 404}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits on Windows")
+def test_connections_of_others_leave_files_for_requests_that_are_under_way(tmp_path: Path) -> None:
+    """Of the files that the process may open, idle connections take half at most."""
+    closing = reply(completion(), headers={"connection": "close"})  # each request needs a new connection upstream
+    few = ("sh", "-c", 'ulimit -n 256 && exec "$@"', "sh")
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n"
+    body = json.dumps(chat("p/m")).encode()
+    with (
+        scripted(closing) as upstream,
+        served(tmp_path, upstream.table("p"), "--quiet", within=few) as gateway,
+        gateway.connect() as before,
+        ExitStack() as others,
+    ):
+        for turn in range(300):
+            others.enter_context(gateway.connect())
+            if turn % 50 == 49:
+                before.sendall(head + b"content-length: %d\r\n\r\n%b" % (len(body), body))
+                assert before.recv(65536).startswith(b"HTTP/1.1 200 "), turn
 
 
 # ── handlers that fail ──

@@ -47,7 +47,7 @@ def begun(capture: Capture, number: int = 0) -> CapturedRequest:
 def test_only_the_last_requests_are_held() -> None:
     capture = Capture(CaptureLimits(requests=3))
     for number in range(10):
-        begun(capture, number).asked(b"x" * 10)
+        begun(capture, number).requested(b"x" * 10)
     assert [held.record.id for held in capture] == ["req_9", "req_8", "req_7"]
     assert capture.total == 30
     assert capture.find("req_0") is None
@@ -73,7 +73,7 @@ def test_no_more_bytes_are_held_than_may_be_whatever_is_under_way() -> None:
 def test_what_is_too_long_is_cut_and_says_so() -> None:
     capture = Capture(CaptureLimits(body=1_000, pieces=5))
     held = begun(capture)
-    held.asked(b"x" * 5_000)
+    held.requested(b"x" * 5_000)
     assert held.body is not None
     assert (len(held.body.content), held.body.size, held.body.is_cut) == (1_000, 5_000, True)
     for _ in range(9):
@@ -86,7 +86,7 @@ def test_bodies_are_held_as_they_are_and_once() -> None:
     capture = Capture()
     held = begun(capture)
     body = json.dumps({"model": "m", "messages": []}).encode()
-    held.asked(body)
+    held.requested(body)
     assert held.body is not None
     assert held.body.content is body
     same = b"data: {}\n\n"
@@ -99,7 +99,7 @@ def test_a_request_that_had_to_make_room_goes_on_unheld() -> None:
     capture = Capture(CaptureLimits(requests=1))
     first = begun(capture, 1)
     begun(capture, 2)
-    first.asked(b"{}")
+    first.requested(b"{}")
     first.answered(200, b"{}")
     first.piece(b"a", b"b")
     first.began_to_answer()
@@ -137,7 +137,7 @@ def test_keys_are_taken_out_of_bodies(format: str, body: dict[str, Any], indent:
     text = json.dumps({"model": "m", **body, "metadata": {"a": 1}}, indent=indent).encode()
     record = Record(id="req_1", client=format, operation="generate", started=0.0)
     held = Capture().begin(record, head())
-    held.asked(text)
+    held.requested(text)
     assert held.body is not None
     hidden = held.body.content
     assert KEY.encode() not in hidden
@@ -244,12 +244,12 @@ def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> Non
 
     def one(number: int) -> None:
         held = begun(capture, number)
-        held.record.held = held
-        held.asked(b'{"model":"m"}')
+        held.record.capture = held
+        held.requested(b'{"model":"m"}')
         for _ in range(3):
             held.piece(b"a", b"b")
         held.ended()
-        held.record.held = None
+        held.record.capture = None
 
     gc.collect()
     gc.disable()

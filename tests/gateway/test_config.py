@@ -22,13 +22,16 @@ MISTAKES = [
     ("[server]\nport = 99999\n", "2:1: server.port: a port is a number from 0 to 65535"),
     ("[serve]\n", "1:1: serve: there is no such setting"),
     ("[server\n", "1:8: Expected ']' at the end of a table declaration"),
-    ('[providers.x]\nkind = "nope"\n', "2:1: providers.x.kind: no provider is called 'nope'"),
-    ("[providers.nope]\n", "1:1: providers.nope: no provider is called 'nope'"),
+    ('[providers.x]\nkind = "nope"\n', "2:1: providers.x.kind: unknown provider 'nope'"),
+    ("[providers.nope]\n", "1:1: providers.nope: unknown provider 'nope'"),
     (
         '[providers.a]\nkind = "openai"\n[providers.b]\nkind = "openai"\ntimeouts = { connect = "soon" }\n',
         "5:14: providers.b.timeouts.connect: expected `float`, got `str`",
     ),
-    ('[routes.a]\nto = "openai/x"\ndrop = ["color"]\n', "3:1: routes.a.drop: 'color' is no setting"),
+    (
+        '[routes.a]\nto = "openai/x"\ndrop = ["color"]\n',
+        "3:1: routes.a.drop: 'color' is not a setting that can be dropped",
+    ),
     ("[routes.a]\nstrict = true\n", "1:1: routes.a: to is missing"),
     ('[routes.a]\nto = "gpt-5"\n', "1:1: routes.a: 'gpt-5' is neither provider/model nor a route"),
     (
@@ -128,7 +131,7 @@ def test_an_unknown_provider_is_not_replaced_by_another(format: str) -> None:
     assert router.plan("my-model", format).candidates
     with pytest.raises(NoSuchModel) as caught:
         router.plan("nobody/x", format)
-    assert caught.value.hint.startswith("no provider is called 'nobody'; there are fast, openai, ")
+    assert caught.value.hint.startswith("unknown provider 'nobody'; there are fast, openai, ")
 
 
 OWN_SERVER = '[providers.openai]\nbase_url = "http://127.0.0.1:1"\napi_key = "k"\n'

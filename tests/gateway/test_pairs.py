@@ -8,7 +8,7 @@ import pytest
 import dragoman
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, send
-from tests.sim.test_sim_pairs import FORMATS, MODELS, NEXT, TOLD, first
+from tests.sim.test_sim_pairs import ANSWER, FORMATS, MODELS, NEXT, first
 from tests.sim.wire import DOORS, Body
 from tests.support.promises import promise
 
@@ -48,7 +48,7 @@ def test_a_tool_conversation_crosses(gateway: RunningGateway, source: str, targe
     body = first(source)
     called = ask(gateway, body, source, model, streamed=streamed)
     told = ask(gateway, NEXT[source](body, called), source, model, streamed=streamed)
-    assert DOORS[source].text_of(told) == TOLD
+    assert DOORS[source].text_of(told) == ANSWER
     place = NAMED.get(source, "model")
     assert place is None or told[place]
     records = gateway.requests(2)

@@ -13,7 +13,7 @@ import pytest
 from tests.gateway.agents import in_shell, printed
 from tests.gateway.installing import HERE, installed, npm_packages, python_packages
 from tests.gateway.running import RunningGateway
-from tests.sim.test_sim_pairs import MODELS, QUESTION, TOLD, WEATHER
+from tests.sim.test_sim_pairs import ANSWER, MODELS, QUESTION, WEATHER
 from tests.support.promises import promise
 
 # To whom each format asks: another family, and one that signs what it wants back.
@@ -90,7 +90,7 @@ def test_a_tool_loop_with_llm(gateway: RunningGateway, tmp_path: Path) -> None:
     alone = {"LLM_LOAD_PLUGINS": ""}
     ended = in_shell(first, command, home=tmp_path, path=program.parent, environment=alone)
     assert ended.good, ended.output
-    assert ended.stdout.count(TOLD) == 2
+    assert ended.stdout.count(ANSWER) == 2
     assert [line["stream"] for line in gateway.requests(4)] == [False, False, True, True]
     (models,) = tmp_path.rglob("extra-openai-models.yaml")
     assert models.read_text(encoding="utf-8").count("model_id") == 1

@@ -18,7 +18,7 @@ from tests.gateway.agents import AGENTS, printed
 from tests.gateway.running import RunningGateway
 from tests.gateway.test_recipes_frameworks import FRAMEWORKS
 from tests.gateway.test_sdks import LOOPS
-from tests.sim.test_sim_pairs import MODELS, TOLD
+from tests.sim.test_sim_pairs import ANSWER, MODELS
 from tests.support.promises import promise
 
 # Recipe -> its client, how it is let go, and the formats it speaks, with the family that each asks.
@@ -62,7 +62,7 @@ def test_a_tool_loop(gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch, n
     client = make()
     for format, target in formats.items():
         for streamed in (False, True):
-            assert LOOPS[format](client, f"as-{target}/{MODELS[target]}", streamed=streamed) == TOLD
+            assert LOOPS[format](client, f"as-{target}/{MODELS[target]}", streamed=streamed) == ANSWER
     let_go(client)
 
 

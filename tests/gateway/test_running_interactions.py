@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dragoman.gateway.running_events import Room, RunningEvents, UnknownEvent
+from dragoman.gateway.running_events import EventMemory, RunningEvents, UnknownEvent
 from tests.gateway.running import Got, RunningGateway, configured, send
 from tests.support.promises import promise
 from tests.support.waiting import PATIENCE, until
@@ -267,7 +267,7 @@ def event(number: int, size: int = 100) -> bytes:
 
 
 def test_what_is_held_is_bounded_and_given_back() -> None:
-    room = Room(each=20_000, together=30_000)
+    room = EventMemory(each=20_000, together=30_000)
     one, other = RunningEvents(room, "a"), RunningEvents(room, "b")
     for number in range(1, 1_001):
         one.feed(event(number))
@@ -285,7 +285,7 @@ def test_what_is_held_is_bounded_and_given_back() -> None:
 
 def test_a_reader_too_slow_for_what_is_held_is_cut_off() -> None:
     async def read() -> None:
-        events = RunningEvents(Room(each=2_000), "a")
+        events = RunningEvents(EventMemory(each=2_000), "a")
         events.feed(event(1))
         reading = events.read(events.place_after(""))
         assert await anext(reading) == event(1)
@@ -298,7 +298,7 @@ def test_a_reader_too_slow_for_what_is_held_is_cut_off() -> None:
 
 
 def test_events_without_ids_get_them_and_the_promised_id() -> None:
-    events = RunningEvents(Room(), "v1_promised")
+    events = RunningEvents(EventMemory(), "v1_promised")
     said = {"interaction": {"id": "theirs", "status": "in_progress"}, "event_type": "interaction.created"}
     data = b"event: interaction.created\r\ndata: " + json.dumps(said).encode() + b"\r\n\r\n"
     for place in range(len(data)):

@@ -16,7 +16,7 @@ from google.genai import Client, types
 from openai import OpenAI
 
 from tests.gateway.running import RunningGateway
-from tests.sim.test_sim_pairs import FORMATS, MODELS, QUESTION, TOLD, WEATHER
+from tests.sim.test_sim_pairs import ANSWER, FORMATS, MODELS, QUESTION, WEATHER
 from tests.sim.wire import SCHEMA
 from tests.support.promises import promise
 
@@ -366,4 +366,4 @@ LOOPS: dict[str, Callable[..., str]] = {
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.usefixtures("gateway")
 def test_a_tool_loop(clients: dict[str, Any], sdk: str, target: str, *, streamed: bool) -> None:
-    assert LOOPS[sdk](clients[sdk], f"as-{target}/{MODELS[target]}", streamed=streamed) == TOLD
+    assert LOOPS[sdk](clients[sdk], f"as-{target}/{MODELS[target]}", streamed=streamed) == ANSWER

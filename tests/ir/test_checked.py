@@ -49,12 +49,12 @@ CLASSES: dict[str, Any] = {name: getattr(dragoman, name) for name in checked.NAM
 @promise("front:same-values")
 @pytest.mark.parametrize("name", checked.NAMES)
 def test_an_exported_class_stands_for_the_class_of_the_values(name: str) -> None:
-    exported, held = CLASSES[name], getattr(ir, name)
-    assert issubclass(held, exported)
-    assert exported == held
-    assert {exported: 1}[held] == 1
-    assert exported.__struct_fields__ == held.__struct_fields__
-    assert exported.__doc__ == held.__doc__
+    exported, internal = CLASSES[name], getattr(ir, name)
+    assert issubclass(internal, exported)
+    assert exported == internal
+    assert {exported: 1}[internal] == 1
+    assert exported.__struct_fields__ == internal.__struct_fields__
+    assert exported.__doc__ == internal.__doc__
     assert exported.__name__ == name
     assert not issubclass(ir.StreamStart, exported)
 
@@ -593,8 +593,8 @@ def _asking(value: Any) -> Request:
 @promise("front:checked")
 def test_lists_become_tuples() -> None:
     request = Request("m", [Message("user", [Text("a")])], [ToolDefinition("f")], stop=["x"])
-    for held in (request.messages, request.tools, request.stop, request.messages[0].parts):
-        assert type(held) is tuple
+    for sequence in (request.messages, request.tools, request.stop, request.messages[0].parts):
+        assert type(sequence) is tuple
     assert dragoman.encode_request(request, "openai-chat").body["messages"][0]["content"] == [
         {"type": "text", "text": "a"}
     ]

@@ -22,7 +22,7 @@ from dragoman.local.calling import CallingResponse, ReplyReader, prepare_request
 from dragoman.local.models import plan_for
 
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "$ref": "#/$defs/a"}}}
-ASKED = {"model": "m", "messages": [{"role": "user", "content": "Look."}], "tools": [TOOL]}
+REQUEST = {"model": "m", "messages": [{"role": "user", "content": "Look."}], "tools": [TOOL]}
 ANSWERED = [
     {"role": "user", "content": "Look."},
     {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "look", "arguments": '{"at": 1}'}}]},
@@ -62,8 +62,8 @@ def test_a_call_is_read_whatever_it_holds_and_wherever_it_is_cut(
     places: list[int],
 ) -> None:
     text = json.dumps({"name": "look", "arguments": arguments}, ensure_ascii=escaped, indent=2 if escaped else None)
-    said, found, names = read(cut(text, places))
-    assert (said, json.loads(found), names) == ("", arguments, ["look"])
+    before, found, names = read(cut(text, places))
+    assert (before, json.loads(found), names) == ("", arguments, ["look"])
 
 
 @given(st.text(), st.booleans(), PLACES)
@@ -86,7 +86,7 @@ def test_a_call_that_was_cut_keeps_what_came_and_is_not_completed(text: str, arg
 
 
 def test_what_is_sent_has_one_option_for_each_tool_and_one_for_an_answer() -> None:
-    sent = prepare_request(ASKED)
+    sent = prepare_request(REQUEST)
     assert sent.calls
     assert not sent.body.keys() & {"tools", "tool_choice"}
     schema = sent.body["response_format"]["json_schema"]["schema"]
@@ -94,18 +94,18 @@ def test_what_is_sent_has_one_option_for_each_tool_and_one_for_an_answer() -> No
     # References of a tool's schema hold in their new place.
     assert schema["$defs"]["0"]["$ref"] == "#/$defs/0/$defs/a"
     assert sent.body["messages"][0]["role"] == "system"
-    forced = prepare_request({**ASKED, "tool_choice": "required"}).body["response_format"]["json_schema"]["schema"]
+    forced = prepare_request({**REQUEST, "tool_choice": "required"}).body["response_format"]["json_schema"]["schema"]
     assert len(forced["anyOf"]) == 1
 
 
 def test_without_tools_nothing_changes_and_with_none_chosen_they_are_left_out() -> None:
-    plain = {"model": "m", "messages": ASKED["messages"]}
+    plain = {"model": "m", "messages": REQUEST["messages"]}
     assert prepare_request(plain).body == plain
-    assert prepare_request({**ASKED, "tool_choice": "none"}).body == plain
+    assert prepare_request({**REQUEST, "tool_choice": "none"}).body == plain
 
 
 def test_a_history_with_results_becomes_text() -> None:
-    sent = prepare_request({**ASKED, "messages": ANSWERED})
+    sent = prepare_request({**REQUEST, "messages": ANSWERED})
     assert not sent.calls
     assert [message["content"] for message in sent.body["messages"][1:]] == [
         "Look.",
@@ -116,7 +116,7 @@ def test_a_history_with_results_becomes_text() -> None:
 
 def test_tools_and_a_schema_of_the_answer_at_once_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="not both"):
-        prepare_request({**ASKED, "response_format": {"type": "json_object"}})
+        prepare_request({**REQUEST, "response_format": {"type": "json_object"}})
 
 
 def test_a_stream_of_other_events_passes_and_its_finish_is_that_of_a_call() -> None:

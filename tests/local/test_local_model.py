@@ -114,14 +114,14 @@ def test_a_tool_call_is_completed() -> None:
     async def converse(driver: RemoteDriver) -> None:
         stream = driver.stream_query(QUESTION, tools=[WEATHER], tool_choice="required")
         assert [piece async for piece in stream] == []
-        asked = await stream.result
-        assert asked.finish_reason == "tool_calls"
-        assert asked.tool_calls is not None
-        [call] = asked.tool_calls
+        calling = await stream.result
+        assert calling.finish_reason == "tool_calls"
+        assert calling.tool_calls is not None
+        [call] = calling.tool_calls
         assert (call.name, call.arguments["city"]) == ("get_weather", "Tokyo")
         assert call.arguments["unit"] in {"C", "F"}
         result = ToolResult(call.id, call.name, "text", "rain, 11 degrees")
-        history = (Message("user", QUESTION), asked.message, Message("tool", (result,)))
+        history = (Message("user", QUESTION), calling.message, Message("tool", (result,)))
         answered = await driver.query(messages=history, tools=[WEATHER])
         assert answered.finish_reason == "stop"
         assert "rain" in answered.content

@@ -90,7 +90,7 @@ def _object(schema: Schema, value: Any, root: Schema) -> bool:
     properties = schema.get("properties", {})
     extra = schema.get("additionalProperties", True)
     return all(name in value for name in schema.get("required", [])) and all(
-        accepts(properties.get(name, extra), held, root) for name, held in value.items()
+        accepts(properties.get(name, extra), member, root) for name, member in value.items()
     )
 
 
@@ -101,7 +101,9 @@ def _array(schema: Schema, value: Any, root: Schema) -> bool:
     rest = schema.get("items", True)
     if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
         return False
-    return all(accepts(prefix[index] if index < len(prefix) else rest, held, root) for index, held in enumerate(value))
+    return all(
+        accepts(prefix[index] if index < len(prefix) else rest, member, root) for index, member in enumerate(value)
+    )
 
 
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "defs")

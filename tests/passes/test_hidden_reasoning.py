@@ -8,7 +8,7 @@ import pytest
 import dragoman
 from tests.support.promises import promise
 
-ASKED = [{"type": "enabled", "budget_tokens": 2048}, {"type": "adaptive"}]
+THINKING = [{"type": "enabled", "budget_tokens": 2048}, {"type": "adaptive"}]
 NOT_ASKED = [None, {"type": "disabled"}, {"type": "adaptive", "display": "omitted"}]
 MODEL = "qwen3"
 
@@ -30,8 +30,8 @@ def whole(model: str, request: dragoman.Request) -> tuple[list[str], list[str]]:
     message = {"role": "assistant", "content": "Four.", "reasoning_content": "Two and two."}
     answer = {"id": "c", "object": "chat.completion", "created": 1, "model": model, "choices": [
         {"index": 0, "message": message, "finish_reason": "stop"}]}  # fmt: skip
-    told = dragoman.translate_response(answer, source="openai-chat", target="anthropic-messages", request=request)
-    return [block["type"] for block in told.body["content"]], about_reasoning(told.losses)
+    answered = dragoman.translate_response(answer, source="openai-chat", target="anthropic-messages", request=request)
+    return [block["type"] for block in answered.body["content"]], about_reasoning(answered.losses)
 
 
 def streamed(model: str, request: dragoman.Request) -> tuple[list[str], list[str]]:
@@ -58,7 +58,7 @@ def streamed(model: str, request: dragoman.Request) -> tuple[list[str], list[str
 @promise("law:6-owed-back")
 @pytest.mark.parametrize("answered", [whole, streamed])
 def test_thinking_is_shown_if_asked_for(answered: Any) -> None:
-    for thinking in ASKED:
+    for thinking in THINKING:
         assert answered(MODEL, client_request(thinking)) == (["thinking", "text"], [])
     for thinking in NOT_ASKED:
         assert answered(MODEL, client_request(thinking)) == (["text"], ["noted"])

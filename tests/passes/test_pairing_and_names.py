@@ -28,7 +28,7 @@ def result(id: str, value: str = "sunny", name: str = "look") -> ir.ToolResult:
     return ir.ToolResult(tool_call_id=id, name=name, kind="text", value=value)
 
 
-def said(*parts: ir.AnyPart) -> ir.Message:
+def assistant(*parts: ir.AnyPart) -> ir.Message:
     return ir.Message("assistant", parts)
 
 
@@ -48,29 +48,31 @@ def paired(*messages: ir.Message, **flags: Any) -> tuple[tuple[ir.Message, ...],
 @promise("law:8-pairs-hold")
 def test_results_follow_their_calls_in_call_order() -> None:
     one, two = call("a"), call("b")
-    messages, losses = paired(USER, said(one, two), answered(result("b")), USER, answered(result("a")))
-    assert messages == (USER, said(one, two), answered(result("a"), result("b")), USER)
+    messages, losses = paired(USER, assistant(one, two), answered(result("b")), USER, answered(result("a")))
+    assert messages == (USER, assistant(one, two), answered(result("a"), result("b")), USER)
     assert losses == []
 
 
 @promise("law:8-pairs-hold")
 def test_what_cannot_be_paired_is_repaired_and_reported() -> None:
-    messages, losses = paired(USER, said(call("a"), call("b")), answered(result("a"), result("gone")))
+    messages, losses = paired(USER, assistant(call("a"), call("b")), answered(result("a"), result("gone")))
     missing = ir.ToolResult("b", "look", "error", NO_RESULT)
-    assert messages == (USER, said(call("a"), call("b")), answered(result("a"), missing))
+    assert messages == (USER, assistant(call("a"), call("b")), answered(result("a"), missing))
     assert losses == [("result of call 'b'", "invented"), ("result for 'gone'", "dropped")]
 
 
 @promise("law:8-pairs-hold")
 def test_of_two_results_the_last_counts() -> None:
-    messages, losses = paired(USER, said(call("a")), answered(result("a", "one"), result("a", "two")))
-    assert messages == (USER, said(call("a")), answered(result("a", "two")))
+    messages, losses = paired(USER, assistant(call("a")), answered(result("a", "one"), result("a", "two")))
+    assert messages == (USER, assistant(call("a")), answered(result("a", "two")))
     assert losses == [("earlier result of the same call", "dropped")]
 
 
 @promise("law:8-pairs-hold")
 def test_calls_that_share_an_id_get_their_results_in_order_and_ids_of_their_own() -> None:
-    (_, turn, results), losses = paired(USER, said(call("a"), call("a")), answered(result("a", "1"), result("a", "2")))
+    (_, turn, results), losses = paired(
+        USER, assistant(call("a"), call("a")), answered(result("a", "1"), result("a", "2"))
+    )
     ids = [one.id for one in turn.tool_calls]
     assert ids[0] == "a"
     assert re.fullmatch("call_[0-9a-f]{24}", ids[1])
@@ -80,28 +82,28 @@ def test_calls_that_share_an_id_get_their_results_in_order_and_ids_of_their_own(
 
 @promise("law:8-pairs-hold")
 def test_a_result_belongs_to_the_nearest_call_before_it() -> None:
-    first, second = said(call("a")), said(call("a"))
+    first, second = assistant(call("a")), assistant(call("a"))
     messages, losses = paired(USER, first, answered(result("a", "1")), USER, second, answered(result("a", "2")))
     assert [one.value for message in messages for one in message.tool_results] == ["1", "2"]
     assert losses == []
-    early, losses = paired(USER, answered(result("a")), said(call("a")))
+    early, losses = paired(USER, answered(result("a")), assistant(call("a")))
     assert [one.kind for message in early for one in message.tool_results] == ["error"]
     assert losses == [("result for 'a'", "dropped"), ("result of call 'a'", "invented")]
 
 
 @promise("law:8-pairs-hold")
 def test_calls_of_adjacent_turns_are_one_step() -> None:
-    messages, _ = paired(USER, said(call("a")), said(call("b")), answered(result("a"), result("b")))
-    assert messages == (USER, said(call("a"), call("b")), answered(result("a"), result("b")))
-    apart, _ = paired(USER, said(ir.Text("so")), said(call("a")), answered(result("a")))
-    assert apart == (USER, said(ir.Text("so")), said(call("a")), answered(result("a")))
+    messages, _ = paired(USER, assistant(call("a")), assistant(call("b")), answered(result("a"), result("b")))
+    assert messages == (USER, assistant(call("a"), call("b")), answered(result("a"), result("b")))
+    apart, _ = paired(USER, assistant(ir.Text("so")), assistant(call("a")), answered(result("a")))
+    assert apart == (USER, assistant(ir.Text("so")), assistant(call("a")), answered(result("a")))
 
 
 @promise("law:8-pairs-hold")
 def test_an_id_that_the_target_refuses_gets_the_same_alias_on_call_and_result() -> None:
     pattern = re.compile("[0-9a-zA-Z]{9}")
     (_, turn, results), losses = paired(
-        USER, said(ir.Text("so"), call("A!")), answered(result("A!")), call_id=pattern, call_id_length=9
+        USER, assistant(ir.Text("so"), call("A!")), answered(result("A!")), call_id=pattern, call_id_length=9
     )
     (alias,) = [one.id for one in turn.tool_calls]
     assert len(alias) == 9
@@ -112,7 +114,7 @@ def test_an_id_that_the_target_refuses_gets_the_same_alias_on_call_and_result() 
 
 @promise("law:8-pairs-hold")
 def test_a_result_takes_the_name_of_its_call() -> None:
-    messages, _ = paired(USER, said(call("a", "look")), answered(result("a", name="other")))
+    messages, _ = paired(USER, assistant(call("a", "look")), answered(result("a", name="other")))
     assert messages[2] == answered(result("a", name="look"))
 
 
@@ -125,7 +127,7 @@ def test_a_name_gets_one_alias_everywhere() -> None:
     alias = name_alias(odd, profile())
     assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", alias)
     tools = (ir.ToolDefinition(name=odd), ir.ToolDefinition(name="look"), ir.ProviderTool(odd, "x", {"type": "x"}))
-    messages = (USER, said(call("a", odd), call("b")), answered(result("a", name=odd), result("b")))
+    messages = (USER, assistant(call("a", odd), call("b")), answered(result("a", name=odd), result("b")))
     choice = ir.ToolChoice("required", (odd, "look"))
     legal = alias_names(ir.Request("m", messages, tools=tools, tool_choice=choice), profile(), log)
     assert [tool.name for tool in legal.tools] == [alias, "look", odd]
@@ -155,7 +157,7 @@ ALIASED = ir.ToolCall(id="b", name=name_alias("näme", profile()), arguments={})
 
 @promise("law:6-owed-back")
 def test_an_answer_has_names_and_kinds_as_the_client_declared_them() -> None:
-    completion = ir.Completion((said(ir.Text("so"), SHELL, ALIASED, call("c", "unknown")),))
+    completion = ir.Completion((assistant(ir.Text("so"), SHELL, ALIASED, call("c", "unknown")),))
     (message,) = legalise_answer(completion, profile(), CLIENT, LossLog()).messages
     text, shell, named, unknown = message.parts
     assert text == ir.Text("so")
@@ -170,7 +172,7 @@ def test_an_answer_has_names_and_kinds_as_the_client_declared_them() -> None:
 @promise("law:6-owed-back")
 @pytest.mark.parametrize("arguments", [{"input": 1}, {"input": "ls", "more": 1}, {}])
 def test_a_call_that_is_not_one_text_stays_a_function(arguments: dict[str, Any]) -> None:
-    completion = ir.Completion((said(ir.ToolCall(id="a", name="shell", arguments=arguments)),))
+    completion = ir.Completion((assistant(ir.ToolCall(id="a", name="shell", arguments=arguments)),))
     (message,) = legalise_answer(completion, profile(), CLIENT, LossLog()).messages
     assert not message.tool_calls[0].custom
 

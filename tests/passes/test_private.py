@@ -86,9 +86,9 @@ def test_answers_note_how_they_were_made_and_drop_what_they_say() -> None:
     call = ir.ToolCall("1", "f", {}, metadata=keyed("index"))
     sound = ir.Audio("audio/wav", "AA==", metadata=keyed("expires_at"))
     message = ir.Message("assistant", (call, sound), metadata=keyed("finishMessage"))
-    said = ir.Message("assistant", (ir.Text("x", metadata=keyed("index")),), metadata=keyed("more"))
+    answered = ir.Message("assistant", (ir.Text("x", metadata=keyed("index")),), metadata=keyed("more"))
     completion = ir.Completion(
-        (message, said),
+        (message, answered),
         ir.Finish("stop", metadata=keyed("sequence")),
         ir.Usage(1, 1, metadata=keyed("anything")),
         metadata={"theirs": {"service_tier": Raw(b'"a"'), "sources": Raw(b"[1]")}},

@@ -999,9 +999,9 @@ def test_whether_adapting_is_needed_follows_from_the_bytes(text: bytes, *, neede
 def _openai_strict(request: Any) -> Iterator[Schema]:
     functions = [tool.get("function", tool) for tool in request.get("tools") or []]
     formats = [(request.get("response_format") or {}).get("json_schema"), (request.get("text") or {}).get("format")]
-    for held in (*functions, *formats):
-        if held and held.get("strict"):
-            yield held.get("parameters") or held.get("schema")
+    for schema in (*functions, *formats):
+        if schema and schema.get("strict"):
+            yield schema.get("parameters") or schema.get("schema")
 
 
 def _anthropic_strict(request: Any) -> Iterator[Schema]:
@@ -1016,8 +1016,8 @@ def _anthropic_input(request: Any) -> Iterator[Schema]:
 
 
 def _anthropic_format(request: Any) -> Iterator[Schema]:
-    held = (request.get("output_config") or {}).get("format") or request.get("output_format")
-    yield (held or {}).get("schema")
+    format = (request.get("output_config") or {}).get("format") or request.get("output_format")
+    yield (format or {}).get("schema")
 
 
 def _gemini_typed(request: Any) -> Iterator[Schema]:

@@ -22,7 +22,7 @@ from tests.support.promises import promise
 pytestmark = promise("core:traits")
 
 HI = ir.Message("user", "hi")
-SAID = ir.Message("assistant", "hello")
+ANSWER = ir.Message("assistant", "hello")
 TOOL = ir.ToolDefinition("look")
 
 
@@ -31,49 +31,49 @@ def step(id: str, name: str = "look") -> tuple[ir.Message, ir.Message]:
     return ir.Message("assistant", (call,)), ir.Message("tool", (result,))
 
 
-def asked(*messages: ir.Message, **settings: object) -> ir.Request:
+def request_of(*messages: ir.Message, **settings: object) -> ir.Request:
     return structs.replace(ir.Request("m", messages, (TOOL,)), **settings)
 
 
 REQUESTS: dict[str, ir.Request] = {
-    "plain": asked(HI, tools=()),
-    "calls": asked(HI, *step("call_1"), HI),
-    "an id with a space": asked(HI, *step("call 1 é"), HI),
-    "a long id": asked(HI, *step("c" * 200), HI),
-    "an empty id": asked(HI, *step(""), HI),
-    "the same id twice": asked(HI, *step("a"), *step("a"), HI),
-    "a name with a space": asked(HI, *step("a", "look up"), tools=(ir.ToolDefinition("look up"),)),
-    "a name that is too long": asked(HI, tools=(ir.ToolDefinition("n" * 200),)),
-    "a name that only calls have": asked(HI, *step("a", "look up"), HI, tools=()),
-    "calls without tools": asked(HI, *step("a"), HI, tools=()),
-    "two tools of one name": asked(HI, tools=(TOOL, ir.ToolDefinition("look", "Another."))),
-    "a call without result": asked(HI, step("a")[0], HI),
-    "a call without result at the end": asked(HI, step("a")[0]),
-    "a call before an empty message of results": asked(HI, step("a")[0], ir.Message("tool", ())),
-    "a result without call": asked(HI, step("a")[1], HI),
-    "system text alone": asked(ir.Message("system", "be brief")),
-    "system text in the middle": asked(HI, ir.Message("system", "be brief"), HI),
-    "the assistant first": asked(ir.Message("assistant", "hello"), HI),
-    "the assistant last": asked(HI, ir.Message("assistant", "hello ")),
-    "the assistant last, for a model without prefill": asked(
+    "plain": request_of(HI, tools=()),
+    "calls": request_of(HI, *step("call_1"), HI),
+    "an id with a space": request_of(HI, *step("call 1 é"), HI),
+    "a long id": request_of(HI, *step("c" * 200), HI),
+    "an empty id": request_of(HI, *step(""), HI),
+    "the same id twice": request_of(HI, *step("a"), *step("a"), HI),
+    "a name with a space": request_of(HI, *step("a", "look up"), tools=(ir.ToolDefinition("look up"),)),
+    "a name that is too long": request_of(HI, tools=(ir.ToolDefinition("n" * 200),)),
+    "a name that only calls have": request_of(HI, *step("a", "look up"), HI, tools=()),
+    "calls without tools": request_of(HI, *step("a"), HI, tools=()),
+    "two tools of one name": request_of(HI, tools=(TOOL, ir.ToolDefinition("look", "Another."))),
+    "a call without result": request_of(HI, step("a")[0], HI),
+    "a call without result at the end": request_of(HI, step("a")[0]),
+    "a call before an empty message of results": request_of(HI, step("a")[0], ir.Message("tool", ())),
+    "a result without call": request_of(HI, step("a")[1], HI),
+    "system text alone": request_of(ir.Message("system", "be brief")),
+    "system text in the middle": request_of(HI, ir.Message("system", "be brief"), HI),
+    "the assistant first": request_of(ir.Message("assistant", "hello"), HI),
+    "the assistant last": request_of(HI, ir.Message("assistant", "hello ")),
+    "the assistant last, for a model without prefill": request_of(
         HI, ir.Message("assistant", "hello"), model="claude-opus-4-6"
     ),
-    "the assistant twice": asked(HI, ir.Message("assistant", "a"), ir.Message("assistant", "b"), HI),
-    "blank text": asked(HI, ir.Message("assistant", (ir.Text(" "), ir.Text("b"))), HI),
+    "the assistant twice": request_of(HI, ir.Message("assistant", "a"), ir.Message("assistant", "b"), HI),
+    "blank text": request_of(HI, ir.Message("assistant", (ir.Text(" "), ir.Text("b"))), HI),
     # What one pass leaves behind is the next one's business.
-    "a result without call between answers": asked(HI, SAID, step("a")[1], SAID, HI),
-    "blank text between answers": asked(HI, SAID, ir.Message("user", " "), SAID, HI),
-    "system text between answers": asked(HI, SAID, ir.Message("system", "be brief"), SAID, HI),
-    "blank text before an answer": asked(ir.Message("user", " "), SAID, HI),
-    "blank text at the end": asked(HI, SAID, ir.Message("user", " ")),
-    "a result without call at the end": asked(HI, SAID, step("a")[1]),
-    "no candidates": asked(HI, candidates=0),
-    "one candidate": asked(HI, candidates=1),
-    "many stop sequences": asked(HI, stop=tuple(f"s{n}" for n in range(20))),
-    "a blank stop sequence": asked(HI, stop=(" ", "s")),
-    "a choice without tools": asked(HI, tools=(), tool_choice=ir.ToolChoice("required")),
-    "a choice of unknown tools": asked(HI, tool_choice=ir.ToolChoice("required", ("other",))),
-    "parallel calls without tools": asked(HI, tools=(), parallel_tool_calls=False),
+    "a result without call between answers": request_of(HI, ANSWER, step("a")[1], ANSWER, HI),
+    "blank text between answers": request_of(HI, ANSWER, ir.Message("user", " "), ANSWER, HI),
+    "system text between answers": request_of(HI, ANSWER, ir.Message("system", "be brief"), ANSWER, HI),
+    "blank text before an answer": request_of(ir.Message("user", " "), ANSWER, HI),
+    "blank text at the end": request_of(HI, ANSWER, ir.Message("user", " ")),
+    "a result without call at the end": request_of(HI, ANSWER, step("a")[1]),
+    "no candidates": request_of(HI, candidates=0),
+    "one candidate": request_of(HI, candidates=1),
+    "many stop sequences": request_of(HI, stop=tuple(f"s{n}" for n in range(20))),
+    "a blank stop sequence": request_of(HI, stop=(" ", "s")),
+    "a choice without tools": request_of(HI, tools=(), tool_choice=ir.ToolChoice("required")),
+    "a choice of unknown tools": request_of(HI, tool_choice=ir.ToolChoice("required", ("other",))),
+    "parallel calls without tools": request_of(HI, tools=(), parallel_tool_calls=False),
 }
 
 
@@ -99,7 +99,7 @@ def _with_all(request: ir.Request, profile: Profile) -> tuple[ir.Request, list[o
 def test_an_accepted_id_does_not_vouch_for_others() -> None:
     profile = codec("anthropic-messages").profile
     for id in ("call_1", "call_1", "call 2", "call_1", "call 2"):
-        calls = legalise(asked(HI, *step(id), HI), profile, LossLog()).messages[1].tool_calls
+        calls = legalise(request_of(HI, *step(id), HI), profile, LossLog()).messages[1].tool_calls
         assert profile.call_id is not None
         assert profile.call_id.fullmatch(calls[0].id)
         assert (calls[0].id == id) == (id == "call_1")
@@ -154,7 +154,7 @@ def test_what_stands_in_the_wrong_message_is_an_error_with_its_path(
 
 
 def test_what_stands_in_its_place_passes() -> None:
-    request = asked(ir.Message("system", "x"), HI, *step("a"), ir.Message("assistant", (ir.Text("x"), CALL)))
+    request = request_of(ir.Message("system", "x"), HI, *step("a"), ir.Message("assistant", (ir.Text("x"), CALL)))
     assert check_places(request, codec("openai-chat").profile, LossLog()) is request
 
 
@@ -179,7 +179,7 @@ def test_an_alias_is_readable_and_ends_in_a_hash_of_the_name(name: str, readable
 
 
 def test_losses_of_a_renamed_tool_point_to_the_tool() -> None:
-    encoded = dragoman.encode_request(asked(HI, tools=(TOOL, ir.CustomTool("look up"))), "gemini")
+    encoded = dragoman.encode_request(request_of(HI, tools=(TOOL, ir.CustomTool("look up"))), "gemini")
     assert len(encoded.losses) > 1
     assert [loss.path for loss in encoded.losses if not loss.path.startswith("$.tools[1]")] == []
 
@@ -187,7 +187,7 @@ def test_losses_of_a_renamed_tool_point_to_the_tool() -> None:
 def test_a_choice_names_its_tool_as_the_tool_is_sent() -> None:
     tools = (TOOL, ir.ToolDefinition("look up"))
     for names in (("look up",), ("look up", "look")):
-        request = asked(HI, tools=tools, tool_choice=ir.ToolChoice("required", names))
+        request = request_of(HI, tools=tools, tool_choice=ir.ToolChoice("required", names))
         sent = alias_names(request, codec("openai-chat").profile, LossLog())
         assert sent.tool_choice is not None
         assert sent.tool_choice.names == (sent.tools[1].name, "look")[: len(names)]
@@ -196,7 +196,7 @@ def test_a_choice_names_its_tool_as_the_tool_is_sent() -> None:
 
 def test_repeated_ids_are_numbered_from_two() -> None:
     profile = codec("openai-chat").profile
-    request = pair_results(asked(HI, *step("a"), *step("a"), *step("a")), profile, LossLog())
+    request = pair_results(request_of(HI, *step("a"), *step("a"), *step("a")), profile, LossLog())
     ids = [call.id for message in request.messages for call in message.tool_calls]
     assert ids == ["a", _digest("a 2"), _digest("a 3")]
 

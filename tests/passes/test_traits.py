@@ -89,7 +89,7 @@ def test_decoders_note_it_of_recorded_bodies(file: str, name: str, recordings: R
 TEXT = ir.Message("user", "hi")
 CALL = ir.ToolCall("c1", "f", {})
 RESULT = ir.ToolResult("c1", "f", "text", "ok")
-SAID = ir.Message("assistant", (CALL,))
+ANSWER = ir.Message("assistant", (CALL,))
 DONE = ir.Message("tool", (RESULT,))
 KEY = {"openai": {"store": msgspec.Raw(b"true")}}
 
@@ -97,14 +97,14 @@ CASES: list[tuple[tuple[ir.Message, ...], int]] = [
     ((TEXT,), 0),
     ((), traits.NO_MESSAGES),
     ((ir.Message("system", "s"),), traits.ONLY_SYSTEM),
-    ((TEXT, SAID, DONE, TEXT), 0),
-    ((TEXT, SAID, TEXT), traits.UNPAIRED),
-    ((TEXT, SAID), traits.UNANSWERED_END),
-    ((TEXT, SAID, ir.Message("tool", ())), traits.UNPAIRED | traits.EMPTY_MESSAGE | traits.LAST_ASSISTANT),
-    ((TEXT, SAID, SAID), traits.UNPAIRED | traits.UNANSWERED_END | traits.ADJACENT_ASSISTANT),
+    ((TEXT, ANSWER, DONE, TEXT), 0),
+    ((TEXT, ANSWER, TEXT), traits.UNPAIRED),
+    ((TEXT, ANSWER), traits.UNANSWERED_END),
+    ((TEXT, ANSWER, ir.Message("tool", ())), traits.UNPAIRED | traits.EMPTY_MESSAGE | traits.LAST_ASSISTANT),
+    ((TEXT, ANSWER, ANSWER), traits.UNPAIRED | traits.UNANSWERED_END | traits.ADJACENT_ASSISTANT),
     ((TEXT, DONE), traits.UNPAIRED),
-    ((TEXT, SAID, DONE, TEXT, SAID, DONE), traits.UNPAIRED),
-    ((TEXT, SAID, ir.Message("tool", (structs.replace(RESULT, name="g"),))), traits.UNPAIRED),
+    ((TEXT, ANSWER, DONE, TEXT, ANSWER, DONE), traits.UNPAIRED),
+    ((TEXT, ANSWER, ir.Message("tool", (structs.replace(RESULT, name="g"),))), traits.UNPAIRED),
     ((ir.Message("user", " "),), traits.BLANK_TEXT),
     ((ir.Message("user", (ir.Text("a"), ir.Text(""))),), traits.BLANK_TEXT),
     ((TEXT, ir.Message("user", ())), traits.EMPTY_MESSAGE),
@@ -115,15 +115,15 @@ CASES: list[tuple[tuple[ir.Message, ...], int]] = [
     ((TEXT, ir.Message("assistant", "a")), traits.LAST_ASSISTANT),
     ((ir.Message("user", (CALL,)),), traits.MISPLACED_PART | traits.UNANSWERED_END),
     ((ir.Message("user", (RESULT,)),), traits.MISPLACED_PART),
-    ((TEXT, SAID, ir.Message("tool", (RESULT, ir.Text("x")))), traits.MISPLACED_PART),
+    ((TEXT, ANSWER, ir.Message("tool", (RESULT, ir.Text("x")))), traits.MISPLACED_PART),
     ((ir.Message("user", "hi", None, KEY),), traits.PRIVATE_CONTENT),
     ((ir.Message("user", (ir.Text("hi", metadata=KEY),)),), traits.PRIVATE_CONTENT),
     ((ir.Message("user", (ir.Text("hi", (ir.Citation(metadata=KEY),)),)),), traits.PRIVATE_CONTENT),
-    ((TEXT, SAID, ir.Message("tool", (structs.replace(RESULT, metadata=KEY),))), traits.PRIVATE_CONTENT),
+    ((TEXT, ANSWER, ir.Message("tool", (structs.replace(RESULT, metadata=KEY),))), traits.PRIVATE_CONTENT),
     (
         (
             TEXT,
-            SAID,
+            ANSWER,
             ir.Message("tool", (ir.ToolResult("c1", "f", "multimodal", None, (ir.Text("a", metadata=KEY),)),)),
         ),
         traits.PRIVATE_CONTENT,
@@ -177,7 +177,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 NEEDED: list[tuple[ir.Request, str, list[str]]] = [
-    (ir.Request("m", (TEXT, SAID, DONE, TEXT), (ir.ToolDefinition("f"),)), "anthropic-messages", []),
+    (ir.Request("m", (TEXT, ANSWER, DONE, TEXT), (ir.ToolDefinition("f"),)), "anthropic-messages", []),
     (ir.Request("m", (TEXT, ir.Message("assistant", "a"))), "anthropic-messages", ["ensure_turns"]),
     (ir.Request("m", (TEXT, ir.Message("assistant", "a"))), "openai-chat", []),
     (ir.Request("m", (ir.Message("assistant", "a"), TEXT)), "openai-chat", []),

@@ -26,7 +26,7 @@ def profile(**flags: Any) -> Profile:
     return Profile(name="target", family="target", **flags)
 
 
-def asked(*messages: ir.Message, **settings: Any) -> ir.Request:
+def request_of(*messages: ir.Message, **settings: Any) -> ir.Request:
     return ir.Request("some-model", messages, **settings)
 
 
@@ -36,7 +36,7 @@ def entries(log: LossLog) -> list[tuple[str, str]]:
 
 def test_system_text_in_the_middle_moves_to_the_front() -> None:
     log = LossLog()
-    request = asked(SYSTEM, USER, SYSTEM, MODEL)
+    request = request_of(SYSTEM, USER, SYSTEM, MODEL)
     assert turns.hoist_system(request, profile(system="field"), log).messages == (SYSTEM, SYSTEM, USER, MODEL)
     assert entries(log) == [("place of a system message", "degraded")]
     assert turns.hoist_system(request, profile(), LossLog()) is request
@@ -58,7 +58,7 @@ def test_system_text_in_the_middle_moves_to_the_front() -> None:
 def test_system_text_stays_where_the_model_takes_it_inline(messages: tuple[ir.Message, ...], stays: bool) -> None:  # noqa: FBT001
     log = LossLog()
     target = profile(system="field", inline_system_models=re.compile("some-model"))
-    placed = turns.hoist_system(asked(*messages), target, log).messages
+    placed = turns.hoist_system(request_of(*messages), target, log).messages
     assert (placed == messages) is stays
     assert bool(log) is not stays
     assert sorted(message.role for message in placed) == sorted(message.role for message in messages)
@@ -67,7 +67,7 @@ def test_system_text_stays_where_the_model_takes_it_inline(messages: tuple[ir.Me
 def test_blank_text_goes_where_the_api_refuses_it() -> None:
     log = LossLog()
     blank, empty = ir.Message("user", " \n"), ir.Message("user", (ir.Text(""), ir.Text("words")))
-    request = asked(blank, empty, MODEL)
+    request = request_of(blank, empty, MODEL)
     kept = turns.drop_blank_text(request, profile(blank_text=False), log)
     assert kept.messages == (ir.Message("user", (ir.Text("words"),)), MODEL)
     assert entries(log) == [("blank text", "dropped")]  # an empty text says nothing that could be lost
@@ -75,7 +75,7 @@ def test_blank_text_goes_where_the_api_refuses_it() -> None:
 
 
 def test_adjacent_model_turns_become_one() -> None:
-    request = asked(USER, USER, MODEL, CALLED, ANSWERED, MODEL)
+    request = request_of(USER, USER, MODEL, CALLED, ANSWERED, MODEL)
     merged = turns.merge_model_turns(request, profile(merge_model_turns=True), LossLog()).messages
     joined = ir.Message("assistant", (*MODEL.parts, CALL))
     assert merged == (USER, USER, joined, ANSWERED, MODEL)
@@ -83,16 +83,16 @@ def test_adjacent_model_turns_become_one() -> None:
 
 
 def test_a_request_without_messages_is_refused() -> None:
-    with pytest.raises(EncodeError, match="no message says anything"):
-        turns.ensure_turns(asked(), profile(), LossLog())
+    with pytest.raises(EncodeError, match="no message has content"):
+        turns.ensure_turns(request_of(), profile(), LossLog())
 
 
-@pytest.mark.parametrize(("blank_text", "said"), [(True, ""), (False, turns.CONTINUE)])
-def test_a_history_that_opens_with_the_model_gets_a_user_turn(blank_text: bool, said: str) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("blank_text", "opening"), [(True, ""), (False, turns.CONTINUE)])
+def test_a_history_that_opens_with_the_model_gets_a_user_turn(blank_text: bool, opening: str) -> None:  # noqa: FBT001
     log = LossLog()
     target = profile(first_turn_user=True, blank_text=blank_text)
-    opened = turns.ensure_turns(asked(SYSTEM, MODEL, USER), target, log)
-    assert opened.messages == (SYSTEM, ir.Message("user", said), MODEL, USER)
+    opened = turns.ensure_turns(request_of(SYSTEM, MODEL, USER), target, log)
+    assert opened.messages == (SYSTEM, ir.Message("user", opening), MODEL, USER)
     assert entries(log) == [("a user turn before it", "invented")]
     assert log.entries[0][0] is MODEL
 
@@ -100,32 +100,32 @@ def test_a_history_that_opens_with_the_model_gets_a_user_turn(blank_text: bool, 
 @pytest.mark.parametrize("messages", [(USER, MODEL, USER), (SYSTEM, USER)])
 def test_a_history_that_opens_with_the_user_stays(messages: tuple[ir.Message, ...]) -> None:
     log = LossLog()
-    assert turns.ensure_turns(asked(*messages), profile(first_turn_user=True), log).messages == messages
-    assert turns.ensure_turns(asked(MODEL, USER), profile(), log).messages == (MODEL, USER)
+    assert turns.ensure_turns(request_of(*messages), profile(first_turn_user=True), log).messages == messages
+    assert turns.ensure_turns(request_of(MODEL, USER), profile(), log).messages == (MODEL, USER)
     assert entries(log) == []
 
 
 def test_system_text_alone_is_sent_as_a_user_turn_where_it_has_a_field() -> None:
     log = LossLog()
     first, last = ir.Message("system", "one"), ir.Message("system", "two")
-    turned = turns.ensure_turns(asked(first, last), profile(system="field"), log).messages
+    turned = turns.ensure_turns(request_of(first, last), profile(system="field"), log).messages
     assert turned == (first, ir.Message("user", "two"))
     assert entries(log) == [("role system", "degraded")]
-    assert turns.ensure_turns(asked(first), profile(), LossLog()).messages == (first,)
+    assert turns.ensure_turns(request_of(first), profile(), LossLog()).messages == (first,)
 
 
 def test_a_final_assistant_turn_is_trimmed_or_followed() -> None:
     log = LossLog()
     spaced = ir.Message("assistant", "so far \n")
-    trimmed = turns.ensure_turns(asked(USER, spaced), profile(final_assistant="trimmed"), log).messages
+    trimmed = turns.ensure_turns(request_of(USER, spaced), profile(final_assistant="trimmed"), log).messages
     assert trimmed == (USER, ir.Message("assistant", (ir.Text("so far"),)))
     assert entries(log) == [("white space at the end", "degraded")]
     for messages in ((USER, MODEL), (USER, CALLED), (USER, ir.Message("assistant", ()))):
-        assert turns.ensure_turns(asked(*messages), profile(final_assistant="trimmed"), log).messages == messages
-    assert turns.ensure_turns(asked(USER, spaced), profile(), LossLog()).messages == (USER, spaced)
+        assert turns.ensure_turns(request_of(*messages), profile(final_assistant="trimmed"), log).messages == messages
+    assert turns.ensure_turns(request_of(USER, spaced), profile(), LossLog()).messages == (USER, spaced)
     refused = LossLog()
     target = profile(no_prefill_models=re.compile("some-model"))
-    followed = turns.ensure_turns(asked(USER, MODEL), target, refused).messages
+    followed = turns.ensure_turns(request_of(USER, MODEL), target, refused).messages
     assert followed == (USER, MODEL, ir.Message("user", turns.CONTINUE))
     assert entries(refused) == [("beginning of an answer", "degraded"), ("a user turn after it", "invented")]
 
@@ -133,14 +133,14 @@ def test_a_final_assistant_turn_is_trimmed_or_followed() -> None:
 def test_called_tools_are_declared_and_switched_off() -> None:
     log = LossLog()
     target = profile(tools_with_calls=True)
-    declared = turns.declare_called_tools(asked(USER, CALLED, ANSWERED, CALLED), target, log)
+    declared = turns.declare_called_tools(request_of(USER, CALLED, ANSWERED, CALLED), target, log)
     assert [tool.name for tool in declared.tools] == ["look"]
     assert declared.tool_choice == ir.ToolChoice("none")
     assert entries(log) == [("tool definitions", "invented")]
     for request, flags in (
-        (asked(USER, CALLED, ANSWERED, tools=(LOOK,)), {"tools_with_calls": True}),
-        (asked(USER), {"tools_with_calls": True}),
-        (asked(USER, CALLED, ANSWERED), {}),
+        (request_of(USER, CALLED, ANSWERED, tools=(LOOK,)), {"tools_with_calls": True}),
+        (request_of(USER), {"tools_with_calls": True}),
+        (request_of(USER, CALLED, ANSWERED), {}),
     ):
         assert turns.declare_called_tools(request, profile(**flags), log) is request
 
@@ -148,10 +148,10 @@ def test_called_tools_are_declared_and_switched_off() -> None:
 def test_of_tools_with_one_name_the_first_counts() -> None:
     log = LossLog()
     other, hosted = ir.ToolDefinition(name="look", description="again"), ir.ProviderTool("look", "x", {"type": "look"})
-    distinct = turns.distinct_tools(asked(USER, tools=(LOOK, other, hosted)), profile(), log)
+    distinct = turns.distinct_tools(request_of(USER, tools=(LOOK, other, hosted)), profile(), log)
     assert distinct.tools == (LOOK, hosted)
     assert entries(log) == [("tool 'look'", "dropped")]
-    request = asked(USER, tools=(LOOK,))
+    request = request_of(USER, tools=(LOOK,))
     assert turns.distinct_tools(request, profile(), log) is request
 
 
@@ -163,25 +163,29 @@ def test_a_choice_names_declared_tools_only(
     names: tuple[str, ...], kept: tuple[str, ...] | None, missing: str | None
 ) -> None:
     log = LossLog()
-    choice = turns.declared_choice(asked(USER, tools=(LOOK,), tool_choice=ir.ToolChoice("required", names)), log)
+    choice = turns.declared_choice(request_of(USER, tools=(LOOK,), tool_choice=ir.ToolChoice("required", names)), log)
     assert (None if choice is None else choice.names) == kept
     assert entries(log) == ([] if missing is None else [(f"choice of {missing}", "dropped")])
 
 
 def test_settings_for_tools_go_when_there_are_none() -> None:
     log = LossLog()
-    request = asked(USER, tool_choice=ir.ToolChoice("required"), parallel_tool_calls=False)
+    request = request_of(USER, tool_choice=ir.ToolChoice("required"), parallel_tool_calls=False)
     legal = turns.legal_settings(request, profile(), log)
     assert (legal.tool_choice, legal.parallel_tool_calls) == (None, None)
     assert entries(log) == [("tool choice", "dropped")]
     silent = LossLog()
-    assert turns.legal_settings(asked(USER, tool_choice=ir.ToolChoice("none")), profile(), silent).tool_choice is None
+    assert (
+        turns.legal_settings(request_of(USER, tool_choice=ir.ToolChoice("none")), profile(), silent).tool_choice is None
+    )
     assert entries(silent) == []
     named = LossLog()
-    turns.legal_settings(asked(USER, tool_choice=ir.ToolChoice("auto", ("look",))), profile(), named)
+    turns.legal_settings(request_of(USER, tool_choice=ir.ToolChoice("auto", ("look",))), profile(), named)
     assert entries(named) == [("tool choice", "dropped")]
     kept = turns.legal_settings(
-        asked(USER, tools=(LOOK,), tool_choice=ir.ToolChoice("required"), parallel_tool_calls=False), profile(), silent
+        request_of(USER, tools=(LOOK,), tool_choice=ir.ToolChoice("required"), parallel_tool_calls=False),
+        profile(),
+        silent,
     )
     assert (kept.tool_choice, kept.parallel_tool_calls) == (ir.ToolChoice("required"), False)
 
@@ -189,13 +193,13 @@ def test_settings_for_tools_go_when_there_are_none() -> None:
 @pytest.mark.parametrize(("given", "kept"), [(None, None), (1, 1), (3, 3), (0, None), (-1, None)])
 def test_every_api_gives_one_answer_at_least(given: int | None, kept: int | None) -> None:
     log = LossLog()
-    assert turns.legal_settings(asked(USER, candidates=given), profile(), log).candidates == kept
+    assert turns.legal_settings(request_of(USER, candidates=given), profile(), log).candidates == kept
     assert bool(log) is (given != kept)
 
 
 def test_stop_sequences_obey_the_target() -> None:
     log = LossLog()
-    request = asked(USER, stop=("a", " ", "b", "c"))
+    request = request_of(USER, stop=("a", " ", "b", "c"))
     assert turns.legal_settings(request, profile(), log).stop == request.stop
     assert turns.legal_settings(request, profile(stop_limit=4), log).stop == request.stop
     assert entries(log) == []
@@ -205,7 +209,7 @@ def test_stop_sequences_obey_the_target() -> None:
 
 def test_a_stop_sequence_that_is_not_blank_is_not_a_loss() -> None:
     log = LossLog()
-    assert turns.legal_settings(asked(USER, stop=("a",)), profile(blank_stop=False), log).stop == ("a",)
+    assert turns.legal_settings(request_of(USER, stop=("a",)), profile(blank_stop=False), log).stop == ("a",)
     assert entries(log) == []
 
 
@@ -216,18 +220,18 @@ def path_of(new: ir.Message, request: ir.Request, log: LossLog) -> str:
 
 
 def test_losses_of_a_message_that_a_pass_replaced_point_to_the_original() -> None:
-    log, request = LossLog(), asked(ir.Message("system", "one"), ir.Message("system", "two"))
+    log, request = LossLog(), request_of(ir.Message("system", "one"), ir.Message("system", "two"))
     turned = turns.ensure_turns(request, profile(system="field"), log).messages[1]
     assert path_of(turned, request, log) == "$.messages[1].name"
-    log, request = LossLog(), asked(USER, MODEL, CALLED)
+    log, request = LossLog(), request_of(USER, MODEL, CALLED)
     joined = turns.merge_model_turns(request, profile(merge_model_turns=True), log).messages[1]
     assert path_of(joined, request, log) == "$.messages[1].name"
-    log, request = LossLog(), asked(USER, ir.Message("assistant", "so far "))
+    log, request = LossLog(), request_of(USER, ir.Message("assistant", "so far "))
     trimmed = turns.ensure_turns(request, profile(final_assistant="trimmed"), log).messages[1]
     assert path_of(trimmed, request, log) == "$.messages[1].name"
-    log, request = LossLog(), asked(USER, ir.Message("user", (ir.Text(" "), ir.Text("words"))))
+    log, request = LossLog(), request_of(USER, ir.Message("user", (ir.Text(" "), ir.Text("words"))))
     kept = turns.drop_blank_text(request, profile(blank_text=False), log).messages[1]
     assert path_of(kept, request, log) == "$.messages[1].name"
-    log, request = LossLog(), asked(USER, CALLED, MODEL)
+    log, request = LossLog(), request_of(USER, CALLED, MODEL)
     paired = pair_results(request, profile(), log).messages[1]
     assert path_of(paired, request, log) == "$.messages[1].name"

@@ -33,7 +33,7 @@ _USAGE = st.fixed_dictionaries(
 )
 
 
-def _said(record: dict[str, Any]) -> bool:
+def _has_text(record: dict[str, Any]) -> bool:
     return record.get("role") == "assistant"
 
 
@@ -51,9 +51,9 @@ def _has_no_results(entry: dict[str, Any]) -> bool:
 
 
 ANSWERS: dict[str, SearchStrategy[Any]] = {
-    "universal": universal().filter(_said),
+    "universal": universal().filter(_has_text),
     "modular-prompt": st.builds(
-        _query_result, modular_prompt().filter(_said), st.sampled_from(("stop", "tool_calls", "odd", None))
+        _query_result, modular_prompt().filter(_has_text), st.sampled_from(("stop", "tool_calls", "odd", None))
     ),
     "agent-sdk": st.fixed_dictionaries(
         {"messages": st.lists(agent_sdk().filter(lambda r: r["role"] in {"assistant", "reasoning"}), max_size=2)},

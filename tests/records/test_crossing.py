@@ -39,18 +39,18 @@ def test_any_history_reaches_every_api_legally(target: str, data: st.DataObject)
     assert refusals(encoded, target, model=model) == (), encoded.json()
 
 
-def spoken(request: ir.Request) -> list[tuple[str, str]]:
+def turns_of(request: ir.Request) -> list[tuple[str, str]]:
     """Who said what: the words, the calls and the results, in order."""
-    said: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, ir.Text) and part.text.strip():
-                said.append((message.role, part.text))
+                pairs.append((message.role, part.text))
             elif isinstance(part, ir.ToolCall) and part.parsed:
-                said.append(("call", f"{part.name} {part.arguments}"))
+                pairs.append(("call", f"{part.name} {part.arguments}"))
             elif isinstance(part, ir.ToolResult) and not part.parts:
-                said.append(("error" if part.is_error else "result", f"{part.name} {part.value}"))
-    return said
+                pairs.append(("error" if part.is_error else "result", f"{part.name} {part.value}"))
+    return pairs
 
 
 @given(data=st.data())
@@ -76,7 +76,7 @@ def test_a_request_comes_back_from_the_store(store: str, data: st.DataObject) ->
         tool.name for tool in here.tools if not isinstance(tool, ir.ProviderTool)
     ] or any("tool" in loss.what for loss in stored.losses)
     assert there.model == here.model
-    lost = [said for said in spoken(here) if said not in spoken(there)]
+    lost = [pair for pair in turns_of(here) if pair not in turns_of(there)]
     assert not lost or stored.losses or back.losses, lost
     calls = [(call.name, call.id) for message in here.messages for call in message.tool_calls]
     again = [(call.name, call.id) for message in there.messages for call in message.tool_calls]
@@ -89,5 +89,5 @@ def test_one_record_becomes_another(first: str, second: str) -> None:
     for sample in SAMPLES[first]:
         there = dragoman.translate_request(sample, source=first, target=second)
         here, stored = dragoman.decode_request(sample, first), dragoman.decode_request(there.json(), second)
-        kept = [said for said in spoken(here) if said in spoken(stored)]
-        assert kept == spoken(here) or any(loss.severity != "invented" for loss in there.losses)
+        kept = [pair for pair in turns_of(here) if pair in turns_of(stored)]
+        assert kept == turns_of(here) or any(loss.severity != "invented" for loss in there.losses)

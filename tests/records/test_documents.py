@@ -320,14 +320,14 @@ def test_a_tool_named_like_a_word_of_the_choice_is_refused(word: str) -> None:
     body = {**AGENT, "tools": [{**AGENT["tools"][0], "name": word}]}
     with pytest.raises(DecodeError, match=rf"got '{word}' - at \$\.tools\[0\]\.name"):
         dragoman.decode_request(body, "agent-sdk")
-    asked = ir.Request("m", (ir.Message("user", "go"),), (ir.ToolDefinition(word),))
+    declared = ir.Request("m", (ir.Message("user", "go"),), (ir.ToolDefinition(word),))
     with pytest.raises(EncodeError, match=f"a tool named '{word}'"):
-        dragoman.encode_request(asked, "agent-sdk")
+        dragoman.encode_request(declared, "agent-sdk")
     forced = ir.Request("m", (ir.Message("user", "go"),), (ir.ToolDefinition("f"),), ir.ToolChoice("required", (word,)))
-    told = dragoman.encode_request(forced, "agent-sdk")
-    assert "tool_choice" not in told.body
-    assert "$.tool_choice" in {loss.path for loss in told.losses}  # no tool of this name is declared
-    assert dragoman.encode_request(asked, "universal").body["tools"] == [{"name": word}]
+    written = dragoman.encode_request(forced, "agent-sdk")
+    assert "tool_choice" not in written.body
+    assert "$.tool_choice" in {loss.path for loss in written.losses}  # no tool of this name is declared
+    assert dragoman.encode_request(declared, "universal").body["tools"] == [{"name": word}]
 
 
 COMPLETION: dict[str, Any] = {

@@ -18,30 +18,36 @@ from tests.support.records import RECORDS
 pytestmark = promise("law:6-owed-back")
 
 CASES = [
-    pytest.param(vendor, store, said, id=f"{vendor}, {name}, in {store}")
+    pytest.param(vendor, store, signed, id=f"{vendor}, {name}, in {store}")
     for vendor in FORMATS
     for store in RECORDS
-    for name, said in ANSWERS.get(vendor, {}).items()
+    for name, signed in ANSWERS.get(vendor, {}).items()
 ]
 
 
-def stored(vendor: str, store: str, said: dict[str, Any]) -> bytes:
-    history = CONTINUE[vendor](OPENING[vendor], answer_body(vendor, said))
+def stored(vendor: str, store: str, signed: dict[str, Any]) -> bytes:
+    history = CONTINUE[vendor](OPENING[vendor], answer_body(vendor, signed))
     return dragoman.translate_request(history, source=vendor, target=store).json()
 
 
-@pytest.mark.parametrize(("vendor", "store", "said"), CASES)
-def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, said: dict[str, Any]) -> None:
-    body = stored(vendor, store, said)
+@pytest.mark.parametrize(("vendor", "store", "signed"), CASES)
+def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, signed: dict[str, Any]) -> None:
+    body = stored(vendor, store, signed)
     assert SECRET in body.decode()
     back = dragoman.translate_request(body, source=store, target=vendor, model=ASKED[vendor]).body
-    original = said.get("content") or said.get("parts") or said.get("output") or said.get("steps") or [said["message"]]
+    original = (
+        signed.get("content")
+        or signed.get("parts")
+        or signed.get("output")
+        or signed.get("steps")
+        or [signed["message"]]
+    )
     assert owed(spelled(vendor, back)) == owed(original)
 
 
-@pytest.mark.parametrize(("vendor", "store", "said"), CASES)
-def test_and_reaches_no_other_vendor(vendor: str, store: str, said: dict[str, Any]) -> None:
-    body = stored(vendor, store, said)
+@pytest.mark.parametrize(("vendor", "store", "signed"), CASES)
+def test_and_reaches_no_other_vendor(vendor: str, store: str, signed: dict[str, Any]) -> None:
+    body = stored(vendor, store, signed)
     for stranger in FORMATS:
         if not _is_kin(stranger, vendor):
             sent = dragoman.translate_request(body, source=store, target=stranger, model="some-model")

@@ -110,7 +110,7 @@ def test_old_loops_answered_a_call_without_id_by_the_name_of_its_tool() -> None:
         {"role": "tool", "content": [{"type": "tool_result", "name": "g", "content": "y", "tool_call_id": "unknown"}]},
     ]
     request = dragoman.decode_request(body, "multi-llm-chat")
-    for asked, answered in ((0, 1), (2, 3)):
-        (call,), (result,) = request.messages[asked].tool_calls, request.messages[answered].tool_results
+    for calling, answering in ((0, 1), (2, 3)):
+        (call,), (result,) = request.messages[calling].tool_calls, request.messages[answering].tool_results
         assert result.tool_call_id == call.id
     assert plain(dragoman.encode_request(request, "multi-llm-chat").json()) == body

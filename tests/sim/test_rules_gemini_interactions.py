@@ -8,7 +8,7 @@ from dragoman.sim.rules.gemini_interactions import ANSWER_RULES, RULES, check_re
 from tests.support.interactions_bodies import REQUESTS, RESPONSES
 
 MODEL = "gemini-3-flash-preview"
-ASKED = {"type": "user_input", "content": [{"type": "text", "text": "Weather?"}]}
+QUESTION = {"type": "user_input", "content": [{"type": "text", "text": "Weather?"}]}
 CALL = {"type": "function_call", "id": "a", "name": "f", "arguments": {}}
 RESULT = {"type": "function_result", "call_id": "a", "result": "sunny"}
 SIGNED = {"type": "thought", "signature": "c2ln"}
@@ -28,9 +28,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         body({"type": "user_input", "content": [{"type": "image", "data": "AA==", "uri": "https://x"}]}),
         "$.input[0].content[0]",
     ),
-    "results_answer_calls": (body(ASKED, RESULT), "$.input[1].call_id"),
-    "calls_are_signed": (body(ASKED, CALL, RESULT), "$.input[1]"),
-    "ends_with_the_user": ({**body(ASKED, {"type": "model_output"}), "model": "gemini-3.6-flash"}, "$.input[1]"),
+    "results_answer_calls": (body(QUESTION, RESULT), "$.input[1].call_id"),
+    "calls_are_signed": (body(QUESTION, CALL, RESULT), "$.input[1]"),
+    "ends_with_the_user": ({**body(QUESTION, {"type": "model_output"}), "model": "gemini-3.6-flash"}, "$.input[1]"),
     "state_is_kept": (body(store=False, background=True), "$.background"),
     "functions_have_names": (body(tools=[TOOL, TOOL]), "$.tools[1].name"),
     "schemas_have_no_tuples": (
@@ -52,8 +52,8 @@ MISSHAPEN: dict[str, dict[str, Any]] = {
     "upper case": body(generation_config={"thinking_level": "LOW"}),
     "top_k": body(generation_config={"top_k": 4}),
     "content that is text": body({"type": "user_input", "content": "hi"}),
-    "steps and contents": body(ASKED, {"type": "text", "text": "hi"}),
-    "arguments that are text": body(ASKED, SIGNED, {**CALL, "arguments": "{}"}, RESULT),
+    "steps and contents": body(QUESTION, {"type": "text", "text": "hi"}),
+    "arguments that are text": body(QUESTION, SIGNED, {**CALL, "arguments": "{}"}, RESULT),
     "a result inside the user's content": body({"type": "user_input", "content": [RESULT]}),
     "category for type": body(safety_settings=[{"category": "hate_speech", "threshold": "off"}]),
 }

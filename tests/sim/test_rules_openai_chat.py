@@ -328,13 +328,13 @@ def test_statuses_and_codes_are_the_servers() -> None:
 
 
 def answer(message: Body | None = None, *, finish_reason: str = "stop", **more: Any) -> Body:
-    said: Body = {"role": "assistant", "content": "hi", "refusal": None, "annotations": []} | (message or {})
+    written: Body = {"role": "assistant", "content": "hi", "refusal": None, "annotations": []} | (message or {})
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
         "model": "gpt-4o",
-        "choices": [{"index": 0, "message": said, "finish_reason": finish_reason, "logprobs": None}],
+        "choices": [{"index": 0, "message": written, "finish_reason": finish_reason, "logprobs": None}],
         "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12},
         **more,
     }

@@ -35,7 +35,7 @@ def user(content: Any) -> Body:
     return {"role": "user", "content": content}
 
 
-def said(*parts: Body, **more: Any) -> Body:
+def assistant(*parts: Body, **more: Any) -> Body:
     return {"type": "message", "role": "assistant", "content": list(parts), "status": "completed", **more}
 
 
@@ -114,7 +114,7 @@ BAD = [
     ),
     Case(
         SHAPE,
-        ask(user("x"), said(text("y"))),
+        ask(user("x"), assistant(text("y"))),
         "$.input[1].content[0].type",
         "Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'.",
     ),
@@ -208,14 +208,14 @@ BAD = [
     ),
     Case(
         "ids_have_their_form",
-        ask(said(words("x"), id="item_1")),
+        ask(assistant(words("x"), id="item_1")),
         "$.input[0].id",
         "Expected an ID that begins with 'msg'.",
     ),
-    Case("ids_have_their_form", ask(said(words("x"), id="")), "$.input[0].id", "letters, numbers, underscores"),
+    Case("ids_have_their_form", ask(assistant(words("x"), id="")), "$.input[0].id", "letters, numbers, underscores"),
     Case(
         "ids_differ",
-        ask(said(words("x"), id="msg_1"), user("y"), said(words("z"), id="msg_1")),
+        ask(assistant(words("x"), id="msg_1"), user("y"), assistant(words("z"), id="msg_1")),
         "$.input",
         "Duplicate item found with id msg_1.",
     ),
@@ -414,13 +414,13 @@ GOOD = [
     ask({"role": "developer", "content": "be brief"}, user([text("what is it?"), image(image_url=PNG)])),
     ask(user([text("read it"), file(filename="a.pdf", file_data=PDF), file(file_id="file-1")])),
     ask(user("x"), {"role": "assistant", "content": "mine"}, user("y")),
-    ask(user("x"), said(words("y"), id="msg_1", phase="final_answer"), user("z")),
-    ask(user("x"), said({"type": "refusal", "refusal": "no"}, id="msg_1"), user("why?")),
+    ask(user("x"), assistant(words("y"), id="msg_1", phase="final_answer"), user("z")),
+    ask(user("x"), assistant({"type": "refusal", "refusal": "no"}, id="msg_1"), user("why?")),
     ask(call("call_1"), call("call_2"), result("call_2"), result("call_1", [text("see"), image(image_url=PNG)])),
     ask(CUSTOM_CALL, CUSTOM_RESULT),
     think(user("x"), thought("rs_1", encrypted_content="gAAAAABo4A=="), call(id="fc_1"), result()),
-    think(user("x"), thought("rs_1"), thought("rs_2"), said(words("y"), id="msg_1"), user("z")),
-    think(user("x"), thought(), said(words("mine"), id="msg_2"), user("y"), store=False),
+    think(user("x"), thought("rs_1"), thought("rs_2"), assistant(words("y"), id="msg_1"), user("z")),
+    think(user("x"), thought(), assistant(words("mine"), id="msg_2"), user("y"), store=False),
     ask(result(), previous_response_id="resp_1"),
     ask({"type": "item_reference", "id": "fc_1"}, result()),
     ask({"id": "fc_1"}, result(), store=True),
@@ -531,7 +531,7 @@ def answer(*items: Body, **more: Any) -> Body:
         "status": "completed",
         "error": None,
         "incomplete_details": None,
-        "output": list(items) or [said(words("hello"), id="msg_1")],
+        "output": list(items) or [assistant(words("hello"), id="msg_1")],
         "usage": USAGE,
         **ECHO,
         **more,
@@ -541,12 +541,12 @@ def answer(*items: Body, **more: Any) -> Body:
 BAD_ANSWERS = [
     Case(SHAPE, answer(object="chat.completion"), "$.object", "expected one of 'response'"),
     Case(SHAPE, answer(status="done"), "$.status", "expected one of 'completed'"),
-    Case(SHAPE, answer(said(words("x"))), "$.output[0].id", "missing required key"),
+    Case(SHAPE, answer(assistant(words("x"))), "$.output[0].id", "missing required key"),
     Case(SHAPE, answer(call(id="fc_1") | {"arguments": {}}), "$.output[0].arguments", "expected string, got object"),
     Case(SHAPE, answer({"type": "reasoning", "id": "rs_1"}), "$.output[0].summary", "missing required key"),
     Case(
         SHAPE,
-        answer(said({"type": "output_text", "text": "x"}, id="msg_1")),
+        answer(assistant({"type": "output_text", "text": "x"}, id="msg_1")),
         "$.output[0].content[0].annotations",
         "missing required key",
     ),
@@ -565,7 +565,7 @@ BAD_ANSWERS = [
 GOOD_ANSWERS = [
     answer(),
     answer(thought(), call(id="fc_1", status="completed"), call("call_2", id="fc_2", status="completed")),
-    answer(said({"type": "refusal", "refusal": "no"}, id="msg_1"), a_new_key={"any": 1}),
+    answer(assistant({"type": "refusal", "refusal": "no"}, id="msg_1"), a_new_key={"any": 1}),
     answer(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
     answer(status="failed", error={"code": "server_error", "message": "no"}, output=[]),
     answer(status="queued", output=[], usage=None),

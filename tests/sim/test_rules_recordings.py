@@ -251,12 +251,12 @@ def real(records: Iterator[Record]) -> Iterator[Record]:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_what_was_answered_is_legal(form: Format, recordings: Recordings) -> None:
-    asked = [record for record in real(recordings(form.file)) if record.status == 200 and record.request is not None]
-    refused = {record.id: form.check_request(record) for record in asked}
+    answered = [record for record in real(recordings(form.file)) if record.status == 200 and record.request is not None]
+    refused = {record.id: form.check_request(record) for record in answered}
     refused = {identifier: violations for identifier, violations in refused.items() if violations}
-    assert len(asked) >= form.at_least
+    assert len(answered) >= form.at_least
     assert {identifier: refused[identifier] for identifier in refused.keys() - REFUSED_ALL_THE_SAME.keys()} == {}
-    listed = REFUSED_ALL_THE_SAME.keys() & {record.id for record in asked}
+    listed = REFUSED_ALL_THE_SAME.keys() & {record.id for record in answered}
     assert listed <= refused.keys(), "no longer refused: take it off the list"
 
 

@@ -14,8 +14,8 @@ from tests.sim.wire import SCHEMA
 
 QUESTION = "What is the weather in Paris and in Oslo?"
 TOOL: Any = {"name": "get_weather", "description": "Weather of a city", "input_schema": SCHEMA}
-TOLD = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
-ASKED: Any = {"role": "user", "content": QUESTION}
+ANSWER = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
+USER_TURN: Any = {"role": "user", "content": QUESTION}
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def client(dragoman_sim: Simulator) -> Iterator[Anthropic]:
 
 
 def results(message: Any) -> Any:
-    told: dict[str, Any] = {
+    made: dict[str, Any] = {
         "Paris": {"content": '{"sky":"clear"}'},
         "Oslo": {"content": "no station there", "is_error": True},
     }
     calls = (block for block in message.content if block.type == "tool_use")
-    blocks = [{"type": "tool_result", "tool_use_id": call.id, **told[call.input["city"]]} for call in calls]
+    blocks = [{"type": "tool_result", "tool_use_id": call.id, **made[call.input["city"]]} for call in calls]
     return {"role": "user", "content": blocks}
 
 
@@ -48,73 +48,75 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_loop(client: Anthropic, model: str, settings: dict[str, Any], *, streamed: bool) -> None:
     def answer(*messages: Any) -> Any:
-        asked: Any = {"model": model, "max_tokens": 4000, "messages": messages, "tools": [TOOL], **settings}
+        request: Any = {"model": model, "max_tokens": 4000, "messages": messages, "tools": [TOOL], **settings}
         if not streamed:
-            return client.messages.create(**asked)
-        with client.messages.stream(**asked) as stream:
+            return client.messages.create(**request)
+        with client.messages.stream(**request) as stream:
             return stream.get_final_message()
 
-    first = answer(ASKED)
+    first = answer(USER_TURN)
     assert first.stop_reason == "tool_use"
     thinks = settings.get("thinking", {"type": "adaptive" if model == "claude-sonnet-5" else ""})["type"]
     assert (first.content[0].type == "thinking") == (thinks in ("enabled", "adaptive"))
-    second = answer(ASKED, {"role": "assistant", "content": first.content}, results(first))
-    assert second.content[-1].text == TOLD
+    second = answer(USER_TURN, {"role": "assistant", "content": first.content}, results(first))
+    assert second.content[-1].text == ANSWER
     assert second.stop_reason == "end_turn"
 
 
 def test_the_stream_holds_what_the_whole_answer_holds(client: Anthropic) -> None:
-    asked: Any = {"model": "claude-sonnet-4-6", "max_tokens": 4000, "messages": [ASKED], "tools": [TOOL]}
-    with client.messages.stream(**asked) as stream:
+    request: Any = {"model": "claude-sonnet-4-6", "max_tokens": 4000, "messages": [USER_TURN], "tools": [TOOL]}
+    with client.messages.stream(**request) as stream:
         streamed = stream.get_final_message()
-    whole = client.messages.create(**asked)
+    whole = client.messages.create(**request)
     assert [block.type for block in streamed.content] == [block.type for block in whole.content]
     assert streamed.usage.output_tokens == whole.usage.output_tokens
     assert streamed.usage.input_tokens == whole.usage.input_tokens
 
 
 def test_thinking_that_was_changed_is_refused(client: Anthropic) -> None:
-    asked: Any = {"model": "claude-sonnet-4-6", "max_tokens": 4000, "tools": [TOOL]}
+    request: Any = {"model": "claude-sonnet-4-6", "max_tokens": 4000, "tools": [TOOL]}
     thinking: Any = {"type": "enabled", "budget_tokens": 1024}
-    first = client.messages.create(**asked, messages=[ASKED], thinking=thinking)
+    first = client.messages.create(**request, messages=[USER_TURN], thinking=thinking)
     content = [block.to_dict() for block in first.content]
     content[0]["thinking"] = "Something else entirely."
-    changed: Any = [ASKED, {"role": "assistant", "content": content}, results(first)]
+    changed: Any = [USER_TURN, {"role": "assistant", "content": content}, results(first)]
     with pytest.raises(anthropic.BadRequestError, match="Invalid `signature` in `thinking` block"):
-        client.messages.create(**asked, messages=changed, thinking=thinking)
+        client.messages.create(**request, messages=changed, thinking=thinking)
 
 
 def test_withheld_thinking_comes_back_empty(client: Anthropic) -> None:
-    asked: Any = {"model": "claude-sonnet-5", "max_tokens": 4000, "tools": [TOOL]}
-    first = client.messages.create(**asked, messages=[ASKED])
+    request: Any = {"model": "claude-sonnet-5", "max_tokens": 4000, "tools": [TOOL]}
+    first = client.messages.create(**request, messages=[USER_TURN])
     assert first.content[0].type == "thinking"
     assert first.content[0].thinking == ""
     content: Any = [block.to_dict() for block in first.content]
     content[0]["signature"] = content[1].get("id", "x") + content[0]["signature"]
     with pytest.raises(anthropic.BadRequestError, match="signature"):
-        client.messages.create(**asked, messages=[ASKED, {"role": "assistant", "content": content}, results(first)])
+        client.messages.create(
+            **request, messages=[USER_TURN, {"role": "assistant", "content": content}, results(first)]
+        )
 
 
 def test_choice_stop_and_limit(client: Anthropic) -> None:
     joke: Any = [{"role": "user", "content": "Tell me a joke"}]
     choice: Any = {"type": "tool", "name": "get_weather"}
-    asked: Any = {"model": "claude-sonnet-4-6", "max_tokens": 500}
-    forced = client.messages.create(**asked, messages=joke, tools=[TOOL], tool_choice=choice)
+    request: Any = {"model": "claude-sonnet-4-6", "max_tokens": 500}
+    forced = client.messages.create(**request, messages=joke, tools=[TOOL], tool_choice=choice)
     assert [block.type for block in forced.content] == ["tool_use"]
     one: Any = {"type": "auto", "disable_parallel_tool_use": True}
-    single = client.messages.create(**asked, messages=[ASKED], tools=[TOOL], tool_choice=one)
+    single = client.messages.create(**request, messages=[USER_TURN], tools=[TOOL], tool_choice=one)
     assert sum(block.type == "tool_use" for block in single.content) == 1
     count: Any = [{"role": "user", "content": "Count to 50"}]
-    stopped = client.messages.create(**asked, messages=count, stop_sequences=[" 5"])
+    stopped = client.messages.create(**request, messages=count, stop_sequences=[" 5"])
     assert (stopped.stop_reason, stopped.stop_sequence) == ("stop_sequence", " 5")
     cut = client.messages.create(model="claude-sonnet-4-6", max_tokens=7, messages=count)
     assert (cut.stop_reason, cut.usage.output_tokens) == ("max_tokens", 7)
 
 
 def test_a_call_cut_off_leaves_broken_json(client: Anthropic) -> None:
-    asked: Any = {"model": "claude-sonnet-4-6", "messages": [ASKED], "tools": [TOOL], "max_tokens": 22}
+    request: Any = {"model": "claude-sonnet-4-6", "messages": [USER_TURN], "tools": [TOOL], "max_tokens": 22}
     fragments = ""
-    with client.messages.create(**asked, stream=True) as stream:
+    with client.messages.create(**request, stream=True) as stream:
         for event in stream:
             if event.type == "content_block_delta" and event.delta.type == "input_json_delta":
                 fragments += event.delta.partial_json
@@ -136,8 +138,8 @@ def test_structured_output(client: Anthropic) -> None:
 
 def test_a_marked_prefix_is_written_then_read(client: Anthropic) -> None:
     system: Any = [{"type": "text", "text": "Be brief. " * 2000, "cache_control": {"type": "ephemeral"}}]
-    asked: Any = {"model": "claude-sonnet-4-6", "max_tokens": 50, "messages": [ASKED], "system": system}
-    first, second = client.messages.create(**asked).usage, client.messages.create(**asked).usage
+    request: Any = {"model": "claude-sonnet-4-6", "max_tokens": 50, "messages": [USER_TURN], "system": system}
+    first, second = client.messages.create(**request).usage, client.messages.create(**request).usage
     assert first.cache_creation_input_tokens
     assert first.cache_creation is not None
     assert first.cache_creation.ephemeral_5m_input_tokens == first.cache_creation_input_tokens
@@ -147,8 +149,8 @@ def test_a_marked_prefix_is_written_then_read(client: Anthropic) -> None:
 
 
 def test_counting(client: Anthropic) -> None:
-    counted = client.messages.count_tokens(model="claude-sonnet-5", messages=[ASKED], tools=[TOOL])
-    answered = client.messages.create(model="claude-sonnet-5", max_tokens=500, messages=[ASKED], tools=[TOOL])
+    counted = client.messages.count_tokens(model="claude-sonnet-5", messages=[USER_TURN], tools=[TOOL])
+    answered = client.messages.create(model="claude-sonnet-5", max_tokens=500, messages=[USER_TURN], tools=[TOOL])
     assert counted.input_tokens == answered.usage.input_tokens
 
 
@@ -171,7 +173,7 @@ def test_counting(client: Anthropic) -> None:
 def test_errors_have_their_class(client: Anthropic, fault: str, error: type[anthropic.APIError]) -> None:
     with pytest.raises(error):
         client.messages.create(
-            model="claude-sonnet-5", max_tokens=50, messages=[ASKED], extra_headers={"x-sim-fault": fault}
+            model="claude-sonnet-5", max_tokens=50, messages=[USER_TURN], extra_headers={"x-sim-fault": fault}
         )
 
 
@@ -192,7 +194,7 @@ def test_models(client: Anthropic) -> None:
     assert "claude-sonnet-5" in [model.id for model in client.models.list()]
     assert client.models.retrieve("claude-opus-4-8").id == "claude-opus-4-8"
     with pytest.raises(anthropic.NotFoundError, match="model: claude-nine"):
-        client.messages.create(model="claude-nine", max_tokens=5, messages=[ASKED])
+        client.messages.create(model="claude-nine", max_tokens=5, messages=[USER_TURN])
 
 
 # --- thinking that is bound to its conversation -------------------------------------------------------------------
@@ -205,9 +207,9 @@ def test_thinking_of_a_new_account_holds_only_in_its_conversation() -> None:
         Simulator(Settings(binds_thinking=True)) as simulator,
         Anthropic(base_url=simulator.url, api_key="any", max_retries=0) as client,
     ):
-        first = client.messages.create(**BOUND, messages=[ASKED])
+        first = client.messages.create(**BOUND, messages=[USER_TURN])
         answered: Any = [{"role": "assistant", "content": first.content}, results(first)]
-        assert client.messages.create(**BOUND, messages=[ASKED, *answered]).stop_reason == "end_turn"
+        assert client.messages.create(**BOUND, messages=[USER_TURN, *answered]).stop_reason == "end_turn"
         marked: Any = {"role": "user", "content": QUESTION}
         system: Any = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
         with pytest.raises(anthropic.BadRequestError, match="bound to a different conversation"):
@@ -215,19 +217,19 @@ def test_thinking_of_a_new_account_holds_only_in_its_conversation() -> None:
 
 
 def test_an_older_account_may_ask_for_the_check(client: Anthropic) -> None:
-    first = client.messages.create(**BOUND, messages=[ASKED])
-    answered: Any = [ASKED, {"role": "assistant", "content": first.content}, results(first)]
+    first = client.messages.create(**BOUND, messages=[USER_TURN])
+    answered: Any = [USER_TURN, {"role": "assistant", "content": first.content}, results(first)]
     changed: Any = {**BOUND, "messages": answered, "system": "Be brief."}
     assert client.messages.create(**changed).stop_reason == "end_turn"
     for behaviour, passes in (("drop_block", True), ("error", False)):
         binding = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": behaviour}}
         beta = {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
-        asked: Any = {**changed, "extra_body": {"thinking": binding}, "extra_headers": beta}
+        request: Any = {**changed, "extra_body": {"thinking": binding}, "extra_headers": beta}
         if passes:
-            assert client.messages.create(**asked).stop_reason == "end_turn"
+            assert client.messages.create(**request).stop_reason == "end_turn"
         else:
             with pytest.raises(anthropic.BadRequestError, match="bound to a different conversation"):
-                client.messages.create(**asked)
+                client.messages.create(**request)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -237,13 +239,13 @@ def test_a_loop_on_vertex(dragoman_sim: Simulator, *, streamed: bool) -> None:
     ) as client:
 
         def answer(*messages: Any) -> Any:
-            asked: Any = {"model": "claude-opus-4-8", "max_tokens": 4000, "messages": messages, "tools": [TOOL]}
+            request: Any = {"model": "claude-opus-4-8", "max_tokens": 4000, "messages": messages, "tools": [TOOL]}
             if not streamed:
-                return client.messages.create(**asked)
-            with client.messages.stream(**asked) as stream:
+                return client.messages.create(**request)
+            with client.messages.stream(**request) as stream:
                 return stream.get_final_message()
 
-        first = answer(ASKED)
-        second = answer(ASKED, {"role": "assistant", "content": first.content}, results(first))
-        assert second.content[-1].text == TOLD
+        first = answer(USER_TURN)
+        second = answer(USER_TURN, {"role": "assistant", "content": first.content}, results(first))
+        assert second.content[-1].text == ANSWER
         assert dragoman_sim.requests[-1].api == "anthropic-vertex"

@@ -64,12 +64,12 @@ def test_jobs_of_the_three_vendors_end_with_an_answer_for_every_request(
     message_batch, answers = anthropic_job(claude, ITEMS, at_once)
     assert message_batch.request_counts.succeeded == 4
     assert set(answers) == set(found)
-    for job, told in (
+    for job, results in (
         gemini_file_job(google, GEMINI, REQUESTS, at_once),
         gemini_inline_job(google, GEMINI, {key: f"question {key}" for key in REQUESTS}, at_once),
     ):
         assert job.state == types.JobState.JOB_STATE_SUCCEEDED
-        assert set(told) == set(found)
+        assert set(results) == set(found)
 
 
 @promise("batch:simulators")
@@ -93,10 +93,10 @@ def test_a_script_says_which_requests_fail_expire_or_are_missing(
     _, answers = anthropic_job(claude, ITEMS, at_once)
     assert (answers["r-1"], answers["r-2"]) == ("error: api_error", "error: expired")
     assert answers["r-3"] == "error: expired"  # this vendor has a line for every request
-    job, told = gemini_file_job(google, GEMINI, REQUESTS, at_once)
+    job, results = gemini_file_job(google, GEMINI, REQUESTS, at_once)
     assert job.state == types.JobState.JOB_STATE_SUCCEEDED
-    assert told["r-1"] == "error: 13"
-    assert "r-3" not in told
+    assert results["r-1"] == "error: 13"
+    assert "r-3" not in results
 
 
 @promise("batch:simulators")
@@ -110,9 +110,9 @@ def test_jobs_expire_with_what_was_finished(
     _, answers = anthropic_job(claude, ITEMS, at_once)
     assert [id for id, text in answers.items() if not text.startswith("error")] == ["r-0"]
     assert list(answers.values()).count("error: expired") == 3
-    job, told = gemini_file_job(google, GEMINI, REQUESTS, at_once)
+    job, results = gemini_file_job(google, GEMINI, REQUESTS, at_once)
     assert job.state == types.JobState.JOB_STATE_EXPIRED
-    assert told == {}
+    assert results == {}
 
 
 @promise("batch:simulators")
@@ -189,8 +189,8 @@ def test_requests_that_are_wrong_come_back_as_errors(
     item = anthropic_item("r", CLAUDE, "hi")
     _, answers = anthropic_job(claude, [{**item, "params": {**item["params"], "max_tokens": -1}}], at_once)
     assert answers == {"r": "error: invalid_request_error"}
-    _, told = gemini_file_job(google, GEMINI, {"r": {**gemini_request("hi"), "toolz": []}}, at_once)
-    assert told == {"r": "error: 3"}
+    _, results = gemini_file_job(google, GEMINI, {"r": {**gemini_request("hi"), "toolz": []}}, at_once)
+    assert results == {"r": "error: 3"}
 
 
 @promise("batch:simulators")

@@ -14,9 +14,9 @@ from tests.sim.wire import SCHEMA
 CLAUDE = "anthropic.claude-sonnet-4-5-20250929-v1:0"
 NOVA = "amazon.nova-pro-v1:0"
 QUESTION = "What is the weather in Paris and in Oslo?"
-ASKED: Any = {"role": "user", "content": [{"text": QUESTION}]}
+USER_TURN: Any = {"role": "user", "content": [{"text": QUESTION}]}
 TOOLS: Any = {"tools": [{"toolSpec": {"name": "get_weather", "description": "W", "inputSchema": {"json": SCHEMA}}}]}
-TOLD = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
+ANSWER = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
 WEATHER: dict[str, Any] = {
     "Paris": {"content": [{"json": {"sky": "clear"}}], "status": "success"},
     "Oslo": {"content": [{"text": "no station there"}], "status": "error"},
@@ -97,28 +97,28 @@ def _add(blocks: dict[int, dict[str, Any]], index: int, delta: dict[str, Any]) -
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_loop(client: Any, model: str, settings: Any, *, streamed: bool) -> None:
     def answer(*messages: Any) -> Any:
-        asked = {"modelId": model, "messages": list(messages), "toolConfig": TOOLS, **settings}
+        parameters = {"modelId": model, "messages": list(messages), "toolConfig": TOOLS, **settings}
         if streamed:
-            message, closing = gathered(client.converse_stream(**asked)["stream"])
+            message, closing = gathered(client.converse_stream(**parameters)["stream"])
             return message, closing["messageStop"]["stopReason"], closing["metadata"]["usage"]
-        response = client.converse(**asked)
+        response = client.converse(**parameters)
         return response["output"]["message"], response["stopReason"], response["usage"]
 
-    first, reason, usage = answer(ASKED)
+    first, reason, usage = answer(USER_TURN)
     assert reason == "tool_use"
     assert usage["totalTokens"] == usage["inputTokens"] + usage["outputTokens"]
     assert ("reasoningContent" in first["content"][0]) == bool(settings)
-    second, reason, _ = answer(ASKED, first, results(first))
+    second, reason, _ = answer(USER_TURN, first, results(first))
     assert reason == "end_turn"
-    assert second["content"][-1]["text"] == TOLD
+    assert second["content"][-1]["text"] == ANSWER
 
 
 def test_thinking_that_was_changed_is_refused(client: Any) -> None:
-    asked: Any = {"modelId": CLAUDE, "toolConfig": TOOLS, **THINKING}
-    first = client.converse(messages=[ASKED], **asked)["output"]["message"]
+    parameters: Any = {"modelId": CLAUDE, "toolConfig": TOOLS, **THINKING}
+    first = client.converse(messages=[USER_TURN], **parameters)["output"]["message"]
     first["content"][0]["reasoningContent"]["reasoningText"]["text"] = "Something else."
     with pytest.raises(client.exceptions.ValidationException, match="Invalid `signature`"):
-        client.converse(messages=[ASKED, first, results(first)], **asked)
+        client.converse(messages=[USER_TURN, first, results(first)], **parameters)
 
 
 def test_stops_and_limits(client: Any) -> None:
@@ -137,7 +137,7 @@ def test_stops_and_limits(client: Any) -> None:
 
 def test_a_marked_prefix_is_written_then_read(client: Any) -> None:
     system: Any = [{"text": "Be brief. " * 2000}, {"cachePoint": {"type": "default"}}]
-    first, second = (client.converse(modelId=CLAUDE, messages=[ASKED], system=system)["usage"] for _ in range(2))
+    first, second = (client.converse(modelId=CLAUDE, messages=[USER_TURN], system=system)["usage"] for _ in range(2))
     assert first["cacheWriteInputTokens"] == second["cacheReadInputTokens"] > 1024
     for usage in (first, second):
         parts = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
@@ -158,23 +158,23 @@ def test_a_marked_prefix_is_written_then_read(client: Any) -> None:
 def test_errors_have_their_class(dragoman_sim: Simulator, fault: str, name: str) -> None:
     client = connect(dragoman_sim, fault)
     with pytest.raises(getattr(client.exceptions, name)):
-        client.converse(modelId=NOVA, messages=[ASKED])
+        client.converse(modelId=NOVA, messages=[USER_TURN])
     with pytest.raises(getattr(client.exceptions, name)):
-        client.converse_stream(modelId=NOVA, messages=[ASKED])
+        client.converse_stream(modelId=NOVA, messages=[USER_TURN])
     client.close()
 
 
 def test_errors_inside_a_stream(dragoman_sim: Simulator) -> None:
     client = connect(dragoman_sim, "fail=2; error=rate_limit")
     with pytest.raises(botocore.exceptions.EventStreamError, match="throttlingException"):
-        list(client.converse_stream(modelId=NOVA, messages=[ASKED])["stream"])
+        list(client.converse_stream(modelId=NOVA, messages=[USER_TURN])["stream"])
     client.close()
     client = connect(dragoman_sim, "garbage=2")
     with pytest.raises(Exception, match=r"[Cc]hecksum"):
-        list(client.converse_stream(modelId=NOVA, messages=[ASKED])["stream"])
+        list(client.converse_stream(modelId=NOVA, messages=[USER_TURN])["stream"])
     client.close()
 
 
 def test_an_unknown_model(client: Any) -> None:
     with pytest.raises(client.exceptions.ValidationException, match="model identifier is invalid"):
-        client.converse(modelId="nobody", messages=[ASKED])
+        client.converse(modelId="nobody", messages=[USER_TURN])

@@ -206,10 +206,10 @@ def test_requests_are_remembered_without_their_keys(dragoman_sim: Simulator) -> 
         ask(dragoman_sim, door, door.ask("hi"))
     path = "/v1beta/models/gemini-3.6-flash:generateContent?key=any-key"
     send(dragoman_sim, path, DOORS["gemini"].ask("hi"))
-    told = send(dragoman_sim, "/_sim/requests", b"", method="GET")
-    assert len(told.json) == len(DOORS) + 1
-    assert "any-key" not in told.body.decode()
-    assert HIDDEN in told.body.decode()
+    answer = send(dragoman_sim, "/_sim/requests", b"", method="GET")
+    assert len(answer.json) == len(DOORS) + 1
+    assert "any-key" not in answer.body.decode()
+    assert HIDDEN in answer.body.decode()
     assert dragoman_sim.requests[0].json == DOORS["openai-chat"].ask("hi")
     assert "any-key" not in repr(dragoman_sim.requests)
 

@@ -12,7 +12,7 @@ from dragoman.sim.server import Simulator
 from tests.sim.wire import SCHEMA
 
 QUESTION = "What is the weather in Paris and in Oslo?"
-TOLD = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
+ANSWER = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
 WEATHER: dict[str, Any] = {"Paris": {"output": {"sky": "clear"}}, "Oslo": {"error": "no station there"}}
 MODELS = ["gemini-2.5-flash", "gemini-3-flash-preview", "gemini-3.6-flash"]
 
@@ -43,7 +43,7 @@ def config(**more: Any) -> types.GenerateContentConfig:
     return types.GenerateContentConfig(tools=tools, automatic_function_calling=by_hand, **more)
 
 
-def said(text: str) -> types.Content:
+def user_turn(text: str) -> types.Content:
     return types.Content(role="user", parts=[types.Part(text=text)])
 
 
@@ -83,15 +83,17 @@ def text_of(content: types.Content) -> str:
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_loop(client: Client, model: str, *, streamed: bool) -> None:
-    first = answer(client, model, [said(QUESTION)], streamed=streamed)
-    second = answer(client, model, [said(QUESTION), first, results(first)], streamed=streamed)
-    assert text_of(second) == TOLD
-    third = answer(client, model, [said(QUESTION), first, results(first), second, said("hi")], streamed=streamed)
+    first = answer(client, model, [user_turn(QUESTION)], streamed=streamed)
+    second = answer(client, model, [user_turn(QUESTION), first, results(first)], streamed=streamed)
+    assert text_of(second) == ANSWER
+    third = answer(
+        client, model, [user_turn(QUESTION), first, results(first), second, user_turn("hi")], streamed=streamed
+    )
     assert text_of(third)
 
 
 def test_signatures_are_minted_for_the_first_call_and_checked(client: Client) -> None:
-    first = answer(client, "gemini-3.6-flash", [said(QUESTION)], streamed=False)
+    first = answer(client, "gemini-3.6-flash", [user_turn(QUESTION)], streamed=False)
     parts = first.parts or []
     assert [bool(part.thought_signature) for part in parts] == [True, False]
     for broken, words in (
@@ -100,27 +102,27 @@ def test_signatures_are_minted_for_the_first_call_and_checked(client: Client) ->
     ):
         model_turn = types.Content(role="model", parts=broken)
         with pytest.raises(errors.ClientError, match=words):
-            answer(client, "gemini-3.6-flash", [said(QUESTION), model_turn, results(first)], streamed=False)
+            answer(client, "gemini-3.6-flash", [user_turn(QUESTION), model_turn, results(first)], streamed=False)
     swapped = [
         parts[0].model_copy(update={"function_call": parts[1].function_call}),
         types.Part(function_call=parts[0].function_call),
     ]
     moved = types.Content(role="model", parts=swapped)
     with pytest.raises(errors.ClientError, match="Corrupted thought signature"):
-        answer(client, "gemini-3.6-flash", [said(QUESTION), moved, results(moved)], streamed=False)
+        answer(client, "gemini-3.6-flash", [user_turn(QUESTION), moved, results(moved)], streamed=False)
 
 
 def test_the_dummy_signature_passes(client: Client) -> None:
     call = types.FunctionCall(name="get_weather", args={"city": "Paris"})
     part = types.Part(function_call=call, thought_signature=b"skip_thought_signature_validator")
     injected = types.Content(role="model", parts=[part])
-    told = answer(client, "gemini-3.6-flash", [said(QUESTION), injected, results(injected)], streamed=False)
-    assert "Paris" in text_of(told)
+    answered = answer(client, "gemini-3.6-flash", [user_turn(QUESTION), injected, results(injected)], streamed=False)
+    assert "Paris" in text_of(answered)
 
 
 def test_thoughts_are_shown_on_request(client: Client) -> None:
     thinking = types.ThinkingConfig(include_thoughts=True)
-    shown = answer(client, "gemini-3.6-flash", [said("hi")], streamed=True, thinking_config=thinking)
+    shown = answer(client, "gemini-3.6-flash", [user_turn("hi")], streamed=True, thinking_config=thinking)
     assert any(part.thought for part in shown.parts or [])
     # In a stream without calls, the signature comes last, on a part of its own.
     assert (shown.parts or [])[-1].thought_signature
@@ -140,7 +142,7 @@ def test_choice_limits_and_structure(client: Client) -> None:
     forced = answer(
         client,
         "gemini-2.5-flash",
-        [said("Tell me a joke")],
+        [user_turn("Tell me a joke")],
         streamed=False,
         tool_config=types.ToolConfig(function_calling_config=calling),
     )
@@ -177,7 +179,7 @@ def test_errors_have_their_class(
 ) -> None:
     options = types.HttpOptions(headers={"x-sim-fault": fault})
     with pytest.raises(error) as raised:
-        answer(client, "gemini-3.6-flash", [said("hi")], streamed=streamed, http_options=options)
+        answer(client, "gemini-3.6-flash", [user_turn("hi")], streamed=streamed, http_options=options)
     assert raised.value.status == status
 
 

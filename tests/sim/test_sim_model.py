@@ -34,12 +34,12 @@ ADD = Tool("add", "Add two numbers", schema("a", "b", a={"type": "number"}, b={"
 TOOLS = (WEATHER, TIME, MAIL, SEARCH, ADD)
 
 
-def asked(text: str, *more: Turn, **settings: Any) -> Prompt:
+def prompt_of(text: str, *more: Turn, **settings: Any) -> Prompt:
     return Prompt("m", (Turn("user", text), *more), **{"tools": TOOLS, **settings})
 
 
 def calls(text: str, **settings: Any) -> list[tuple[str, Any]]:
-    return [(call.name, call.arguments) for call in respond(asked(text, **settings)).calls]
+    return [(call.name, call.arguments) for call in respond(prompt_of(text, **settings)).calls]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_choices_bind() -> None:
 
 def after(*results: Result, text: str = "weather in Paris") -> Prompt:
     made = tuple(Call(str(index), result.name, {}) for index, result in enumerate(results))
-    return asked(text, Turn("assistant", calls=made), Turn("user", results=results))
+    return prompt_of(text, Turn("assistant", calls=made), Turn("user", results=results))
 
 
 def test_results_and_errors_are_reported() -> None:
@@ -114,12 +114,12 @@ def test_words_after_results_are_a_remark_on_them() -> None:
 
 def test_steps_are_taken_one_after_the_other() -> None:
     text = "Check the weather in Paris, then send an email to ann@example.org with subject: Rain"
-    assert [call.name for call in respond(asked(text)).calls] == ["get_weather"]
+    assert [call.name for call in respond(prompt_of(text)).calls] == ["get_weather"]
     done = (
         Turn("assistant", calls=(Call("1", "get_weather", {}),)),
         Turn("user", results=(Result("get_weather", "wet"),)),
     )
-    second = respond(asked(text, *done))
+    second = respond(prompt_of(text, *done))
     assert [(call.name, call.arguments) for call in second.calls] == [
         ("send_email", {"to": "ann@example.org", "subject": "Rain"})
     ]
@@ -127,11 +127,11 @@ def test_steps_are_taken_one_after_the_other() -> None:
         Turn("assistant", calls=(Call("2", "send_email", {}),)),
         Turn("user", results=(Result("send_email", "sent"),)),
     )
-    assert respond(asked(text, *done, *sent)).text == "get_weather says: wet. send_email says: sent."
+    assert respond(prompt_of(text, *done, *sent)).text == "get_weather says: wet. send_email says: sent."
 
 
 def test_it_thinks_when_reasoning_is_on() -> None:
-    quiet, loud = respond(asked("weather in Paris")), respond(asked("weather in Paris", thinks=True))
+    quiet, loud = respond(prompt_of("weather in Paris")), respond(prompt_of("weather in Paris", thinks=True))
     assert quiet.thoughts == ()
     assert isinstance(loud.parts[0], ThoughtPart)
     assert 0 < loud.counts.thought < loud.counts.output
@@ -148,7 +148,7 @@ def test_it_thinks_when_reasoning_is_on() -> None:
     ],
 )
 def test_what_it_can_do_alone(text: str, expected: str) -> None:
-    assert respond(asked(text, tools=())).text == expected
+    assert respond(prompt_of(text, tools=())).text == expected
 
 
 def test_it_remembers_what_was_said() -> None:
@@ -157,13 +157,13 @@ def test_it_remembers_what_was_said() -> None:
 
 
 def test_seeds_choose_among_answers_and_repeat_themselves() -> None:
-    answers = {respond(asked("hello", seed=seed)).text for seed in range(20)}
+    answers = {respond(prompt_of("hello", seed=seed)).text for seed in range(20)}
     assert len(answers) > 1
-    assert respond(asked("hello", seed=3)) == respond(asked("hello", seed=3))
+    assert respond(prompt_of("hello", seed=3)) == respond(prompt_of("hello", seed=3))
 
 
 def test_limits() -> None:
-    question = asked("count to 100", tools=())
+    question = prompt_of("count to 100", tools=())
     whole = respond(question)
     for limit in range(whole.counts.output + 1):
         cut = respond(replace(question, max_tokens=limit))
@@ -172,7 +172,7 @@ def test_limits() -> None:
         assert cut.finish == ("stop" if limit == whole.counts.output else "length")
     stopped = respond(replace(question, stop=(" 9", " 7")))
     assert (stopped.text, stopped.finish, stopped.stop_sequence) == ("1 2 3 4 5 6", "stop_sequence", " 7")
-    broken = respond(asked("weather in Paris", max_tokens=12)).calls[0]
+    broken = respond(prompt_of("weather in Paris", max_tokens=12)).calls[0]
     assert not broken.complete
 
 

@@ -12,9 +12,9 @@ from tests.sim.wire import SCHEMA
 
 QUESTION = "What is the weather in Paris and in Oslo?"
 TOOL: Any = {"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": SCHEMA}}
-TOLD = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
+ANSWER = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
 WEATHER = {"Paris": '{"sky":"clear"}', "Oslo": '{"error":"no station there"}'}
-ASKED: Any = {"role": "user", "content": QUESTION}
+USER_TURN: Any = {"role": "user", "content": QUESTION}
 
 
 @pytest.fixture
@@ -33,31 +33,33 @@ def results(calls: Any) -> list[Any]:
 
 @pytest.mark.parametrize("model", ["llama3.2", "qwen3"])
 def test_a_loop(client: ollama.Client, model: str) -> None:
-    first = client.chat(model=model, messages=[ASKED], tools=[TOOL])
+    first = client.chat(model=model, messages=[USER_TURN], tools=[TOOL])
     assert first.done_reason == "stop"
     assert bool(first.message.thinking) == (model == "qwen3")
-    told = client.chat(model=model, messages=[ASKED, first.message, *results(first.message.tool_calls)], tools=[TOOL])
-    assert told.message.content == TOLD
+    answer = client.chat(
+        model=model, messages=[USER_TURN, first.message, *results(first.message.tool_calls)], tools=[TOOL]
+    )
+    assert answer.message.content == ANSWER
 
 
 def test_a_loop_streamed(client: ollama.Client) -> None:
     calls: list[Any] = []
-    lines = list(client.chat(model="qwen3", messages=[ASKED], tools=[TOOL], stream=True))
+    lines = list(client.chat(model="qwen3", messages=[USER_TURN], tools=[TOOL], stream=True))
     for line in lines:
         calls.extend(line.message.tool_calls or [])
     assert [line.done for line in lines] == [False] * (len(lines) - 1) + [True]
     assert lines[-1].eval_count
-    history = [ASKED, {"role": "assistant", "content": "", "tool_calls": calls}, *results(calls)]
-    told = client.chat(model="qwen3", messages=history, tools=[TOOL], stream=True)
-    assert "".join(line.message.content or "" for line in told) == TOLD
+    history = [USER_TURN, {"role": "assistant", "content": "", "tool_calls": calls}, *results(calls)]
+    answer = client.chat(model="qwen3", messages=history, tools=[TOOL], stream=True)
+    assert "".join(line.message.content or "" for line in answer) == ANSWER
 
 
 def test_thinking_can_be_switched_off(client: ollama.Client) -> None:
-    assert client.chat(model="qwen3", messages=[ASKED], think=False).message.thinking is None
+    assert client.chat(model="qwen3", messages=[USER_TURN], think=False).message.thinking is None
     with pytest.raises(ollama.ResponseError, match="does not support thinking"):
-        client.chat(model="llama3.2", messages=[ASKED], think=True)
+        client.chat(model="llama3.2", messages=[USER_TURN], think=True)
     with pytest.raises(ollama.ResponseError, match="does not support tools"):
-        client.chat(model="gemma3", messages=[ASKED], tools=[TOOL])
+        client.chat(model="gemma3", messages=[USER_TURN], tools=[TOOL])
 
 
 def test_options_and_format(client: ollama.Client) -> None:
@@ -79,7 +81,7 @@ def test_models(client: ollama.Client) -> None:
 def test_errors_have_their_class(dragoman_sim: Simulator, fault: str, status: int) -> None:
     client = ollama.Client(host=dragoman_sim.url, headers={"x-sim-fault": fault})
     with pytest.raises(ollama.ResponseError) as raised:
-        client.chat(model="qwen3", messages=[ASKED])
+        client.chat(model="qwen3", messages=[USER_TURN])
     client._client.close()  # noqa: SLF001 - as above
     assert raised.value.status_code == status
 
@@ -87,13 +89,13 @@ def test_errors_have_their_class(dragoman_sim: Simulator, fault: str, status: in
 def test_an_error_inside_a_stream(dragoman_sim: Simulator) -> None:
     client = ollama.Client(host=dragoman_sim.url, headers={"x-sim-fault": "fail=2; error=server"})
     with pytest.raises(ollama.ResponseError, match="unexpectedly stopped"):
-        list(client.chat(model="qwen3", messages=[ASKED], stream=True))
+        list(client.chat(model="qwen3", messages=[USER_TURN], stream=True))
     client._client.close()  # noqa: SLF001 - as above
 
 
 def test_an_unknown_model(client: ollama.Client) -> None:
     with pytest.raises(ollama.ResponseError, match="model 'nobody' not found") as raised:
-        client.chat(model="nobody", messages=[ASKED])
+        client.chat(model="nobody", messages=[USER_TURN])
     assert raised.value.status_code == 404
 
 
@@ -102,10 +104,12 @@ def test_an_unknown_model(client: ollama.Client) -> None:
 def test_the_compatible_api(dragoman_sim: Simulator, path: str, *, streamed: bool) -> None:
     with openai.OpenAI(base_url=dragoman_sim.url + path, api_key="ollama", max_retries=0) as client:
         if streamed:
-            with client.chat.completions.stream(model="qwen3", messages=[ASKED], tools=[TOOL]) as stream:
+            with client.chat.completions.stream(model="qwen3", messages=[USER_TURN], tools=[TOOL]) as stream:
                 message: Any = stream.get_final_completion().choices[0].message
         else:
-            message = client.chat.completions.create(model="qwen3", messages=[ASKED], tools=[TOOL]).choices[0].message
+            message = (
+                client.chat.completions.create(model="qwen3", messages=[USER_TURN], tools=[TOOL]).choices[0].message
+            )
         names = [call.function.arguments for call in message.tool_calls]
     assert names == ['{"city":"Paris"}', '{"city":"Oslo"}']
     assert message.reasoning.startswith("The user asks")

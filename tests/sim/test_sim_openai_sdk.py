@@ -15,7 +15,7 @@ QUESTION = "What is the weather in Paris and in Oslo?"
 TOOL: Any = {"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA, "strict": True}}
 FLAT_TOOL: Any = {"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": True}
 WEATHER = {"Paris": '{"sky":"clear"}', "Oslo": '{"error":"no station there"}'}
-TOLD = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
+ANSWER = "get_weather (Paris) says: sky clear. get_weather (Oslo) failed: no station there."
 
 
 @pytest.fixture
@@ -33,31 +33,31 @@ def chat_results(message: Any) -> list[Any]:
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-5", "gpt-5.1"])
 def test_a_chat_loop(client: OpenAI, model: str) -> None:
-    asked: Any = {"role": "user", "content": QUESTION}
-    first = client.chat.completions.create(model=model, messages=[asked], tools=[TOOL])
+    user_turn: Any = {"role": "user", "content": QUESTION}
+    first = client.chat.completions.create(model=model, messages=[user_turn], tools=[TOOL])
     message = first.choices[0].message
     assert first.choices[0].finish_reason == "tool_calls"
     assert first.usage is not None
     assert first.usage.total_tokens == first.usage.prompt_tokens + first.usage.completion_tokens
     assert first.usage.completion_tokens_details is not None
     assert bool(first.usage.completion_tokens_details.reasoning_tokens) == (model == "gpt-5")
-    history: Any = [asked, message, *chat_results(message)]
+    history: Any = [user_turn, message, *chat_results(message)]
     second = client.chat.completions.create(model=model, messages=history, tools=[TOOL])
-    assert second.choices[0].message.content == TOLD
+    assert second.choices[0].message.content == ANSWER
 
 
 def test_a_chat_loop_streamed(client: OpenAI) -> None:
-    asked: Any = {"role": "user", "content": QUESTION}
-    with client.chat.completions.stream(model="gpt-4o", messages=[asked], tools=[TOOL]) as stream:
+    user_turn: Any = {"role": "user", "content": QUESTION}
+    with client.chat.completions.stream(model="gpt-4o", messages=[user_turn], tools=[TOOL]) as stream:
         message = stream.get_final_completion().choices[0].message
-    history: Any = [asked, message, *chat_results(message)]
+    history: Any = [user_turn, message, *chat_results(message)]
     options: Any = {"include_usage": True}
     chunks = list(
         client.chat.completions.create(
             model="gpt-4o", messages=history, tools=[TOOL], stream=True, stream_options=options
         )
     )
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == TOLD
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == ANSWER
     assert chunks[-2].choices[0].finish_reason == "stop"
     assert chunks[-1].usage is not None
     assert all(chunk.usage is None for chunk in chunks[:-1])
@@ -76,10 +76,10 @@ def test_a_single_call_comes_with_the_role(client: OpenAI) -> None:
 
 
 def test_choice_is_honoured(client: OpenAI) -> None:
-    asked: Any = [{"role": "user", "content": "Tell me a joke"}]
+    history: Any = [{"role": "user", "content": "Tell me a joke"}]
     for choice in ("required", {"type": "function", "function": {"name": "get_weather"}}):
         made: Any = choice
-        forced = client.chat.completions.create(model="gpt-4o", messages=asked, tools=[TOOL], tool_choice=made)
+        forced = client.chat.completions.create(model="gpt-4o", messages=history, tools=[TOOL], tool_choice=made)
         assert forced.choices[0].message.tool_calls
     question: Any = [{"role": "user", "content": QUESTION}]
     silent = client.chat.completions.create(model="gpt-4o", messages=question, tools=[TOOL], tool_choice="none")
@@ -90,12 +90,12 @@ def test_choice_is_honoured(client: OpenAI) -> None:
 
 
 def test_limits_stops_and_several_choices(client: OpenAI) -> None:
-    asked: Any = [{"role": "user", "content": "Count to 50"}]
-    cut = client.chat.completions.create(model="gpt-4o", messages=asked, max_tokens=9)
+    history: Any = [{"role": "user", "content": "Count to 50"}]
+    cut = client.chat.completions.create(model="gpt-4o", messages=history, max_tokens=9)
     assert cut.choices[0].finish_reason == "length"
     assert cut.usage is not None
     assert cut.usage.completion_tokens == 9
-    stopped = client.chat.completions.create(model="gpt-4o", messages=asked, stop=[" 5"])
+    stopped = client.chat.completions.create(model="gpt-4o", messages=history, stop=[" 5"])
     assert stopped.choices[0].message.content == "1 2 3 4"
     several = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "hi"}], n=3, seed=4)
     again = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "hi"}], n=3, seed=4)
@@ -113,8 +113,8 @@ def test_structured_output(client: OpenAI) -> None:
 
 def test_custom_tools_take_text(client: OpenAI) -> None:
     tool: Any = {"type": "custom", "custom": {"name": "sql", "description": "Run a query"}}
-    asked: Any = [{"role": "user", "content": 'Run sql with "SELECT 1"'}]
-    answered = client.chat.completions.create(model="gpt-5", messages=asked, tools=[tool])
+    history: Any = [{"role": "user", "content": 'Run sql with "SELECT 1"'}]
+    answered = client.chat.completions.create(model="gpt-5", messages=history, tools=[tool])
     calls = answered.choices[0].message.tool_calls
     assert calls is not None
     assert calls[0].type == "custom"
@@ -138,7 +138,7 @@ def test_a_responses_loop_chained(client: OpenAI) -> None:
     second = client.responses.create(
         model="gpt-5", previous_response_id=first.id, input=outputs(first), tools=[FLAT_TOOL]
     )
-    assert second.output_text == TOLD
+    assert second.output_text == ANSWER
     assert client.responses.retrieve(first.id).id == first.id
 
 
@@ -147,7 +147,7 @@ def test_a_responses_loop_that_stores_nothing(client: OpenAI) -> None:
     first = client.responses.create(model="gpt-5", input=QUESTION, **settings)
     replayed = [item.model_dump(exclude_none=True) for item in first.output]
     history: Any = [{"role": "user", "content": QUESTION}, *replayed, *outputs(first)]
-    assert client.responses.create(model="gpt-5", input=history, **settings).output_text == TOLD
+    assert client.responses.create(model="gpt-5", input=history, **settings).output_text == ANSWER
     history[1]["encrypted_content"] = history[1]["encrypted_content"][:-4] + "AAAA"
     with pytest.raises(openai.BadRequestError, match="could not be verified"):
         client.responses.create(model="gpt-5", input=history, **settings)
@@ -161,7 +161,7 @@ def test_a_responses_loop_streamed(client: OpenAI) -> None:
     assert [event.sequence_number for event in events] == list(range(len(events)))
     follow_up: Any = {"previous_response_id": first.id, "input": outputs(first), "tools": [FLAT_TOOL]}
     with client.responses.stream(model="gpt-5", **follow_up) as stream:
-        assert stream.get_final_response().output_text == TOLD
+        assert stream.get_final_response().output_text == ANSWER
 
 
 def test_a_conversation_is_kept(client: OpenAI) -> None:
@@ -247,7 +247,7 @@ def test_models(client: OpenAI) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_loop_on_azure(dragoman_sim: Simulator, *, streamed: bool) -> None:
-    asked: Any = {"role": "user", "content": QUESTION}
+    user_turn: Any = {"role": "user", "content": QUESTION}
     with AzureOpenAI(azure_endpoint=dragoman_sim.url, api_key="any", api_version="2026-06-01", max_retries=0) as client:
 
         def answer(*messages: Any) -> Any:
@@ -258,7 +258,7 @@ def test_a_loop_on_azure(dragoman_sim: Simulator, *, streamed: bool) -> None:
             with client.chat.completions.stream(model="gpt-4o", messages=messages, tools=[TOOL]) as stream:
                 return stream.get_final_completion().choices[0].message
 
-        first = answer(asked)
-        assert answer(asked, first, *chat_results(first)).content == TOLD
+        first = answer(user_turn)
+        assert answer(user_turn, first, *chat_results(first)).content == ANSWER
         with pytest.raises(openai.NotFoundError, match="deployment for this resource does not exist"):
-            client.chat.completions.create(model="mine", messages=[asked])
+            client.chat.completions.create(model="mine", messages=[user_turn])

@@ -18,7 +18,7 @@ from tests.support.promises import promise
 FORMATS = sorted(set(dragoman.formats()) & set(DOORS))
 QUESTION = "What is the weather in Paris and in Oslo?"
 WEATHER = {"Paris": "clear sky", "Oslo": "heavy rain"}
-TOLD = "get_weather (Paris) says: clear sky. get_weather (Oslo) says: heavy rain."
+ANSWER = "get_weather (Paris) says: clear sky. get_weather (Oslo) says: heavy rain."
 
 # Models that reason, and therefore sign, where there are such.
 MODELS: Mapping[str, str] = {
@@ -76,8 +76,8 @@ def _messages_next(body: Body, answer: Any) -> Body:
         for block in answer["content"]
         if block["type"] == "tool_use"
     ]
-    said = [{"role": "assistant", "content": answer["content"]}, {"role": "user", "content": results}]
-    return {**body, "messages": [*body["messages"], *said]}
+    turns = [{"role": "assistant", "content": answer["content"]}, {"role": "user", "content": results}]
+    return {**body, "messages": [*body["messages"], *turns]}
 
 
 def _gemini_next(body: Body, answer: Any) -> Body:
@@ -168,9 +168,9 @@ def first(source: str) -> Body:
 
 def exchange(simulator: Simulator, body: Body, source: str, target: str, *, streamed: bool) -> Any:
     """One round through dragoman, as its gateway would do it."""
-    asked = {**body, "stream": True} if streamed and source not in ("gemini", "vertex", "bedrock-converse") else body
-    request = dragoman.decode_request(asked, source)
-    encoded = dragoman.translate_request(asked, source=source, target=target, model=MODELS[target])
+    sent = {**body, "stream": True} if streamed and source not in ("gemini", "vertex", "bedrock-converse") else body
+    request = dragoman.decode_request(sent, source)
+    encoded = dragoman.translate_request(sent, source=source, target=target, model=MODELS[target])
     path = encoded.path
     if streamed and target in ("gemini", "vertex"):
         path = path.replace(":generateContent", ":streamGenerateContent").split("?")[0] + "?alt=sse"
@@ -200,8 +200,8 @@ def test_a_tool_conversation_crosses(dragoman_sim: Simulator, source: str, targe
     body = first(source)
     called = exchange(dragoman_sim, body, source, target, streamed=streamed)
     following = NEXT[source](body, called)
-    told = exchange(dragoman_sim, following, source, target, streamed=streamed)
-    assert DOORS[source].text_of(told) == TOLD
+    answered = exchange(dragoman_sim, following, source, target, streamed=streamed)
+    assert DOORS[source].text_of(answered) == ANSWER
 
 
 # --- an error and a picture among the results ---------------------------------------------------------------------
@@ -263,7 +263,7 @@ RICH: dict[str, Callable[[Body, Any], Body]] = {
 def test_an_error_and_a_picture_cross(dragoman_sim: Simulator, source: str, target: str, *, streamed: bool) -> None:
     body = first(source)
     following = RICH[source](body, exchange(dragoman_sim, body, source, target, streamed=streamed))
-    told = DOORS[source].text_of(exchange(dragoman_sim, following, source, target, streamed=streamed))
-    assert "see the picture" in told
-    assert FAILED in told
+    answered = DOORS[source].text_of(exchange(dragoman_sim, following, source, target, streamed=streamed))
+    assert "see the picture" in answered
+    assert FAILED in answered
     assert PIXEL in dragoman_sim.requests[-1].body.decode()

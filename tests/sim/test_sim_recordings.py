@@ -74,9 +74,9 @@ def test_arguments_fit_the_schemas_that_people_write(recordings: Recordings, fil
     for record in recordings(file):
         if record.request is None or record.status != 200:
             continue
-        asked = READERS[file](record.request)
-        text = next((turn.text for turn in reversed(asked.turns) if turn.text), "")
-        for tool in asked.tools:
+        prompt = READERS[file](record.request)
+        text = next((turn.text for turn in reversed(prompt.turns) if turn.text), "")
+        for tool in prompt.tools:
             schema = json.dumps(tool.parameters, sort_keys=True)
             if tool.free_text or schema in seen:
                 continue

@@ -43,7 +43,7 @@ retry_after = 1.5
 """
 
 
-def asked(text: str = "hi", model: str = "m") -> Prompt:
+def prompt_of(text: str = "hi", model: str = "m") -> Prompt:
     return Prompt(model, (Turn("user", text),))
 
 
@@ -51,8 +51,8 @@ def asked(text: str = "hi", model: str = "m") -> Prompt:
 def test_turns_are_taken_in_order_and_then_the_model_speaks(dragoman_sim: Simulator, api: str) -> None:
     door = DOORS[api]
     dragoman_sim.play({"text": "First."}, {"text": "Second."})
-    told = [door.text_of(ask(dragoman_sim, door, door.ask("Say: third")).json) for _ in range(3)]
-    assert told == ["First.", "Second.", "third"]
+    texts = [door.text_of(ask(dragoman_sim, door, door.ask("Say: third")).json) for _ in range(3)]
+    assert texts == ["First.", "Second.", "third"]
 
 
 @EVERY
@@ -116,16 +116,16 @@ def test_conditions_choose_the_turn() -> None:
     prompter = ScriptPlayer(script)
     called = Prompt("m", (Turn("user", "hi"), Turn("assistant", calls=(Call("1", "f"),)), Turn("user", "x")))
 
-    def said(api: str, question: Prompt) -> str | None:
+    def answer_text(api: str, question: Prompt) -> str | None:
         turn = prompter.next(api, question)
         return turn.text if turn else None
 
-    assert said("ollama-chat", asked()) is None
-    assert said("openai-chat", asked("the weather?", "gpt-4o")) == "b"
-    assert said("ollama-chat", called) == "c"
-    assert said("ollama-chat", replace(asked(), tools=(Tool("set_x"), Tool("get_x")))) == "d"
+    assert answer_text("ollama-chat", prompt_of()) is None
+    assert answer_text("openai-chat", prompt_of("the weather?", "gpt-4o")) == "b"
+    assert answer_text("ollama-chat", called) == "c"
+    assert answer_text("ollama-chat", replace(prompt_of(), tools=(Tool("set_x"), Tool("get_x")))) == "d"
     assert prompter.left == 1
-    assert said("gemini", asked()) == "a"
+    assert answer_text("gemini", prompt_of()) == "a"
     assert prompter.left == 0
 
 

@@ -53,8 +53,8 @@ def send(simulator: Simulator, path: str, body: object, headers: Body | None = N
     try:
         connection.request(method, path, raw, {"content-type": "application/json", **(headers or {})})
         response = connection.getresponse()
-        told = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, told, response.read())
+        received = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, received, response.read())
     finally:
         connection.close()
 
@@ -120,8 +120,8 @@ def _texts(parts: list[Body]) -> str:
 
 
 def _predict(text: str) -> Body:
-    said = [{"role": "user", "content": text}]
-    return {"anthropic_version": "vertex-2023-10-16", "max_tokens": 2000, "messages": said}
+    turns = [{"role": "user", "content": text}]
+    return {"anthropic_version": "vertex-2023-10-16", "max_tokens": 2000, "messages": turns}
 
 
 _CLAUDE_ON_VERTEX = "/v1/projects/p/locations/global/publishers/anthropic/models/claude-sonnet-4-5@20250929"

@@ -33,8 +33,8 @@ async def story_of(events: AsyncIterator[AnyAgentEvent]) -> Story:
 
 
 def plain(event: AnyAgentEvent) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(event)
-    return told
+    fields: dict[str, Any] = msgspec.to_builtins(event)
+    return fields
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -45,7 +45,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(limited())
 
 
-def told(agent: Agent, opening: Any = "Go") -> Story:
+def run_events(agent: Agent, opening: Any = "Go") -> Story:
     return run(story_of(agent.run_stream(opening)))
 
 

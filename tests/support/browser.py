@@ -50,27 +50,27 @@ class Page:
         number = next(self._numbers)
         await self._socket.send_json({"id": number, "method": method, "params": given, "sessionId": self._session})
         async for message in self._socket:
-            told = json.loads(message.data)
-            self._note(told)
-            if told.get("id") == number and told.get("sessionId") == self._session:
-                if "error" in told:
-                    raise BrowserError(told["error"])
-                return told["result"]
+            answer = json.loads(message.data)
+            self._note(answer)
+            if answer.get("id") == number and answer.get("sessionId") == self._session:
+                if "error" in answer:
+                    raise BrowserError(answer["error"])
+                return answer["result"]
         raise AssertionError("the browser is gone")
 
-    def _note(self, told: dict[str, Any]) -> None:
-        given = told.get("params", {})
-        if told.get("method") == "Runtime.exceptionThrown":
+    def _note(self, message: dict[str, Any]) -> None:
+        given = message.get("params", {})
+        if message.get("method") == "Runtime.exceptionThrown":
             self.problems.append(str(given["exceptionDetails"].get("exception", {}).get("description")))
-        if told.get("method") == "Log.entryAdded" and given["entry"]["level"] == "error":
+        if message.get("method") == "Log.entryAdded" and given["entry"]["level"] == "error":
             self.problems.append(given["entry"]["text"])
 
     async def js(self, expression: str) -> Any:
-        told = await self.command(
+        answer = await self.command(
             "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, userGesture=True
         )
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
 
     async def until(self, expression: str) -> None:
         """Wait until a JavaScript expression is true."""
@@ -129,9 +129,9 @@ class Page:
         await self.js("document.getElementById('composer').requestSubmit()")
 
     async def screenshot(self, path: Path) -> None:
-        told = await self.command("Page.captureScreenshot", format="png")
+        answer = await self.command("Page.captureScreenshot", format="png")
         path.write_bytes(  # noqa: ASYNC240 - one small file
-            base64.b64decode(told["data"])
+            base64.b64decode(answer["data"])
         )
 
     async def size(self, width: int, height: int, *, phone: bool = False) -> None:
@@ -198,9 +198,9 @@ async def new_page(socket: aiohttp.ClientWebSocketResponse) -> Page:
         number = 900_000 + next(root._numbers)  # noqa: SLF001
         await socket.send_json({"id": number, "method": method, "params": given})
         async for message in socket:
-            told = json.loads(message.data)
-            if told.get("id") == number:
-                return told["result"]
+            answer = json.loads(message.data)
+            if answer.get("id") == number:
+                return answer["result"]
         raise AssertionError("the browser is gone")
 
     target = await ask("Target.createTarget", url="about:blank")

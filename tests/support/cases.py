@@ -34,8 +34,8 @@ def each(
     """
     keys = (names,) if isinstance(names, str) else names
     values = [(case,) if isinstance(names, str) else tuple(case) for case in cases]
-    told = ["-".join(map(ids, case)) for case in values] if callable(ids) else list(ids)
-    table = [(name, dict(zip(keys, case, strict=True))) for name, case in zip(told, values, strict=True)]
+    labels = ["-".join(map(ids, case)) for case in values] if callable(ids) else list(ids)
+    table = [(name, dict(zip(keys, case, strict=True))) for name, case in zip(labels, values, strict=True)]
     if not table:
         msg = f"no case for {', '.join(keys)}: such a test could not fail"
         raise ValueError(msg)

@@ -28,18 +28,18 @@ def driver_of(service: ChatService, name: str) -> ScriptedDriver:
     return driver
 
 
-def asked(service: ChatService, name: str, request: int = -1) -> list[tuple[str, str]]:
+def sent_to(service: ChatService, name: str, request: int = -1) -> list[tuple[str, str]]:
     """(role, text) of what a model was sent."""
-    return [(message.role, told(message)) for message in driver_of(service, name).requests[request].messages]
+    return [(message.role, describe(message)) for message in driver_of(service, name).requests[request].messages]
 
 
-def told(message: Message) -> str:
+def describe(message: Message) -> str:
     calls = [f"call {call.name}" for call in message.tool_calls]
     results = [f"result {result.name}" for result in message.tool_results]
     return " ".join([message.text, *calls, *results]).strip()
 
 
-def said(service: ChatService) -> list[tuple[str, str, str]]:
+def stored_entries(service: ChatService) -> list[tuple[str, str, str]]:
     """(role, text, status) of what is stored."""
     return [(entry.role, entry.text, entry.status) for entry in service.conversation.entries]
 

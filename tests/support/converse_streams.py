@@ -61,12 +61,12 @@ def payloads(data: bytes) -> list[tuple[str, Json]]:
     return found
 
 
-def delta(index: int, **said: Any) -> tuple[str, Json]:
-    return "contentBlockDelta", {"contentBlockIndex": index, "delta": said, "p": "abc"}
+def delta(index: int, **content: Any) -> tuple[str, Json]:
+    return "contentBlockDelta", {"contentBlockIndex": index, "delta": content, "p": "abc"}
 
 
-def start(index: int, **said: Any) -> tuple[str, Json]:
-    return "contentBlockStart", {"contentBlockIndex": index, "start": said}
+def start(index: int, **content: Any) -> tuple[str, Json]:
+    return "contentBlockStart", {"contentBlockIndex": index, "start": content}
 
 
 def stop(index: int) -> tuple[str, Json]:

@@ -104,17 +104,17 @@ class Postgres:
         until(self._is_ready, "PostgreSQL does not start")
 
     def _is_ready(self) -> bool:
-        told = subprocess.run(  # noqa: S603
+        probe = subprocess.run(  # noqa: S603
             [self._binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self._port)], check=False
         )
-        return told.returncode == 0
+        return probe.returncode == 0
 
     def fresh(self) -> str:
         """The address of a fresh database."""
         self._databases += 1
         name = f"fresh_{self._databases}"
-        told = ["-q", "-d", self.url, "-c", f"CREATE DATABASE {name}"]
-        subprocess.run([self._binaries / "psql", *told], check=True, capture_output=True)  # noqa: S603
+        command = ["-q", "-d", self.url, "-c", f"CREATE DATABASE {name}"]
+        subprocess.run([self._binaries / "psql", *command], check=True, capture_output=True)  # noqa: S603
         return self.url.removesuffix("postgres") + name
 
     def stop(self) -> None:

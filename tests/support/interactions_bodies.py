@@ -21,7 +21,7 @@ USAGE = {
 }
 
 
-def _asked(text: str) -> dict[str, Any]:
+def _user_input(text: str) -> dict[str, Any]:
     return {"type": "user_input", "content": [{"type": "text", "text": text}]}
 
 
@@ -41,7 +41,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     },
     "settings": {
         "model": "gemini-3-flash-preview",
-        "input": [_asked("Hi")],
+        "input": [_user_input("Hi")],
         "system_instruction": "Be brief.",
         "generation_config": {
             "max_output_tokens": 100,
@@ -64,7 +64,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "model": "gemini-3-flash-preview",
         "input": [
             {"type": "function_result", "call_id": "zggxzq8r", "name": "get_weather", "result": "22"},
-            _asked("And tomorrow?"),
+            _user_input("And tomorrow?"),
         ],
         "previous_interaction_id": "v1_abc",
         "store": True,
@@ -80,7 +80,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "tools": {
         "model": "gemini-3-flash-preview",
         "input": [
-            _asked("Weather?"),
+            _user_input("Weather?"),
             {"type": "thought", "signature": "CtkBAdHt", "summary": [{"type": "text", "text": "Two cities."}]},
             {
                 "type": "function_call",
@@ -99,7 +99,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
             },
             {"type": "thought", "signature": "EtkBAdHt"},
             {"type": "model_output", "content": [{"type": "text", "text": "22 degrees."}]},
-            _asked("Thanks"),
+            _user_input("Thanks"),
         ],
         "tools": [TOOL, {"type": "google_search"}, {"type": "mcp_server", "name": "m", "url": "https://example.org"}],
         "generation_config": {"tool_choice": {"allowed_tools": {"mode": "any", "tools": ["get_weather"]}}},
@@ -108,7 +108,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "tools that Google ran": {
         "model": "gemini-3-flash-preview",
         "input": [
-            _asked("Six times seven?"),
+            _user_input("Six times seven?"),
             {"type": "thought", "signature": "CtkBAdHt"},
             {
                 "type": "code_execution_call",
@@ -121,7 +121,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
             {"type": "google_search_result", "call_id": "s1", "result": [{"search_suggestions": "<b>"}]},
             {"type": "model_output", "content": [{"type": "text", "text": "42"}, {"type": "text", "text": "!"}]},
             {"type": "model_output", "content": [{"type": "text", "text": "Really."}]},
-            _asked("Thanks"),
+            _user_input("Thanks"),
         ],
         "generation_config": {"tool_choice": "validated"},
         "tools": [{"type": "code_execution"}, {"type": "google_search", "search_types": ["web_search"]}, TOOL],

@@ -31,6 +31,20 @@ def lifted_keys(sample: Sample, kind: Kind) -> Counter[str] | None:
     return found
 
 
+def lifted_events(sample: Sample) -> int:
+    """How many chunks of a recorded stream have an object that is lifted."""
+    decoder = dragoman.StreamDecoder(sample.source)
+    count = 0
+    for chunk in sample.chunks:
+        with _recorded() as found:
+            try:
+                decoder.feed(chunk)
+            except DragomanError:
+                return count
+        count += bool(found)
+    return count
+
+
 @contextlib.contextmanager
 def _recorded() -> Iterator[Counter[str]]:
     found: Counter[str] = Counter()

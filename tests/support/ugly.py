@@ -31,8 +31,8 @@ def chat_call(call_id: str, name: str = "f", arguments: str = "{}") -> Json:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def chat(*said: Json, **more: Any) -> Json:
-    return {"model": "gpt-4o", "messages": list(said), **more}
+def chat(*turns: Json, **more: Any) -> Json:
+    return {"model": "gpt-4o", "messages": list(turns), **more}
 
 
 def user(content: Any) -> Json:
@@ -317,8 +317,8 @@ CHAT: dict[str, Json] = {
 }
 
 
-def messages(*said: Json, **more: Any) -> Json:
-    return {"model": "claude-sonnet-4-5", "max_tokens": 4000, "messages": list(said), **more}
+def messages(*turns: Json, **more: Any) -> Json:
+    return {"model": "claude-sonnet-4-5", "max_tokens": 4000, "messages": list(turns), **more}
 
 
 MESSAGES_TOOLS = [{"name": "f", "input_schema": {"type": "object", "properties": {}}}]
@@ -332,8 +332,8 @@ def tool_result(call_id: str, content: Any = None, **more: Any) -> Json:
     return {"type": "tool_result", "tool_use_id": call_id, **({} if content is None else {"content": content}), **more}
 
 
-def text(said: str) -> Json:
-    return {"type": "text", "text": said}
+def text(content: str) -> Json:
+    return {"type": "text", "text": content}
 
 
 IMAGE_BLOCK = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
@@ -530,8 +530,8 @@ MESSAGES: dict[str, Json] = {
 }
 
 
-def gemini(*said: Json, **more: Any) -> Json:
-    return {"contents": list(said), **more}
+def gemini(*turns: Json, **more: Any) -> Json:
+    return {"contents": list(turns), **more}
 
 
 def gemini_user(*parts: Json) -> Json:
@@ -806,8 +806,8 @@ RESPONSES: dict[str, Json] = {
 }
 
 
-def converse(*said: Json, **more: Any) -> Json:
-    return {"messages": list(said), **more}
+def converse(*turns: Json, **more: Any) -> Json:
+    return {"messages": list(turns), **more}
 
 
 def converse_user(*content: Json) -> Json:
@@ -905,8 +905,8 @@ CONVERSE: dict[str, Json] = {
 }
 
 
-def ollama(*said: Json, **more: Any) -> Json:
-    return {"model": "qwen3", "messages": list(said), **more}
+def ollama(*turns: Json, **more: Any) -> Json:
+    return {"model": "qwen3", "messages": list(turns), **more}
 
 
 OLLAMA: dict[str, Json] = {
@@ -941,8 +941,8 @@ OLLAMA: dict[str, Json] = {
 }
 
 
-def cohere(*said: Json, **more: Any) -> Json:
-    return {"model": "command-a-03-2025", "messages": list(said), **more}
+def cohere(*turns: Json, **more: Any) -> Json:
+    return {"model": "command-a-03-2025", "messages": list(turns), **more}
 
 
 COHERE: dict[str, Json] = {

@@ -70,14 +70,14 @@ def answer(*calls: ir.ToolCall) -> ir.Completion:
 
 
 def events(*calls: ir.ToolCall) -> list[ir.AnyEvent]:
-    told: list[ir.AnyEvent] = [ir.StreamStart("answer_1", "m", 1), ir.PartStart(0, ir.Text("I will.")), ir.PartEnd(0)]
+    made: list[ir.AnyEvent] = [ir.StreamStart("answer_1", "m", 1), ir.PartStart(0, ir.Text("I will.")), ir.PartEnd(0)]
     for index, call in enumerate(calls, 1):
-        told += [
+        made += [
             ir.PartStart(index, ir.ToolCall(call.id, call.name)),
             ir.PartDelta(index, json.dumps(call.arguments)),
             ir.PartEnd(index),
         ]
-    return [*told, ir.UsageUpdate(ir.Usage(3, 4)), ir.Finished(ir.Finish("tool_calls"))]
+    return [*made, ir.UsageUpdate(ir.Usage(3, 4)), ir.Finished(ir.Finish("tool_calls"))]
 
 
 def whole(ending: Ending, *calls: ir.ToolCall) -> bytes:

@@ -74,12 +74,12 @@ def test_keys_are_managed_by_the_administrator_alone_and_each_sees_its_own_usage
         assert (status, alice["key"].startswith("dgm-")) == (201, True)
         assert (await page.ask("POST", "/keys", {"name": "alice"}))[0] == 409
         _, bob = await page.ask("POST", "/keys", {"name": "bob"})
-        _, told = await page.ask("GET", "/keys")
-        assert [(row["name"], row["state"], row["budget"]) for row in told["keys"]] == [
+        _, data = await page.ask("GET", "/keys")
+        assert [(row["name"], row["state"], row["budget"]) for row in data["keys"]] == [
             ("alice", "good", 5),
             ("bob", "good", None),
         ]
-        assert alice["key"] not in str(told)
+        assert alice["key"] not in str(data)
         for body in (
             {"name": ""},
             {"name": "x", "budget": -1},
@@ -101,9 +101,9 @@ def test_keys_are_managed_by_the_administrator_alone_and_each_sees_its_own_usage
 
 
 async def _used(page: Visitor, alice: str, bob: str) -> None:
-    asked = {**CHAT, "model": "anthropic/claude-sonnet-5"}
+    body = {**CHAT, "model": "anthropic/claude-sonnet-5"}
     for key in (alice, alice, bob):
-        assert await page.post("/v1/chat/completions", asked, key) == 200
+        assert await page.post("/v1/chat/completions", body, key) == 200
     usage: Any = {}
     async with asyncio.timeout(PATIENCE):
         while sum(row["requests"] for row in usage.get("rows", ())) < 3:
@@ -118,9 +118,9 @@ async def _used(page: Visitor, alice: str, bob: str) -> None:
 def test_a_user_with_a_key_cannot_manage_keys(tmp_path: Path) -> None:
     async def work(page: Visitor) -> None:
         await page.log_in("a-key")
-        _, told = await page.ask("GET", "/keys")
-        assert "administrator" in told["refusal"]
-        assert told["keys"] == []
+        _, data = await page.ask("GET", "/keys")
+        assert "administrator" in data["refusal"]
+        assert data["keys"] == []
         for path in ("/keys", "/keys/alice/rotate", "/keys/alice/revoke"):
             assert (await page.ask("POST", path, {"name": "mine"}))[0] == 403
 
@@ -136,8 +136,8 @@ def test_without_a_database_usage_is_what_is_held_and_keys_are_not_made(tmp_path
         assert not usage["kept"]
         found = {row["model"]: (row["requests"], row["failed"]) for row in usage["rows"]}
         assert found == {"claude-sonnet-5": (1, 0), "": (1, 1)}
-        _, told = await page.ask("GET", "/keys")
-        assert "database" in told["refusal"]
+        _, data = await page.ask("GET", "/keys")
+        assert "database" in data["refusal"]
         assert (await page.ask("POST", "/keys", {"name": "x"}))[0] == 403
 
     visit(tmp_path, work)
@@ -181,8 +181,8 @@ def test_messages_go_to_the_default_model_as_memos_or_in_a_foreign_format(tmp_pa
         entries = await _answered(page, path, 3)
         assert [entry["role"] for entry in entries] == ["user", "user", state["default"][0]]
         sent = {"text": "@claude 6 * 7", "format": "openai-chat"}
-        _, told = await page.ask("POST", f"{path}/messages", sent)
-        (translation,) = told["translations"]
+        _, data = await page.ask("POST", f"{path}/messages", sent)
+        (translation,) = data["translations"]
         assert (translation["source"], translation["target"]) == ("openai-chat", "anthropic-messages")
         assert "$.max_completion_tokens" in [loss["path"] for loss in translation["losses"]]
         await _answered(page, path, 5)

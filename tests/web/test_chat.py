@@ -48,15 +48,15 @@ class Web:
             return answer.status, await answer.json() if kind == "application/json" else await answer.text()
 
     async def new(self) -> str:
-        status, told = await self.ask("POST", "/_/api/chat/conversations", {})
+        status, state = await self.ask("POST", "/_/api/chat/conversations", {})
         assert status == 201
-        return f"/_/api/chat/conversations/{told['id']}"
+        return f"/_/api/chat/conversations/{state['id']}"
 
     async def settled(self, path: str) -> Any:
         async with asyncio.timeout(PATIENCE):
-            while (told := (await self.ask("GET", path))[1])["running"]:  # noqa: ASYNC110 - over HTTP
+            while (state := (await self.ask("GET", path))[1])["running"]:  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.01)
-        return told
+        return state
 
     @asynccontextmanager
     async def events(self, path: str) -> AsyncIterator[AsyncIterator[tuple[str, Any]]]:
@@ -108,8 +108,8 @@ def test_a_conversation_is_held_saved_listed_and_sent_as_events(tmp_path: Path) 
         assert "activity" in kinds
         _, rows = await web.ask("GET", "/_/api/chat/conversations?q=hello")
         assert [(row["name"], row["entries"]) for row in rows] == [("hello", 3)]
-        _, told = await web.ask("GET", path)
-        assert [entry["role"] for entry in told["entries"]] == ["user", "gemini", "claude"]
+        _, state = await web.ask("GET", path)
+        assert [entry["role"] for entry in state["entries"]] == ["user", "gemini", "claude"]
 
     with_page(work, tmp_path, model("gemini", ["one"]), model("claude", ["two"]))
     assert FileStore(tmp_path).load("hello").entries[1].text == "one"
@@ -122,9 +122,9 @@ def test_everything_the_page_offers_is_there(tmp_path: Path) -> None:
         data = base64.b64encode(b"\x89PNG").decode()
         files = [{"name": "a.png", "media_type": "image/png", "data": data}]
         await web.ask("POST", f"{path}/messages", {"text": "@gemini first", "attachments": files})
-        told = await web.settled(path)
-        answer = told["entries"][1]
-        assert told["entries"][0]["content"][1]["type"] == "image"
+        state = await web.settled(path)
+        answer = state["entries"][1]
+        assert state["entries"][0]["content"][1]["type"] == "image"
         assert (await web.ask("POST", f"{path}/retry", {"answer": answer["answer"]}))[0] == 202
         assert [entry["content"][0]["content"] for entry in (await web.settled(path))["entries"][1:]] == ["one", "two"]
         assert (await web.ask("PATCH", path, {"name": "Renamed", "system_prompt": "Brief."}))[0] == 200
@@ -132,7 +132,7 @@ def test_everything_the_page_offers_is_there(tmp_path: Path) -> None:
         shown = (await web.ask("GET", f"{path}/show?part={answer['answer']}&format=gemini"))[1]
         assert "contents" in shown["content"]
         assert len((await web.ask("POST", f"{path}/gauges", {"text": "more"}))[1]) == 1
-        body = {"branch": told["id"], "entry": told["entries"][0]["id"], "before": True}
+        body = {"branch": state["id"], "entry": state["entries"][0]["id"], "before": True}
         branch = (await web.ask("POST", "/_/api/chat/conversations", body))[1]
         assert (await web.ask("GET", f"/_/api/chat/conversations/{branch['id']}"))[1]["entries"] == []
         assert (await web.ask("DELETE", path))[0] == 200
@@ -145,15 +145,15 @@ def test_everything_the_page_offers_is_there(tmp_path: Path) -> None:
 @promise("chat:web")
 def test_options_models_and_state(tmp_path: Path) -> None:
     async def work(web: Web) -> None:
-        _, told = await web.ask("PATCH", "/_/api/chat/options", {"share": True, "default": ["gemini"]})
-        assert (told["share"], told["default"]) == (True, ["gemini"])
-        assert [tool["name"] for tool in told["tools"]] == ["weather", "note"]
-        _, told = await web.ask("PATCH", "/_/api/chat/models/gemini", {"model": "gemini/gemini-3.8-pro"})
-        assert told["models"][0]["model"] == "gemini/gemini-3.8-pro"
-        _, told = await web.ask("PATCH", "/_/api/chat/models/GEMINI", {"model": "gemini/other"})
-        assert [(one["name"], one["model"]) for one in told["models"]] == [("gemini", "gemini/other")]
-        status, told = await web.ask("PATCH", "/_/api/chat/models/all", {"model": "gemini/other"})
-        assert (status, "is not a valid name for a model" in told["error"]) == (400, True)
+        _, state = await web.ask("PATCH", "/_/api/chat/options", {"share": True, "default": ["gemini"]})
+        assert (state["share"], state["default"]) == (True, ["gemini"])
+        assert [tool["name"] for tool in state["tools"]] == ["weather", "note"]
+        _, state = await web.ask("PATCH", "/_/api/chat/models/gemini", {"model": "gemini/gemini-3.8-pro"})
+        assert state["models"][0]["model"] == "gemini/gemini-3.8-pro"
+        _, state = await web.ask("PATCH", "/_/api/chat/models/GEMINI", {"model": "gemini/other"})
+        assert [(one["name"], one["model"]) for one in state["models"]] == [("gemini", "gemini/other")]
+        status, state = await web.ask("PATCH", "/_/api/chat/models/all", {"model": "gemini/other"})
+        assert (status, "is not a valid name for a model" in state["error"]) == (400, True)
         assert (await web.ask("GET", "/_/api/chat/models"))[1] == ["gemini/other"]
 
     with_page(work, tmp_path, model("gemini", []))
@@ -168,16 +168,16 @@ def test_an_old_file_is_imported_with_its_tool_calls(tmp_path: Path) -> None:
     ]
 
     async def work(web: Web) -> None:
-        status, told = await web.ask("POST", "/_/api/chat/conversations", {"document": old, "name": "Old"})
+        status, state = await web.ask("POST", "/_/api/chat/conversations", {"document": old, "name": "Old"})
         assert status == 201
-        _, found = await web.ask("GET", f"/_/api/chat/conversations/{told['id']}")
+        _, found = await web.ask("GET", f"/_/api/chat/conversations/{state['id']}")
         assert found["entries"][1]["content"][0]["content"]["name"] == "weather"
         assert found["entries"][2]["owner"] == "gemini"
         assert (await web.ask("POST", "/_/api/chat/conversations", {"document": 3}))[0] == 422
         body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "From an API"}]}
-        status, told = await web.ask("POST", "/_/api/chat/conversations", {"document": body, "name": "Body"})
+        status, state = await web.ask("POST", "/_/api/chat/conversations", {"document": body, "name": "Body"})
         assert status == 201
-        _, found = await web.ask("GET", f"/_/api/chat/conversations/{told['id']}")
+        _, found = await web.ask("GET", f"/_/api/chat/conversations/{state['id']}")
         assert found["entries"][0]["content"][0]["content"] == "From an API"
 
     with_page(work, tmp_path, model("gemini", []))
@@ -190,8 +190,8 @@ def test_permissions_are_asked_in_the_page(tmp_path: Path) -> None:
         await web.ask("POST", f"{path}/messages", {"text": "@gemini note"})
         while not (questions := (await web.ask("GET", path))[1]["questions"]):  # noqa: ASYNC110 - over HTTP
             await asyncio.sleep(0.01)
-        status, told = await web.ask("POST", f"{path}/permissions/{questions[0]['id']}", {"allow": True})
-        assert (status, told) == (200, {"known": True})
+        status, state = await web.ask("POST", f"{path}/permissions/{questions[0]['id']}", {"allow": True})
+        assert (status, state) == (200, {"known": True})
         entries = (await web.settled(path))["entries"]
         assert entries[2]["content"][0]["content"] == "noted: x"
 
@@ -213,15 +213,15 @@ def test_a_reader_that_reconnects_gets_what_it_missed_and_the_rest(tmp_path: Pat
             (running,) = snapshot["running"]
             assert [part["type"] for part in running["entries"][0]["content"]] == ["text", "tool_call"]
             await web.ask("POST", f"{path}/permissions/{snapshot['questions'][0]['id']}", {"allow": False})
-            ended = [told async for kind, told in _until(events, "turn_ended") if kind == "answer_ended"]
+            ended = [state async for kind, state in _until(events, "turn_ended") if kind == "answer_ended"]
         assert ended[0]["entries"][-1]["content"][0]["content"] == "Then."
 
     with_page(work, tmp_path, model("gemini", [call, "Then."]))
 
 
 async def _until(events: AsyncIterator[tuple[str, Any]], last: str) -> AsyncIterator[tuple[str, Any]]:
-    async for kind, told in events:
-        yield kind, told
+    async for kind, state in events:
+        yield kind, state
         if kind == last:
             return
 
@@ -234,11 +234,11 @@ def test_two_tabs_share_a_conversation_and_cannot_send_at_once(tmp_path: Path) -
             await anext(one)
             await anext(two)
             first, _ = await web.ask("POST", f"{path}/messages", {"text": "@gemini one"})
-            second, told = await web.ask("POST", f"{path}/messages", {"text": "@gemini two"})
+            second, state = await web.ask("POST", f"{path}/messages", {"text": "@gemini two"})
             assert (first, second) == (202, 409)
-            assert "still answer" in told["error"]
-            heard = [[kind async for kind, _ in _until(events, "turn_ended")] for events in (one, two)]
-        assert heard[0] == heard[1]
+            assert "still answer" in state["error"]
+            received = [[kind async for kind, _ in _until(events, "turn_ended")] for events in (one, two)]
+        assert received[0] == received[1]
 
     with_page(work, tmp_path, model("gemini", [Scripted(text="slow", delay=0.2)]))
 
@@ -310,8 +310,8 @@ def test_a_server_that_is_killed_in_mid_answer_has_all_that_was_shown_when_it_co
     async def work(web: Web) -> None:
         _, rows = await web.ask("GET", "/_/api/chat/conversations")
         assert [row["name"] for row in rows] == ["count"]
-        _, told = await web.ask("GET", f"/_/api/chat/conversations/{rows[0]['id']}")
-        last = told["entries"][-1]
+        _, state = await web.ask("GET", f"/_/api/chat/conversations/{rows[0]['id']}")
+        last = state["entries"][-1]
         assert (last["status"], last["content"][0]["content"]) == ("interrupted", "one two three")
 
     with_page(work, tmp_path, model("gemini", []))

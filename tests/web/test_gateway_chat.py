@@ -35,9 +35,9 @@ class Client:
     async def say(self, text: str) -> list[dict[str, Any]]:
         path = f"/conversations/{(await self.ask('POST', '/conversations', {}))['id']}"
         await self.ask("POST", f"{path}/messages", {"text": text})
-        while (told := await self.ask("GET", path))["running"]:  # noqa: ASYNC110 - over HTTP
+        while (state := await self.ask("GET", path))["running"]:  # noqa: ASYNC110 - over HTTP
             await asyncio.sleep(0.02)
-        entries: list[dict[str, Any]] = told["entries"]
+        entries: list[dict[str, Any]] = state["entries"]
         return entries
 
 
@@ -61,8 +61,8 @@ def test_without_keys_four_models_call_a_tool_through_the_gateway(tmp_path: Path
         assert all(entry.get("status", "ok") == "ok" for entry in entries)
 
     asyncio.run(run())
-    asked = {(line["client"], line["upstream"]) for line in log.lines if line.get("operation") == "generate"}
-    assert asked == {  # each in its own format, so that nothing is lost on the way
+    pairs = {(line["client"], line["upstream"]) for line in log.lines if line.get("operation") == "generate"}
+    assert pairs == {  # each in its own format, so that nothing is lost on the way
         ("gemini", "gemini"),
         ("openai-responses", "openai"),
         ("anthropic-messages", "anthropic"),

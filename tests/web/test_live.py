@@ -16,7 +16,7 @@ from tests.support.waiting import PATIENCE
 from tests.web.upstream import GEMINI, GEMINI_PATH, KEY, MESSAGES, Upstream, page_and_simulators, page_and_upstream
 
 Work = Callable[[str, aiohttp.ClientSession, Upstream], Coroutine[Any, Any, None]]
-SAID = {"max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
+BODY = {"max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
 CLIENT_KEY = "sk-ant-client-secret"
 
 
@@ -56,9 +56,9 @@ async def events(client: aiohttp.ClientSession, url: str) -> AsyncIterator[tuple
 
 async def newest(client: aiohttp.ClientSession, url: str) -> Any:
     """The last request, opened, when it has ended."""
-    async for _, told in events(client, url):
-        if told and told[0]["phase"] == "ended":
-            return await get(client, f"{url}/_/api/live/requests/{told[0]['id']}")
+    async for _, data in events(client, url):
+        if data and data[0]["phase"] == "ended":
+            return await get(client, f"{url}/_/api/live/requests/{data[0]['id']}")
     raise AssertionError
 
 
@@ -73,7 +73,7 @@ def test_one_request_is_shown_both_ways() -> None:
         meant = json.loads(opened["meant"]["text"])
         assert meant["messages"][-1]["role"] == "user"
         (attempt,) = opened["attempts"]
-        assert json.loads(attempt["body"]["text"]) == upstream.asked[0]
+        assert json.loads(attempt["body"]["text"]) == upstream.requests[0]
         assert (attempt["status"], attempt["is_same"], attempt["format"]) == (200, False, "openai-chat")
         assert {"path": "$.top_k", "severity": "dropped"}.items() <= opened["losses"][0].items()
         assert json.loads(opened["answer"]["received"]["text"])["object"] == "chat.completion"
@@ -93,19 +93,19 @@ def test_the_feed_sends_each_step_as_it_happens() -> None:
         feed = events(client, url)
         assert await anext(feed) == ("snapshot", [])
         asking = asyncio.ensure_future(post(client, f"{url}/v1/messages", {**MESSAGES, "stream": True}))
-        kind, told = await anext(feed)
-        while told[0]["phase"] != "answering":
+        kind, data = await anext(feed)
+        while data[0]["phase"] != "answering":
             assert kind == "changes"
-            kind, told = await anext(feed)
-        assert "duration" not in told[0]
+            kind, data = await anext(feed)
+        assert "duration" not in data[0]
         upstream.may_end.set()
         await asking
-        kind, told = await anext(feed)
-        assert (told[0]["phase"], told[0]["status"], told[0]["stream"]) == ("ended", 200, True)
-        assert 0 < told[0]["first_byte"] < told[0]["duration"]
+        kind, data = await anext(feed)
+        assert (data[0]["phase"], data[0]["status"], data[0]["stream"]) == ("ended", 200, True)
+        assert 0 < data[0]["first_byte"] < data[0]["duration"]
         await feed.aclose()  # type: ignore[attr-defined]
         async for _, again in events(client, url):
-            assert again == told
+            assert again == data
             break
 
     with_gateway(work)
@@ -135,7 +135,7 @@ def test_a_stream_is_shown_with_the_bytes_of_each_moment() -> None:
 def test_a_stream_that_breaks_off_is_shown_with_what_the_client_received(path: str, last: str) -> None:
     async def work(url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
         upstream.breaks = True
-        got = await post(client, f"{url}{path}", {"model": "stub/large", "stream": True, **SAID})
+        got = await post(client, f"{url}{path}", {"model": "stub/large", "stream": True, **BODY})
         opened = await newest(client, url)
         assert opened["summary"]["failure"] == "truncated"
         steps = opened["timeline"]
@@ -211,14 +211,14 @@ def test_connected_providers_and_routes_are_named() -> None:
     async def work(url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
         del upstream
         await post(client, f"{url}/v1/messages", MESSAGES)
-        told = await get(client, f"{url}/_/api/live/connected")
-        connections = {one["name"]: one for one in told["connections"]}
+        data = await get(client, f"{url}/_/api/live/connected")
+        connections = {one["name"]: one for one in data["connections"]}
         assert connections["stub"]["keys"] == ["STUB_KEY"]
         assert connections["stub"]["upstreams"] == [{"name": "stub", "breaker": "closed", "in_flight": 0}]
         assert connections["stub"]["models"] == ["large"]
-        assert told["routes"] == [{"name": "smart", "to": ["broken/large"], "fallback": ["stub/large"]}]
-        assert KEY not in json.dumps(told)
-        clients = {one["name"]: one["lines"] for one in told["clients"]}
+        assert data["routes"] == [{"name": "smart", "to": ["broken/large"], "fallback": ["stub/large"]}]
+        assert KEY not in json.dumps(data)
+        clients = {one["name"]: one["lines"] for one in data["clients"]}
         assert clients["claude-code"].startswith(f"export ANTHROPIC_BASE_URL={url}\n")
         _, address, _, header, _, body = shlex.split(clients["curl"])
         async with client.post(address, data=body, headers=dict([header.split(": ", 1)])) as answer:
@@ -237,8 +237,8 @@ def test_a_key_sees_its_own_requests_alone() -> None:
             assert answer.status == 401
         async with client.post(f"{url}/_/login", data={"password": "key-of-bob"}) as answer:
             assert answer.status in {200, 404}
-        _, told = await anext(events(client, url))
-        (own,) = told
+        _, data = await anext(events(client, url))
+        (own,) = data
         assert own["key"] == "key-2"
         await get(client, f"{url}/_/api/live/requests/{own['id']}")
         connected = await get(client, f"{url}/_/api/live/connected")
@@ -261,9 +261,9 @@ def test_the_password_of_the_page_shows_all() -> None:
             await post(client, f"{url}/v1/messages", MESSAGES, key)
         async with client.post(f"{url}/_/login", data={"password": "open sesame"}) as answer:
             assert answer.status in {200, 404}
-        _, told = await anext(events(client, url))
-        assert [(one.get("key"), one["status"]) for one in told] == [(None, 401), ("key-2", 200), ("key-1", 200)]
-        refused = await get(client, f"{url}/_/api/live/requests/{told[0]['id']}")
+        _, data = await anext(events(client, url))
+        assert [(one.get("key"), one["status"]) for one in data] == [(None, 401), ("key-2", 200), ("key-1", 200)]
+        refused = await get(client, f"{url}/_/api/live/requests/{data[0]['id']}")
         assert refused["client"]["body"] is None  # who may not ask does not fill our memory
 
     keys = [f'"sha256:{digest_of(key)}"' for key in ("key-of-ada", "key-of-bob")]

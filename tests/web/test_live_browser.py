@@ -146,8 +146,8 @@ def test_a_stream_is_shown_while_it_flows_and_as_a_timeline(address: str) -> Non
         for _ in range(3):
             await stage.key("ArrowRight")
         assert (await stage.text(".timeline .about")).startswith("piece 4 of ")
-        said = await page.js("document.querySelector('.chart').getAttribute('aria-valuetext')")
-        assert "came" in said
+        described = await page.js("document.querySelector('.chart').getAttribute('aria-valuetext')")
+        assert "received" in described
         assert "content_block_delta" in await stage.text(".sides .pane:last-child")
         await stage.picture("live-stream")
 
@@ -159,14 +159,14 @@ def test_what_models_and_clients_say_is_text(address: str) -> None:
     async def work(stage: Stage) -> None:
         page = stage.page
         stage.upstream.words = HARMFUL
-        asked = {
+        body = {
             **MESSAGES,
             "system": HARMFUL,
             "metadata": {"user_id": HARMFUL},
             "messages": [{"role": "user", "content": HARMFUL}],
         }
-        await stage.post("/v1/messages", asked)
-        await stage.post("/v1/messages", {**asked, "model": f"stub/{HARMFUL}"})
+        await stage.post("/v1/messages", body)
+        await stage.post("/v1/messages", {**body, "model": f"stub/{HARMFUL}"})
         await page.until(f"{ROWS} === 2 && document.querySelector('.status.good')")
         await stage.click(".request", "stub/large")
         await page.until("document.querySelector('.panes')")
@@ -206,7 +206,7 @@ def test_the_keyboard_does_everything(address: str) -> None:
         await stage.key("p")
         await page.until("document.querySelector('.pause').getAttribute('aria-pressed') === 'true'")
         await stage.post("/v1/messages", {**MESSAGES, "model": "stub/model-0-again"})
-        await page.until("document.querySelector('.pause').textContent === 'Go on (1 new)'")
+        await page.until("document.querySelector('.pause').textContent === 'Resume (1 new)'")
         assert await page.js(ROWS) == 1
         await stage.key("p")
         await page.until(f"{ROWS} === 2")
@@ -267,7 +267,7 @@ def test_columns_sort_filters_choose_and_charts_count(address: str) -> None:
         assert await page.js(models) == ["stub/large", "nobody/small", "stub/large"]
         await stage.click(".columns button", "Model")
         await page.until(f"JSON.stringify({models}) === JSON.stringify(['nobody/small', 'stub/large', 'stub/large'])")
-        assert "no provider is called 'nobody'" in await stage.text(".request.has-failed .error")
+        assert "unknown provider 'nobody'" in await stage.text(".request.has-failed .error")
         await page.js("document.querySelector('[aria-label=Outcome]').value = 'failed'")
         await page.js("document.querySelector('[aria-label=Outcome]').dispatchEvent(new Event('change'))")
         await page.until(f"{ROWS} === 1")
@@ -315,12 +315,12 @@ def test_clients_of_every_family_are_distinguished(address: str) -> None:
                 await stage.post(path, body)
             await page.until(f"{ROWS} === 8 && !document.querySelector('.status.busy')")
             chips = "[...document.querySelectorAll('.request .format:first-child')].map((one) => one.textContent)"
-            told = {"OpenAI Chat", "Anthropic Messages", "Gemini", "OpenAI Responses", "Ollama", "Bedrock Converse"}
-            assert set(await page.js(chips)) == told
+            families = {"OpenAI Chat", "Anthropic Messages", "Gemini", "OpenAI Responses", "Ollama", "Bedrock Converse"}
+            assert set(await page.js(chips)) == families
             assert await page.js("document.querySelectorAll('.status.bad').length") == 1
             await page.until("document.querySelectorAll('.upstream[data-state=closed]').length >= 3")
-            heard = "[...document.querySelectorAll('.sr')].every((one) => one.getBoundingClientRect().height <= 1)"
-            assert await page.js(heard)
+            are_hidden = "[...document.querySelectorAll('.sr')].every((one) => one.getBoundingClientRect().height <= 1)"
+            assert await page.js(are_hidden)
             await stage.picture("live", pause=2.5)
             await stage.click(".request[aria-posinset='1']")
             await stage.click(".loss", "top_k")
@@ -356,7 +356,7 @@ def test_the_playground_shows_a_body_in_every_format(address: str) -> None:
         assert "2 calls" in await stage.text(".described")
         await page.js("document.querySelector('[aria-label=Examples]').value = 3")
         await page.js("document.querySelector('[aria-label=Examples]').dispatchEvent(new Event('change'))")
-        await page.until("document.querySelector('.told').textContent.startsWith('OpenAI Chat stream')")
+        await page.until("document.querySelector('.detected').textContent.startsWith('OpenAI Chat stream')")
         await stage.click(".choice", "Anthropic Messages")
         assert "content_block_start" in await stage.text(".result")
 
@@ -370,14 +370,14 @@ def test_mistakes_are_shown_where_they_are(address: str) -> None:
         await stage.key("e")
         await page.js("document.querySelector('.given').select()")
         await page.command("Input.insertText", text='{"model": "m", "messages": [{"role": "user"}]}')
-        await page.until("document.querySelector('.told.problem')")
+        await page.until("document.querySelector('.detected.problem')")
         assert not await page.js("document.querySelector('.samples').hidden")  # nothing was understood so far
-        assert (await stage.text(".told code")) == "$.messages[0]"
-        await stage.click(".told button")
+        assert (await stage.text(".detected code")) == "$.messages[0]"
+        await stage.click(".detected button")
         assert await page.js("document.querySelector('.given').selectionStart") == 28
         await page.js("document.querySelector('.given').select()")
         await page.command("Input.insertText", text=json.dumps(MESSAGES))
-        await page.until("document.querySelector('.told b')?.textContent === 'Anthropic Messages request'")
+        await page.until("document.querySelector('.detected b')?.textContent === 'Anthropic Messages request'")
         await page.js("const given = document.querySelector('.given'); given.setSelectionRange(9, 9); given.focus()")
         await page.command("Input.insertText", text='"')  # in the middle of typing
         await page.until("document.querySelector('.right.is-stale')")
@@ -413,7 +413,7 @@ def test_a_request_is_taken_to_the_playground_and_works_on_a_phone(address: str)
         await stage.click(".loss", "$.safetySettings")
         assert await page.js(shown) == [True, False, False, False]  # where the loss is
         await stage.click(".detail-actions button", "Open in playground")
-        await page.until("document.querySelector('.told b')?.textContent === 'Gemini request'")
+        await page.until("document.querySelector('.detected b')?.textContent === 'Gemini request'")
         assert json.loads(await page.js("document.querySelector('.given').value")) == GEMINI
         assert await page.js(fits)
 

@@ -184,9 +184,9 @@ def test_the_administrator_makes_and_revokes_keys(tmp_path: Path, address: str) 
         await page.until("document.querySelector('.the-key')")
         key = await page.js("document.querySelector('.the-key').textContent")
         async with aiohttp.ClientSession() as client:
-            asked = {"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hi"}]}
+            body = {"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hi"}]}
             shown = {"authorization": f"Bearer {key}"}
-            async with client.post(f"{url}/v1/chat/completions", json=asked, headers=shown) as answer:
+            async with client.post(f"{url}/v1/chat/completions", json=body, headers=shown) as answer:
                 assert answer.status == 200
         assert key not in await page.js("JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
 

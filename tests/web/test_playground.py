@@ -132,7 +132,7 @@ def test_the_page_converts_without_calling_a_provider() -> None:
                 assert (await answer.json())["problem"]["type"] == "DecodeError"
             async with client.post(f"{url}/crossings", json={"text": 3}, headers={HEADER: "1"}) as answer:
                 assert answer.status == 400
-            assert upstream.asked == []
+            assert upstream.requests == []
             assert running.gateway.capture is not None
             assert len(running.gateway.capture) == 0
 

@@ -62,9 +62,9 @@ def test_browsers_get_the_page_and_clients_the_gateway() -> None:
         assert await status(client, "GET", f"{url}/_/nothing") == 404
         assert await status(client, "GET", f"{url}/health") == 200
         async with client.get(f"{url}/_/api/site") as answer:
-            told = await answer.json()
-        assert told["places"][0] == "live"
-        assert told["login"] is False
+            about = await answer.json()
+        assert about["places"][0] == "live"
+        assert about["login"] is False
 
     with_site(work)
 
@@ -168,8 +168,8 @@ def test_an_internal_error_is_one_answer_and_is_logged_for_the_operator() -> Non
         raise ZeroDivisionError("a secret")
 
     async def run() -> None:
-        told: list[dict[str, Any]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        logged: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
         site = Site(Guard("127.0.0.1"), [PageSection("odd", (Route("GET", "/_/api/odd/{name}", broken),))])
         server = Server(site)
         with listening_socket("127.0.0.1", 0) as listening:
@@ -182,7 +182,7 @@ def test_an_internal_error_is_one_answer_and_is_logged_for_the_operator() -> Non
                 assert await status(client, "GET", f"{url}/_/api/site") == 200
                 assert await status(client, "GET", f"{url}/elsewhere") == 404
             await server.close(1.0)
-        assert [str(one["exception"]) for one in told] == ["a secret"]
+        assert [str(one["exception"]) for one in logged] == ["a secret"]
 
     asyncio.run(run())
 

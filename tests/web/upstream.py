@@ -42,12 +42,12 @@ class Upstream:
         """Off in the middle of a stream."""
         self.may_end = asyncio.Event()
         self.may_end.set()
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        asked = await request.json()
-        self.asked.append(asked)
-        if not asked.get("stream"):
+        body = await request.json()
+        self.requests.append(body)
+        if not body.get("stream"):
             message = {"role": "assistant", "content": self.words}
             choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
             return web.json_response({**self._about("chat.completion"), "choices": choices, "usage": self._usage()})
@@ -67,8 +67,8 @@ class Upstream:
 
     async def _put(self, response: web.StreamResponse, delta: dict[str, Any], finish: str | None = None) -> None:
         choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
-        told = {**self._about("chat.completion.chunk"), "choices": choices}
-        await response.write(f"data: {json.dumps(told)}\n\n".encode())
+        chunk = {**self._about("chat.completion.chunk"), "choices": choices}
+        await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
 
     def _about(self, kind: str) -> dict[str, Any]:
         return {"id": "chatcmpl-1", "object": kind, "created": 1_760_000_000, "model": "large"}

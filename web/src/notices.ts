@@ -14,9 +14,9 @@ export function notice(text: string, kind: Kind = "info"): void {
 }
 
 /** Runs the work and shows errors as notices instead of throwing. */
-export function attempt<Given extends unknown[], Told>(
-  work: (...given: Given) => Told | Promise<Told>,
-): (...given: Given) => Promise<Told | undefined> {
+export function attempt<Given extends unknown[], Result>(
+  work: (...given: Given) => Result | Promise<Result>,
+): (...given: Given) => Promise<Result | undefined> {
   return async (...given) => {
     try {
       return await work(...given);

@@ -128,7 +128,7 @@ class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
 
 
 _WHY = {
-    "pending": "calls wait for a decision; go on with Agent.resume",
+    "pending": "calls wait for a decision; continue with Agent.resume",
     "limit": "the run reached one of its limits",
     "invalid_output": "the model gave no answer of the output type; see `text` for the last problem",
 }
@@ -179,7 +179,7 @@ class Agent(Generic[OutputT]):
         )
         self._setup = _setup(options, output_type)
         if self._setup.output_tool is not None and self._setup.output_tool.name in self._tools:
-            raise ValueError(f"a tool called {self._setup.output_tool.name!r} would hide the one for typed output")
+            raise ValueError(f"a tool named {self._setup.output_tool.name!r} would hide the one for typed output")
         self._run: _Run[OutputT] | None = None
         self._last: RunResult[OutputT] | None = None
 
@@ -233,7 +233,7 @@ class Agent(Generic[OutputT]):
                 continue
             one = given if isinstance(given, Tool) else tool(given)
             if one.name in self._tools:
-                raise ValueError(f"two tools are called {one.name!r}")
+                raise ValueError(f"two tools are named {one.name!r}")
             self._tools[one.name] = one
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -474,5 +474,5 @@ def _message(opening: Opening) -> Message | None:
     parts = tuple(Text(part) if isinstance(part, str) else part for part in given)
     for part in parts:
         if not isinstance(part, Text | Image | Document | Audio):
-            raise TypeError(f"a user says text, images, documents and audio, not {type(part).__name__}")
+            raise TypeError(f"a user message has text, images, documents and audio, not {type(part).__name__}")
     return Message("user", parts)

@@ -67,10 +67,10 @@ async def answer_as_model(
 ) -> AsyncGenerator[list[AnyEvent], None]:
     """Yield the stream events that answer the request. A run that waits for the client is kept in `runs`."""
     system = "\n\n".join(message.text for message in request.messages if message.role == "system")
-    spoken = [without_reasoning(message) for message in request.messages if message.role != "system"]
+    messages = [without_reasoning(message) for message in request.messages if message.role != "system"]
     tools, choice = _client_tools(request, agent.tools)
-    turn = await _returned_turn(agent.name, spoken, runs)
-    history, opening = opening_of(spoken) if turn is None else (turn.history, turn.opening)
+    turn = await _returned_turn(agent.name, messages, runs)
+    history, opening = opening_of(messages) if turn is None else (turn.history, turn.opening)
     worker = agent.fork(history, instructions=system, tools=tools, tool_choice=choice if turn is None else None)
     writer = _Writer(agent.name, frozenset(one.name for one in tools))
     yield writer.start()
@@ -83,7 +83,7 @@ async def answer_as_model(
     if result is None:
         return
     if writer.client_calls:
-        keys = [writer.token, _turn_key(agent.name, spoken, writer.client_calls.values())]
+        keys = [writer.token, _turn_key(agent.name, messages, writer.client_calls.values())]
         calls = {given: one.call_id for given, one in writer.client_calls.items()}
         await runs.keep(keys, PausedRun(worker.history, calls))
         finish = Finish("tool_calls")
@@ -114,19 +114,19 @@ class _Returned(Struct, frozen=True):
     opening: Message | None
 
 
-async def _returned_turn(agent: str, spoken: Sequence[Message], runs: PausedRuns) -> _Returned | None:
+async def _returned_turn(agent: str, messages: Sequence[Message], runs: PausedRuns) -> _Returned | None:
     """Return the run that this request continues; None if it brings no results of a known run."""
-    place = max((index for index, one in enumerate(spoken) if one.role == "assistant"), default=None)
+    place = max((index for index, one in enumerate(messages) if one.role == "assistant"), default=None)
     if place is None:
         return None
-    calls, after = spoken[place].tool_calls, spoken[place + 1 :]
+    calls, after = messages[place].tool_calls, messages[place + 1 :]
     results = {result.tool_call_id: result for message in after for result in message.tool_results}
     if not calls or not results:
         return None
     tokens = [found[1] for call in calls if (found := _CALL_ID.fullmatch(call.id)) is not None]
     # Some clients lose the ids of calls: then the run is found by what was said and called.
     lost = all(is_invented(call.id) for call in calls)
-    run = await runs.find([*dict.fromkeys(tokens), *([_turn_key(agent, spoken[:place], calls)] if lost else [])])
+    run = await runs.find([*dict.fromkeys(tokens), *([_turn_key(agent, messages[:place], calls)] if lost else [])])
     if run is None:
         return None
     own_ids = dict(zip((call.id for call in calls), run.calls.values(), strict=False)) if lost else run.calls
@@ -147,9 +147,9 @@ def _with_results(history: Sequence[Message], given: Mapping[str, ToolResult]) -
 
 def _turn_key(agent: str, before: Sequence[Message], calls: Iterable[ToolCall | PendingCall]) -> str:
     """Return a key for a turn, from its calls and the user messages before it (without white space)."""
-    said = ["".join(message.text.split()) for message in before if message.role == "user"]
+    texts = ["".join(message.text.split()) for message in before if message.role == "user"]
     called = [(one.name if isinstance(one, ToolCall) else one.tool, dict(one.arguments)) for one in calls]
-    return f"turn:{hashlib.blake2s(encode_json([agent, said, called]), digest_size=16).hexdigest()}"
+    return f"turn:{hashlib.blake2s(encode_json([agent, texts, called]), digest_size=16).hexdigest()}"
 
 
 # ── the answer ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,7 +166,7 @@ class _Writer:
         """Calls that the client has to run, by the ids sent to the client."""
         self._index = -1
         self._kind: type[Text | Reasoning] | None = None
-        self._held: list[str] = []
+        self._buffered: list[str] = []
         """Text of the current turn: the answer if no call follows, else an intermediate remark."""
 
     def start(self) -> list[AnyEvent]:
@@ -175,18 +175,18 @@ class _Writer:
     def write(self, event: AnyAgentEvent) -> list[AnyEvent]:
         match event:
             case TextDeltaEvent(content=text):
-                self._held.append(text)
+                self._buffered.append(text)
                 return self._say(Text, text)
             case ReasoningDeltaEvent(content=text):
                 return self._say(Reasoning, text)
             case TextEvent(content=text):
-                written = [] if self._held else self._say(Reasoning, f"{text}\n")
-                self._held = []
+                written = [] if self._buffered else self._say(Reasoning, f"{text}\n")
+                self._buffered = []
                 return written
             case ReasoningEvent(content=text):
                 return [] if self._kind is Reasoning else self._say(Reasoning, f"{text}\n")
             case FinalEvent(content=text):
-                return [] if self._held else self._say(Text, text)
+                return [] if self._buffered else self._say(Text, text)
             case LimitEvent(limit=limit):
                 return self._say(Text, f"[The limit of {limit} was reached.]")
             case PendingEvent(calls=calls):

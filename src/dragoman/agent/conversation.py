@@ -53,12 +53,12 @@ class Conversation:
 
     def add(self, message: Message) -> Message:
         """Add a message and return it as stored. A call whose id is taken gets a new one: results are paired by id."""
-        kept = self._with_own_ids(message) if message.role == "assistant" else message
-        self.messages.append(kept)
-        self._unread += len(kept.text) if kept.role == "user" else 0
+        added = self._with_own_ids(message) if message.role == "assistant" else message
+        self.messages.append(added)
+        self._unread += len(added.text) if added.role == "user" else 0
         if self.record is not None:
-            self.record.append(kept)
-        return kept
+            self.record.append(added)
+        return added
 
     def note_result(self, result: ToolResult) -> None:
         """Store a result as soon as it arrives, so that it survives a crash of the program."""

@@ -50,17 +50,17 @@ def _described(lines: list[str]) -> Iterator[tuple[str, str]]:
 def _entries(body: list[str], pattern: re.Pattern[str], *, numpy: bool) -> Iterator[tuple[str, str]]:
     """Yield each entry with the deeper lines that belong to it."""
     depth = min((_depth(line) for line in body if line.strip()), default=0)
-    name, told = "", [""]
+    name, text = "", [""]
     for line in body:
         found = pattern.fullmatch(line) if line.strip() and _depth(line) == depth else None
         if found is None:
-            told.append(line.strip())
+            text.append(line.strip())
             continue
         if name:
-            yield name, " ".join(told).strip()
-        name, told = found[1], [] if numpy else [found[2]]
+            yield name, " ".join(text).strip()
+        name, text = found[1], [] if numpy else [found[2]]
     if name:
-        yield name, " ".join(told).strip()
+        yield name, " ".join(text).strip()
 
 
 def _depth(line: str) -> int:

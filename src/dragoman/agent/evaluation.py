@@ -160,11 +160,11 @@ async def run_case(case: Case, agent: Agent[Any]) -> Outcome:
 
 def problem_with(case: Case, text: str, agent: Agent[Any] | None = None) -> str:
     """Describe what is wrong with an answer; empty if it is right."""
-    said = text.casefold()
-    missing = [word for word in _words(case.contains) if word.casefold() not in said]
+    folded = text.casefold()
+    missing = [word for word in _words(case.contains) if word.casefold() not in folded]
     if missing:
         return f"does not contain {missing[0]!r}: {text[:200]!r}"
-    present = [word for word in _words(case.lacks) if word.casefold() in said]
+    present = [word for word in _words(case.lacks) if word.casefold() in folded]
     if present:
         return f"contains {present[0]!r}"
     if case.matches and re.search(case.matches, text) is None:

@@ -113,7 +113,7 @@ def _returned(ready: Ready, value: Any) -> Outcome:
         return Outcome(result_of(call, "accepted"), _shown(call, value.value), output=value.value)
     if isinstance(value, HandOff):
         name = value.driver if isinstance(value.driver, str) else value.driver.name
-        return Outcome(result_of(call, f"{name} goes on from here"), hand_off=value)
+        return Outcome(result_of(call, f"{name} continues from here"), hand_off=value)
     try:
         result = result_of(call, value)
     except RecursionError:
@@ -124,7 +124,7 @@ def _returned(ready: Ready, value: Any) -> Outcome:
         # A done tool that returns normally ends the run, too; its return value is the answer.
         done = value if ready.tool.ends_run and isinstance(value, str) else "" if ready.tool.ends_run else None
         return Outcome(result, done)
-    return Outcome(error_of(call, f"{call.name} returned what cannot be said in JSON: {problem}"))
+    return Outcome(error_of(call, f"{call.name} returned a value that JSON cannot express: {problem}"))
 
 
 def _shown(call: ToolCall, value: Any) -> str:

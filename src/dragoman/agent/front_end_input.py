@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.ir import Message, Reasoning, Text, ToolCall, ToolDefinition, ToolResult
 
 ProtocolName: TypeAlias = Literal["ag-ui", "ui-messages", "json-lines"]
-_DENIED = "the user said no"
+_DENIED = "the user declined"
 NESTED = "dragoman"
 """Key that marks a part of a UI message as a call of a sub-agent, not part of the conversation."""
 
@@ -99,10 +99,10 @@ def _ag_ui_answer(entry: Mapping[str, Any]) -> Answer:
     payload = entry.get("payload")
     if entry.get("status") != "resolved":
         return Answer(approved=False, reason="the user cancelled it")
-    said = payload if isinstance(payload, Mapping) else {}
+    answer = payload if isinstance(payload, Mapping) else {}
     return Answer(
-        approved=payload is True or said.get("approved") is True,
-        reason=str(said.get("reason") or ""),
+        approved=payload is True or answer.get("approved") is True,
+        reason=str(answer.get("reason") or ""),
         result=_result("", payload),
     )
 
@@ -196,9 +196,9 @@ def _ui_answers(parts: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, Answe
 
 def _from_lines(given: Mapping[str, Any]) -> FrontEndInput:
     answers = {}
-    for call_id, said in (given.get("decisions") or {}).items():
-        result = _result("", said["result"]) if "result" in said else None
-        answers[call_id] = Answer(said.get("approved"), str(said.get("reason") or ""), result)
+    for call_id, decision in (given.get("decisions") or {}).items():
+        result = _result("", decision["result"]) if "result" in decision else None
+        answers[call_id] = Answer(decision.get("approved"), str(decision.get("reason") or ""), result)
     return FrontEndInput(
         messages=[_plain_message(entry) for entry in given["messages"]],
         thread=str(given.get("thread") or ""),
@@ -226,8 +226,8 @@ _READERS: Mapping[ProtocolName, Callable[[Mapping[str, Any]], FrontEndInput]] = 
 
 def without_reasoning(message: Message) -> Message:
     """Return a client's message without reasoning, for an agent's history: its model did not write that reasoning."""
-    kept = tuple(part for part in message.parts if not isinstance(part, Reasoning))
-    return message if len(kept) == len(message.parts) else Message(message.role, kept)
+    parts = tuple(part for part in message.parts if not isinstance(part, Reasoning))
+    return message if len(parts) == len(message.parts) else Message(message.role, parts)
 
 
 def opening_of(messages: list[Message]) -> tuple[list[Message], Message | None]:

@@ -189,10 +189,10 @@ class AgUi(_EventTable):
 
     def finish(self) -> bytes:
         last: Payload = {"type": "RUN_FINISHED", **self._ids}
-        asked = [one for one in self._pending if not self._is_clients(one)]
+        pending = [one for one in self._pending if not self._is_clients(one)]
         called = [one.call_id for one in self._pending if self._is_clients(one)]
-        if asked:
-            last["outcome"] = {"type": "interrupt", "interrupts": [_interrupt(one) for one in asked]}
+        if pending:
+            last["outcome"] = {"type": "interrupt", "interrupts": [_interrupt(one) for one in pending]}
         elif called:
             last["outcome"] = {"type": "success", "pendingToolCallIds": called}
         return _lines([*self._blocks.close(), last])
@@ -237,19 +237,19 @@ class AgUi(_EventTable):
 
 
 def _interrupt(call: PendingCall) -> Payload:
-    asked = call.kind == "approval"
+    is_approval = call.kind == "approval"
     known = {} if call.path else {"toolCallId": call.call_id}  # a sub-agent's call is not part of the conversation
     return {
         "id": call.call_id,
-        "reason": "tool_call" if asked else "deferred",
-        "message": call.reason or _ASKED[call.kind].format(tool="/".join((*call.path, call.tool))),
+        "reason": "tool_call" if is_approval else "deferred",
+        "message": call.reason or _QUESTIONS[call.kind].format(tool="/".join((*call.path, call.tool))),
         **known,
-        **({"responseSchema": _APPROVAL} if asked else {}),
+        **({"responseSchema": _APPROVAL} if is_approval else {}),
         "metadata": {"tool": call.tool, "arguments": call.arguments, "path": call.path},
     }
 
 
-_ASKED = {"approval": "May {tool} be called?", "deferred": "{tool} waits for its result."}
+_QUESTIONS = {"approval": "May {tool} be called?", "deferred": "{tool} waits for its result."}
 _APPROVAL = {
     "type": "object",
     "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
@@ -397,12 +397,12 @@ async def respond(
     """
     given = read_input(protocol, body)
     system = "\n\n".join(one.text for one in given.messages if one.role == "system")
-    spoken = [one for one in given.messages if one.role != "system"]
-    history, opening = opening_of(spoken)
+    messages = [one for one in given.messages if one.role != "system"]
+    history, opening = opening_of(messages)
     keys = [f"{owner}/{agent.name}/{given.thread}"] if given.thread else []
     paused = await runs.find(keys) if keys else None
     decisions = {} if paused is None else _decisions(pending_in(paused.history), given)
-    if not decisions and not spoken:
+    if not decisions and not messages:
         raise ValueError("expected a message, or decisions about calls of a thread that waits for them")
     worker = agent.fork(
         paused.history if paused is not None and decisions else history, instructions=system, tools=given.tools

@@ -128,7 +128,7 @@ def check_price(limits: Limits, model: str) -> None:
     row = lookup(provider, name) if limits.cost is not None else None
     if limits.cost is not None and (row is None or row.prices is None):
         raise NotConfigured(
-            f"the price of {model} is not known, so that Limits(cost=…) cannot be kept: add a row to the catalogue "
+            f"the price of {model} is not known, so Limits(cost=…) cannot be enforced: add a row to the catalogue "
             "(dragoman.catalogue.register, or a file named by DRAGOMAN_CATALOGUE), or limit tokens instead",
             missing="price",
         )

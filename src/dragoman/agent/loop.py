@@ -129,13 +129,13 @@ class Loop:
             # A choice that forces a call must not force one in every turn.
             choice = _AUTO if choice is not None and choice.mode == "required" else choice
             message = answer.message
-            kept = self._conversation.add(message) if message.parts else message
-            calls = kept.tool_calls
+            added = self._conversation.add(message) if message.parts else message
+            calls = added.tool_calls
             if calls:
                 self._steps.owe(calls)  # each of these calls needs an answer from here on
-                ending = await self._after_calls(answer, kept, calls)
+                ending = await self._after_calls(answer, added, calls)
             else:
-                ending = await self._after_words(answer, kept)
+                ending = await self._after_words(answer, added)
             if ending is not None:
                 return ending
         return await self._summarise()
@@ -185,29 +185,29 @@ class Loop:
         """End the run with an answer without calls, unless it is not of the output type or a hook continues the run."""
         content = message.text or message.refusal or texts.NO_ANSWER
         paused = answer.completion.finish_reason == "pause"  # the provider asks for the same request again
-        output, wish = UNSET, None
+        output, follow_up = UNSET, None
         if not paused and self._setup.output is not None:
-            output, wish = await self._read_output(message)
-            if wish is not None and (ending := self._rejected(wish, refusal=message.refusal)) is not None:
+            output, follow_up = await self._read_output(message)
+            if follow_up is not None and (ending := self._rejected(follow_up, refusal=message.refusal)) is not None:
                 await self._model.report(answer, message, is_last=True)
                 return ending
-        if not paused and wish is None:
-            wish = await self._wish(content)
-        goes_on = paused or wish is not None
+        if not paused and follow_up is None:
+            follow_up = await self._follow_up(content)
+        goes_on = paused or follow_up is not None
         await self._model.report(answer, message, is_last=not goes_on)
-        if wish is not None:
-            self._conversation.add(hidden_message(wish))
-            await self.state.emit(HiddenUserMessageEvent(wish))
+        if follow_up is not None:
+            self._conversation.add(hidden_message(follow_up))
+            await self.state.emit(HiddenUserMessageEvent(follow_up))
         return None if goes_on else Ending(content, "answer", output)
 
-    async def _wish(self, content: str) -> str | None:
+    async def _follow_up(self, content: str) -> str | None:
         if self._setup.require_done:
             name = next((tool.name for tool in self.state.tools.values() if tool.ends_run), "done")
             return texts.CONTINUE.format(done=name)
         if self._setup.on_stop is None:
             return None
-        wish = self._setup.on_stop(content)
-        return await wish if inspect.isawaitable(wish) else wish
+        follow_up = self._setup.on_stop(content)
+        return await follow_up if inspect.isawaitable(follow_up) else follow_up
 
     # ── typed output ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -239,8 +239,8 @@ class Loop:
         return self._limited(reached)
 
     def _limited(self, reached: LimitReached) -> Ending:
-        said = next((one.text for one in reversed(self._conversation.messages) if one.role == "assistant"), "")
-        return Ending(said, "limit", limit=reached)
+        last_text = next((one.text for one in reversed(self._conversation.messages) if one.role == "assistant"), "")
+        return Ending(last_text, "limit", limit=reached)
 
     async def _hand_off(self, hand_off: HandOff) -> None:
         before = self._conversation.driver
@@ -272,10 +272,10 @@ def _cancel(task: asyncio.Task[Any]) -> None:
     """Cancel the task, also from another thread, where the user interface may run."""
     loop = task.get_loop()
     try:
-        here = asyncio.get_running_loop()
+        running = asyncio.get_running_loop()
     except RuntimeError:
-        here = None
-    if here is loop:
+        running = None
+    if running is loop:
         task.cancel()
     else:
         loop.call_soon_threadsafe(task.cancel)

@@ -97,7 +97,7 @@ def _is_disabled(name: str, entry: Any) -> bool:
 def _address(name: str, entry: Mapping[str, Any]) -> ServerAddress:
     kind = entry.get("type", entry.get("transport"))
     if kind == "sse":
-        raise ValueError(f"server {name!r}: the sse transport is no longer spoken; use the server's streamable HTTP")
+        raise ValueError(f"server {name!r}: the sse transport is no longer supported; use the server's streamable HTTP")
     if "command" in entry:
         return StdioServer(
             command=entry["command"],
@@ -197,7 +197,7 @@ class McpServers:
         found = next((one for one in self._servers if one.name == name), None)
         if found is None:
             raise McpFailed(
-                f"no MCP server is called {name!r}; there are {', '.join(one.name for one in self._servers)}"
+                f"no MCP server is named {name!r}; there are {', '.join(one.name for one in self._servers)}"
             )
         return found
 
@@ -261,17 +261,17 @@ class _Server:
         self._client: Client | None = None
         self._closed = False
         self._let_go = asyncio.Event()
-        self._keeper: asyncio.Task[None] | None = None
+        self._connection_task: asyncio.Task[None] | None = None
         self._former: list[asyncio.Task[None]] = []
         """Tasks of lost connections."""
 
     async def open(self) -> None:
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if self._keeper is not None and not self._keeper.done():
+        if self._connection_task is not None and not self._connection_task.done():
             self._let_go.set()
-            self._former.append(self._keeper)
+            self._former.append(self._connection_task)
         self._let_go = asyncio.Event()
-        self._keeper = asyncio.create_task(self._keep(ready, self._let_go), name=f"mcp server {self.name}")
+        self._connection_task = asyncio.create_task(self._keep(ready, self._let_go), name=f"mcp server {self.name}")
         try:
             async with asyncio.timeout(self._connect_timeout):
                 await ready
@@ -285,12 +285,12 @@ class _Server:
     async def close(self) -> None:
         self._closed = True
         self._let_go.set()
-        if self._keeper is None:
+        if self._connection_task is None:
             return
         if self._client is None:  # still connecting
-            self._keeper.cancel()
+            self._connection_task.cancel()
         # The SDK gives a program some seconds to exit, then terminates it.
-        await asyncio.wait([self._keeper, *self._former], timeout=_CLOSING)
+        await asyncio.wait([self._connection_task, *self._former], timeout=_CLOSING)
 
     async def _keep(self, ready: asyncio.Future[None], let_go: asyncio.Event) -> None:
         """Open and close the connection in one task, as the SDK's task groups require."""
@@ -325,7 +325,7 @@ class _Server:
         """Return the server's reply to a request that is not a tool call. Raises `McpFailed`."""
         client = self._client or await self._reconnected()
         if client is None:
-            raise McpFailed(f"MCP server {self.name!r} is gone")
+            raise McpFailed(f"MCP server {self.name!r} has disconnected")
         try:
             async with asyncio.timeout(self._timeout):
                 return await question(client)
@@ -349,14 +349,14 @@ class _Server:
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Output:
         client = self._client or await self._reconnected()
-        keeper = self._keeper
-        if client is None or keeper is None:
-            return Output("error", f"MCP server {self.name!r} is gone")
-        asked = asyncio.ensure_future(client.call_tool(name, arguments))
+        connection = self._connection_task
+        if client is None or connection is None:
+            return Output("error", f"MCP server {self.name!r} has disconnected")
+        task = asyncio.ensure_future(client.call_tool(name, arguments))
         try:
-            await asyncio.wait([asked, keeper], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
-            if asked.done():
-                return output_of(asked.result())
+            await asyncio.wait([task, connection], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return output_of(task.result())
         except Exception as error:  # noqa: BLE001 - any failure of the server is reported to the model
             if _is_disconnected(error):
                 self._client = None  # the next call connects again
@@ -364,9 +364,9 @@ class _Server:
                 return Output("error", await self._sent_away(addresses))
             return Output("error", f"MCP server {self.name!r} failed: {_innermost(error)}")
         finally:
-            asked.cancel()
-        if keeper.done():
-            return Output("error", f"MCP server {self.name!r} is gone")
+            task.cancel()
+        if connection.done():
+            return Output("error", f"MCP server {self.name!r} has disconnected")
         return Output("error", f"MCP server {self.name!r} gave no answer within {self._timeout:g} seconds")
 
     async def _sent_away(self, addresses: Sequence[tuple[str, str]]) -> str:
@@ -383,9 +383,11 @@ def _addresses_in(error: BaseException) -> list[tuple[str, str]]:
     if getattr(found, "code", None) != _URL_REQUIRED:
         return []
     data = getattr(found, "data", None)
-    asked = data.get("elicitations", ()) if isinstance(data, Mapping) else ()
+    elicitations = data.get("elicitations", ()) if isinstance(data, Mapping) else ()
     return [
-        (str(one.get("message") or ""), str(one["url"])) for one in asked if isinstance(one, Mapping) and "url" in one
+        (str(one.get("message") or ""), str(one["url"]))
+        for one in elicitations
+        if isinstance(one, Mapping) and "url" in one
     ]
 
 
@@ -491,8 +493,8 @@ def _content_of(resource: Any) -> Content:
 
 
 def _link(block: Any) -> Content:
-    told = [f"[resource {block.uri}]", block.title or block.name, block.description]
-    return Text(" ".join(word for word in told if word))
+    lines = [f"[resource {block.uri}]", block.title or block.name, block.description]
+    return Text(" ".join(word for word in lines if word))
 
 
 def _unknown(block: Any) -> Content:

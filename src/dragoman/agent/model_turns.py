@@ -47,7 +47,7 @@ class ModelTurns:
         self._setup = state.setup
         self._conversation = state.conversation
         self.compactor = Compactor(state.setup.compaction, state.conversation, self.ask, self._report_usage, state.emit)
-        self._asked = state.conversation.driver.name
+        self._driver_name = state.conversation.driver.name
         """The model of the last request, kept because a reader may switch the driver at any event."""
         self._static = self._setup.system_prompt if not self._setup.instructions else None
 
@@ -80,7 +80,7 @@ class ModelTurns:
         typed: bool = False,
     ) -> QueryResult:
         driver = self._conversation.driver
-        self._asked = driver.name
+        self._driver_name = driver.name
         settings = await self._settings(typed=typed)
         self._state.spent.requests += 1
         with report_retries(self._on_retry), trace_model(self._setup, driver.name, messages) as span:
@@ -172,8 +172,8 @@ class ModelTurns:
         if answer.usage is None:
             self._state.spent.cost = None
         else:
-            self._state.count(self._asked, answer.usage)
-            await self._state.emit(usage_event(self._asked, answer.usage))
+            self._state.count(self._driver_name, answer.usage)
+            await self._state.emit(usage_event(self._driver_name, answer.usage))
 
     async def summarise(self, question: Message) -> str:
         """Return one answer without tools, to a question that the history does not keep."""

@@ -43,11 +43,11 @@ class UnknownOutput(LookupError):
 
 def output_ref(result: ToolResult) -> OutputRef | None:
     """Return where the whole output is stored."""
-    held = note(result.metadata, FAMILY, _REFERENCE)
-    held = note(result.metadata, FAMILY, "output_ref") if held is UNSET else held
-    if not isinstance(held, dict) or not isinstance(held.get("id"), str):
+    reference = note(result.metadata, FAMILY, _REFERENCE)
+    reference = note(result.metadata, FAMILY, "output_ref") if reference is UNSET else reference
+    if not isinstance(reference, dict) or not isinstance(reference.get("id"), str):
         return None
-    return OutputRef(held["id"], held.get("byte_size"), held.get("line_count"))
+    return OutputRef(reference["id"], reference.get("byte_size"), reference.get("line_count"))
 
 
 def is_trimmed(result: ToolResult) -> bool:
@@ -67,12 +67,12 @@ def expand_output(result: ToolResult, store: OutputStore) -> ToolResult:
     if text is None:
         named = "no reference" if reference is None else f"reference {reference.id!r}"
         raise UnknownOutput(f"the output of call {result.tool_call_id!r} is trimmed, and {named} has the rest")
-    own = {key: held for key, held in (result.metadata or {})[FAMILY].items() if key not in {_TRIMMED, "trimmed"}}
-    whole = structs.replace(result, metadata={**(result.metadata or {}), FAMILY: own})
+    own = {key: entry for key, entry in (result.metadata or {})[FAMILY].items() if key not in {_TRIMMED, "trimmed"}}
+    expanded = structs.replace(result, metadata={**(result.metadata or {}), FAMILY: own})
     if result.parts:
         others = tuple(part for part in result.parts if not isinstance(part, Text))
-        return structs.replace(whole, parts=(Text(text), *others))
-    return structs.replace(whole, kind="error" if result.is_error else "text", value=text)
+        return structs.replace(expanded, parts=(Text(text), *others))
+    return structs.replace(expanded, kind="error" if result.is_error else "text", value=text)
 
 
 class OutputCache:
@@ -163,9 +163,9 @@ def _lines(text: str) -> int:
 
 def _size(result: ToolResult) -> int:
     """Return the bytes of the result's text, without building the text if possible."""
-    held = value_held(result)
-    if type(held) is Raw and not result.parts:
-        return len(memoryview(held))
+    value = value_held(result)
+    if type(value) is Raw and not result.parts:
+        return len(memoryview(value))
     text = result_text(result)
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 

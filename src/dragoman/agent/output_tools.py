@@ -72,7 +72,7 @@ def output_tools(store: OutputStore) -> tuple[Tool, Tool]:
 
 
 def _unknown(reference: str) -> str:
-    return f"no output is stored under {reference!r}; the references stand in the marks of cut outputs"
+    return f"no output is stored under {reference!r}; cut outputs end with their reference"
 
 
 def read_lines(text: str, offset: int, limit: int, character_offset: int = 0) -> str:
@@ -82,7 +82,7 @@ def read_lines(text: str, offset: int, limit: int, character_offset: int = 0) ->
     chosen = range(offset, min(offset + limit, len(lines)))
     shown, next_line = _numbered(lines, chosen, character_offset)
     if next_line < len(lines):
-        shown.append(f"[{len(lines) - next_line} more lines: go on with offset {next_line}]")
+        shown.append(f"[{len(lines) - next_line} more lines: continue with offset {next_line}]")
     return "\n".join(shown)
 
 
@@ -118,12 +118,12 @@ async def search_lines(text: str, pattern: str, *, regex: bool, context: int, li
     except TimeoutError:
         return f"the search took longer than {SECONDS:g} seconds; try a simpler pattern"
     except ValueError as error:
-        return f"this is no regular expression: {error}"
+        return f"this is not a valid regular expression: {error}"
     if not found:
         return f"no line matches, of {len(lines)}"
     shown, _ = _numbered(lines, _around(found[:limit], context, len(lines)))
-    told = f"[{len(found)} of {len(lines)} lines match"
-    return "\n".join([*shown, f"{told}; the first {limit} are shown]" if len(found) > limit else f"{told}]"])
+    heading = f"[{len(found)} of {len(lines)} lines match"
+    return "\n".join([*shown, f"{heading}; the first {limit} are shown]" if len(found) > limit else f"{heading}]"])
 
 
 def _around(found: Sequence[int], context: int, count: int) -> list[int]:

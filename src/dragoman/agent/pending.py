@@ -119,7 +119,9 @@ def check_decisions(
         if call.path:
             outer = known_tools.get(call.path[0])
             if outer is None or outer.agent is None:
-                problems.append(f"{call_id} was called by the agent of {call.path[0]!r}, which is gone: add that tool")
+                problems.append(
+                    f"{call_id} was called by the agent of {call.path[0]!r}, which this agent no longer has: add it"
+                )
         elif isinstance(decisions.get(call_id), Allow) and call.tool not in known_tools:
             gone = f"{call_id} is allowed, but this agent has no tool {call.tool!r}: add it, deny or give a result"
             problems.append(gone)
@@ -137,13 +139,13 @@ def _problem_with(call_id: str, decision: Decision | None) -> str:
     except RecursionError:
         return f"{call_id}: its result is nested too deeply, or contains itself"
     except Exception as error:  # noqa: BLE001 - the value comes from the caller: reading it may fail in any way
-        return f"{call_id}: its result cannot be said in JSON: {error}"
+        return f"{call_id}: its result cannot be expressed in JSON: {error}"
     return ""
 
 
 def _note_of(result: ToolResult) -> _Note | None:
-    held = (result.metadata or {}).get(FAMILY, {}).get(PENDING)
-    return None if held is None else msgspec.json.decode(bytes(held), type=_Note)
+    pending = (result.metadata or {}).get(FAMILY, {}).get(PENDING)
+    return None if pending is None else msgspec.json.decode(bytes(pending), type=_Note)
 
 
 def _last_turn(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:

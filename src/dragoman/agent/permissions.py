@@ -107,10 +107,10 @@ async def decide(request: PermissionRequest, hook: Hook | None, asker: Asker | N
     except Exception as error:  # noqa: BLE001 - whatever went wrong, the call was not permitted
         return Deny(f"the permission check failed: {type(error).__name__}: {error}")
     if isinstance(decision, bool):
-        return ALLOW if decision else Deny("the user said no")
+        return ALLOW if decision else Deny("the user declined")
     if isinstance(decision, Allow | Deny | Defer):
         return decision
-    return Deny(f"the permission check gave no decision but {type(decision).__name__}")
+    return Deny(f"the permission check must return a decision, not {type(decision).__name__}")
 
 
 async def _settled(decision: Any) -> Any:

@@ -118,7 +118,7 @@ class SessionStore:
     def open(self, name: str) -> Session:
         """Return the session of that name, created if it does not exist."""
         if _NAME.fullmatch(name) is None:
-            raise ValueError(f"{name!r} is no name for a session: 1 to 100 letters, digits, '.', '_' and '-'")
+            raise ValueError(f"{name!r} is not a valid session name: use 1 to 100 letters, digits, '.', '_' and '-'")
         now = self._clock.wall()
         with self.transaction() as database:
             database.execute("insert or ignore into sessions values (?, ?, ?)", (name, now, now))
@@ -156,8 +156,8 @@ class SessionStore:
 
     def _last_words(self, name: str) -> str:
         rows = self.rows("select body from messages where session = ? and role = 'user' order by position desc", name)
-        spoken = (message for (body,) in rows if not is_hidden(message := _message(body)))
-        return next((message.text for message in spoken if message.text), "")
+        visible = (message for (body,) in rows if not is_hidden(message := _message(body)))
+        return next((message.text for message in visible if message.text), "")
 
 
 class Session:
@@ -229,8 +229,8 @@ class Log:
         if os.fstat(self._file).st_size == 0:
             self._write({"session": name, "version": VERSION, "created": clock.milliseconds()})
 
-    def write(self, **told: Any) -> None:
-        self._write(LogLine(self._next, self._clock.milliseconds(), **told))
+    def write(self, **fields: Any) -> None:
+        self._write(LogLine(self._next, self._clock.milliseconds(), **fields))
         self._next += 1
 
     def _write(self, line: Any) -> None:

@@ -296,7 +296,7 @@ def check_name(name: str) -> None:
     if NAME.fullmatch(name) is None:
         raise ValueError(f"{name!r} is not a valid tool name: 1 to 64 ASCII letters, digits, _ and -")
     if name in RESERVED:
-        raise ValueError(f"a tool called {name!r} could not be chosen: the word means a way of choosing")
+        raise ValueError(f"a tool called {name!r} could not be chosen: the word is a mode of tool_choice")
 
 
 # ── dependency injection ──────────────────────────────────────────────────────────────────────────────────────
@@ -308,9 +308,9 @@ def _injected(parameters: Sequence[Parameter]) -> Injected:
     found: Injected = {}
     for one in parameters:
         hints = get_args(one.hint) if get_origin(one.hint) is Annotated else (one.hint,)
-        asked = next((extra for extra in (*hints, one.default) if isinstance(extra, Depends)), None)
-        if asked is not None:
-            found[one.name] = asked
+        dependency = next((extra for extra in (*hints, one.default) if isinstance(extra, Depends)), None)
+        if dependency is not None:
+            found[one.name] = dependency
         elif hints[0] is ToolContext:
             found[one.name] = ToolContext
     return found
@@ -330,14 +330,14 @@ async def call_with_dependencies(function: Callable[..., Any], context: ToolCont
     return await value if inspect.isawaitable(value) else value
 
 
-async def _made_by(asked: Depends, context: ToolContext, made: dict[Callable[..., Any], Any]) -> Any:
+async def _made_by(dependency: Depends, context: ToolContext, made: dict[Callable[..., Any], Any]) -> Any:
     """Return the value of a dependency, made at most once per call of the tool."""
-    if asked.function not in made:
-        function = context.overrides.get(asked.function, asked.function)
+    if dependency.function not in made:
+        function = context.overrides.get(dependency.function, dependency.function)
         inner = _injected(parameters_of(function))
         value = function(**await _resolved(inner, context, made))
-        made[asked.function] = await value if inspect.isawaitable(value) else value
-    return made[asked.function]
+        made[dependency.function] = await value if inspect.isawaitable(value) else value
+    return made[dependency.function]
 
 
 async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -359,8 +359,8 @@ def result_of(call: ToolCall, value: Any) -> ToolResult:
     if isinstance(value, ToolResult):  # the tool's own kind, for the call that it answers
         return structs.replace(value, tool_call_id=call.id, name=call.name)
     if isinstance(value, Output):
-        spoken = tuple(map(_speakable_part, value.parts))
-        return ToolResult(call.id, call.name, value.kind, _json(value.value), spoken)
+        multimodal = tuple(map(_speakable_part, value.parts))
+        return ToolResult(call.id, call.name, value.kind, _json(value.value), multimodal)
     if isinstance(value, str):
         return ToolResult(call.id, call.name, "text", speakable(value))
     given = value if isinstance(value, list | tuple) else (value,)
@@ -398,7 +398,7 @@ def _json(value: Any) -> Any:
 def _foreign(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    raise NotImplementedError(f"{type(value).__name__} cannot be said in JSON")
+    raise NotImplementedError(f"{type(value).__name__} cannot be expressed in JSON")
 
 
 # ── the tool that ends a run ──────────────────────────────────────────────────────────────────────────────────

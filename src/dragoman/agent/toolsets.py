@@ -36,7 +36,7 @@ class Toolset(Struct, frozen=True):
         """Return the set with new names for some tools; raises `ValueError` for a name that no tool has."""
         unknown = sorted(set(names) - {one.name for one in self.tools})
         if unknown:
-            raise ValueError(f"no tool is called {', '.join(unknown)}")
+            raise ValueError(f"no tool is named {', '.join(unknown)}")
         return toolset(*(_named(one, names.get(one.name, one.name)) for one in self.tools))
 
     def filter(self, keep: Callable[[Tool], bool]) -> Toolset:
@@ -58,7 +58,7 @@ def toolset(*tools: Tool | Callable[..., Any] | Iterable[Tool]) -> Toolset:
         many = [given] if isinstance(given, Tool) else [tool(given)] if callable(given) else list(given)
         for one in many:
             if one.name in found:
-                raise ValueError(f"two tools are called {one.name!r}; use prefix() or rename()")
+                raise ValueError(f"two tools are named {one.name!r}; use prefix() or rename()")
             found[one.name] = one
     return Toolset(tuple(found.values()))
 

@@ -96,7 +96,7 @@ def _beginning(value: Any, levels: int) -> Any:
     if isinstance(value, list):
         return [_beginning(item, levels - 1) for item in value[:_SHOWN]]
     first = (entry for entry, _ in zip(value.items(), range(_SHOWN), strict=False))
-    return {str(name)[:_SHOWN]: _beginning(held, levels - 1) for name, held in first}
+    return {str(name)[:_SHOWN]: _beginning(member, levels - 1) for name, member in first}
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -139,10 +139,10 @@ class _Check:
             raise _Beyond(f"{path}: nested more than {_DEEPEST} levels deep")
         self._open.add(visit)
         try:
-            for keyword, said in schema.items():
+            for keyword, expected in schema.items():
                 check = _KEYWORDS.get(keyword)
-                if check is not None and isinstance(said, _SHAPES.get(keyword, object)):
-                    yield from check(self, said, value, path, schema)
+                if check is not None and isinstance(expected, _SHAPES.get(keyword, object)):
+                    yield from check(self, expected, value, path, schema)
         finally:
             self._open.discard(visit)
 
@@ -156,12 +156,12 @@ class _Check:
     def accepts(self, schema: Any, value: Any) -> bool:
         return self.first(schema, value, "$") is None
 
-    def options(self, said: Sequence[Any]) -> frozenset[Any]:
+    def options(self, expected: Sequence[Any]) -> frozenset[Any]:
         """Return the scalar options of an enum as a set, for fast lookup."""
-        known = self._options.get(id(said))
+        known = self._options.get(id(expected))
         if known is None:
-            known = frozenset((isinstance(one, bool), one) for one in said if not isinstance(one, list | dict))
-            self._options[id(said)] = known
+            known = frozenset((isinstance(one, bool), one) for one in expected if not isinstance(one, list | dict))
+            self._options[id(expected)] = known
         return known
 
     def found(self, reference: str) -> Any:
@@ -184,54 +184,54 @@ def _size(value: Any) -> int:
     count = 0
     waiting = [value]
     while waiting:
-        held = waiting.pop()
+        item = waiting.pop()
         count += 1
-        if isinstance(held, dict):
-            waiting += held.values()
-        elif isinstance(held, list):
-            waiting += held
+        if isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
     return count
 
 
 Keyword: TypeAlias = Callable[[_Check, Any, Any, str, Mapping[str, Any]], Problems]
 
 
-def _reference(check: _Check, said: str, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    check.spend(said.count("/"), path)
-    yield from check.problems(check.found(said), value, path)
+def _reference(check: _Check, expected: str, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    check.spend(expected.count("/"), path)
+    yield from check.problems(check.found(expected), value, path)
 
 
-def _type(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    names = [name for name in ([said] if isinstance(said, str) else said[:_SHOWN]) if isinstance(name, str)]
+def _type(_check: _Check, expected: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    names = [name for name in ([expected] if isinstance(expected, str) else expected[:_SHOWN]) if isinstance(name, str)]
     known = [_TYPES[name] for name in names if name in _TYPES]
     if known and not any(is_one(value) for is_one in known):
         yield f"{path}: expected {' or '.join(names)}, got {_kind(value)}"
 
 
-def _enum(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _enum(check: _Check, expected: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if isinstance(value, list | dict):
-        check.spend(len(said), path)
-        accepted = any(_same(option, value) for option in said)
+        check.spend(len(expected), path)
+        accepted = any(_same(option, value) for option in expected)
     else:
-        accepted = (isinstance(value, bool), value) in check.options(said)
+        accepted = (isinstance(value, bool), value) in check.options(expected)
     if not accepted:
-        more = ", …" if len(said) > _SHOWN else ""
-        yield f"{path}: expected one of {', '.join(map(_shown, said[:_SHOWN]))}{more}, got {_shown(value)}"
+        more = ", …" if len(expected) > _SHOWN else ""
+        yield f"{path}: expected one of {', '.join(map(_shown, expected[:_SHOWN]))}{more}, got {_shown(value)}"
 
 
-def _const(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    if not _same(said, value):
-        yield f"{path}: expected {_shown(said)}, got {_shown(value)}"
+def _const(_check: _Check, expected: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    if not _same(expected, value):
+        yield f"{path}: expected {_shown(expected)}, got {_shown(value)}"
 
 
-def _all_of(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    for part in said:
+def _all_of(check: _Check, expected: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    for part in expected:
         yield from check.problems(part, value, path)
 
 
-def _any_of(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _any_of(check: _Check, expected: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     reasons = []
-    for part in said:
+    for part in expected:
         reason = check.first(part, value, path)
         if reason is None:
             return
@@ -239,9 +239,9 @@ def _any_of(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[st
     yield _none_fits(reasons, path)
 
 
-def _one_of(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    reasons = [reason for reason in (check.first(part, value, path) for part in said) if reason is not None]
-    fitting = len(said) - len(reasons)
+def _one_of(check: _Check, expected: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    reasons = [reason for reason in (check.first(part, value, path) for part in expected) if reason is not None]
+    fitting = len(expected) - len(reasons)
     if fitting == 0:
         yield _none_fits(reasons, path)
     elif fitting > 1:
@@ -253,41 +253,41 @@ def _none_fits(reasons: Sequence[str], path: str) -> str:
     return f"{path}: none of the alternatives fits ({'; '.join(shown)})"
 
 
-def _not(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    if check.accepts(said, value):
+def _not(check: _Check, expected: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    if check.accepts(expected, value):
         yield f"{path}: {_shown(value)} is not allowed here"
 
 
-def _if(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
-    branch = "then" if check.accepts(said, value) else "else"
+def _if(check: _Check, expected: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
+    branch = "then" if check.accepts(expected, value) else "else"
     yield from check.problems(schema.get(branch, True), value, path)
 
 
-def _properties(check: _Check, said: Mapping[str, Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _properties(check: _Check, expected: Mapping[str, Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if isinstance(value, dict):
-        check.spend(len(said) // 10, path)
-        for name, inner in said.items():
+        check.spend(len(expected) // 10, path)
+        for name, inner in expected.items():
             if name in value:
                 yield from check.problems(inner, value[name], _within(path, name))
 
 
-def _required(_check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _required(_check: _Check, expected: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if isinstance(value, dict):
-        yield from (f"{path}: {name!r} is missing" for name in said if isinstance(name, str) and name not in value)
+        yield from (f"{path}: {name!r} is missing" for name in expected if isinstance(name, str) and name not in value)
 
 
 def _pattern_properties(
-    check: _Check, said: Mapping[str, Any], value: Any, path: str, _: Mapping[str, Any]
+    check: _Check, expected: Mapping[str, Any], value: Any, path: str, _: Mapping[str, Any]
 ) -> Problems:
     if isinstance(value, dict):
-        for pattern, inner in said.items():
+        for pattern, inner in expected.items():
             check.spend(len(value), path)
             for name in value:
                 if matches(pattern, name):
                     yield from check.problems(inner, value[name], _within(path, name))
 
 
-def _additional(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
+def _additional(check: _Check, expected: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
     if not isinstance(value, dict):
         return
     known, patterns = schema.get("properties"), schema.get("patternProperties")
@@ -297,55 +297,55 @@ def _additional(check: _Check, said: Any, value: Any, path: str, schema: Mapping
         check.spend(len(patterns), path)
         if name in known or any(matches(pattern, name) for pattern in patterns):
             continue
-        if said is False:
+        if expected is False:
             some = ", ".join(list(known)[:_SHOWN])
             yield f"{path}: unknown name {name[:_SHOWN]!r}; known: {some or 'none'}"
         else:
-            yield from check.problems(said, value[name], _within(path, name))
+            yield from check.problems(expected, value[name], _within(path, name))
 
 
-def _property_names(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _property_names(check: _Check, expected: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if isinstance(value, dict):
         for name in value:
-            yield from check.problems(said, name, f"{path} (name {name[:_SHOWN]!r})")
+            yield from check.problems(expected, name, f"{path} (name {name[:_SHOWN]!r})")
 
 
 def _dependent_required(
-    _check: _Check, said: Mapping[str, Any], value: Any, path: str, _: Mapping[str, Any]
+    _check: _Check, expected: Mapping[str, Any], value: Any, path: str, _: Mapping[str, Any]
 ) -> Problems:
     if isinstance(value, dict):
-        for name, others in said.items():
+        for name, others in expected.items():
             if name in value and isinstance(others, list):
                 missing = (other for other in others if isinstance(other, str) and other not in value)
                 yield from (f"{path}: {name!r} needs {other!r}" for other in missing)
 
 
-def _prefix_items(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _prefix_items(check: _Check, expected: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if isinstance(value, list):
-        for index, (inner, item) in enumerate(zip(said, value, strict=False)):
+        for index, (inner, item) in enumerate(zip(expected, value, strict=False)):
             yield from check.problems(inner, item, f"{path}[{index}]")
 
 
-def _items(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
-    if isinstance(said, list):  # drafts up to 2019-09
-        yield from _prefix_items(check, said, value, path, schema)
+def _items(check: _Check, expected: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
+    if isinstance(expected, list):  # drafts up to 2019-09
+        yield from _prefix_items(check, expected, value, path, schema)
     elif isinstance(value, list):
         prefix = schema.get("prefixItems")
         start = len(prefix) if isinstance(prefix, list) else 0
         for index, item in enumerate(value[start:], start):
-            yield from check.problems(said, item, f"{path}[{index}]")
+            yield from check.problems(expected, item, f"{path}[{index}]")
 
 
-def _contains(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
+def _contains(check: _Check, expected: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
     if isinstance(value, list):
-        count = sum(check.accepts(said, item) for item in value)
+        count = sum(check.accepts(expected, item) for item in value)
         least, most = schema.get("minContains", 1), schema.get("maxContains", len(value))
         if (_number(least) and count < least) or (_number(most) and count > most):
-            yield f"{path}: {count} elements are what must be contained"
+            yield f"{path}: {count} elements match `contains`"
 
 
-def _unique(_check: _Check, said: bool, value: Any, path: str, _: Mapping[str, Any]) -> Problems:  # noqa: FBT001
-    if said and isinstance(value, list):
+def _unique(_check: _Check, expected: bool, value: Any, path: str, _: Mapping[str, Any]) -> Problems:  # noqa: FBT001
+    if expected and isinstance(value, list):
         texts = [_identity(item) for item in value]
         if len(set(texts)) < len(texts):
             yield f"{path}: elements must differ from each other"
@@ -358,18 +358,18 @@ def _identity(value: Any) -> str:
         return repr(value)
 
 
-def _pattern(_check: _Check, said: str, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    if isinstance(value, str) and not matches(said, value):
-        yield f"{path}: expected text that matches {said[: 4 * _SHOWN]}, got {_shown(value)}"
+def _pattern(_check: _Check, expected: str, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    if isinstance(value, str) and not matches(expected, value):
+        yield f"{path}: expected text that matches {expected[: 4 * _SHOWN]}, got {_shown(value)}"
 
 
 def _bound(words: str, measured: Callable[[Any], Any], holds: Callable[[Any, Any], bool]) -> Keyword:
     """Return a keyword that compares a measure of the value with a number; a measure of None means not applicable."""
 
-    def check(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    def check(_check: _Check, expected: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
         measure = measured(value)
-        if measure is not None and _number(said) and not holds(measure, said):
-            yield f"{path}: expected {words.format(_shown(said))}, got {_shown(value)}"
+        if measure is not None and _number(expected) and not holds(measure, expected):
+            yield f"{path}: expected {words.format(_shown(expected))}, got {_shown(value)}"
 
     return check
 
@@ -385,12 +385,12 @@ def _length(kind: type[Sized]) -> Callable[[Any], Any]:
 def _is_multiple(value: Any, step: Any) -> bool:
     # Through decimals, because 0.3 % 0.1 is not 0 in binary; through their digits, because 1e300 / 0.01 has more of
     # them than a division of decimals keeps.
-    held, wanted = _decimal(value), _decimal(step)
-    if not held.is_finite() or not wanted.is_finite():
+    dividend, step_value = _decimal(value), _decimal(step)
+    if not dividend.is_finite() or not step_value.is_finite():
         return False
-    if not held or not wanted:
+    if not dividend or not step_value:
         return True
-    (_, digits, exponent), (_, step_digits, step_exponent) = held.as_tuple(), wanted.as_tuple()
+    (_, digits, exponent), (_, step_digits, step_exponent) = dividend.as_tuple(), step_value.as_tuple()
     if max(len(digits), len(step_digits)) > _MOST_DIGITS:
         return False
     number, divisor = _whole(digits), _whole(step_digits)

@@ -13,7 +13,8 @@ from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.job import Job, JobError
 from dragoman.batch.local_engine import run_locally
 from dragoman.batch.options import ConvertArguments, ConvertOptions, JobOptions, RunOptions
-from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
+from dragoman.batch.record_converter import SNIFFED, expected_format
+from dragoman.batch.rejects import Reject
 from dragoman.batch.report import Report
 from dragoman.batch.shard_conversion import ShardResult
 from dragoman.batch.sources import split_lines

@@ -21,7 +21,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dragoman.batch.answer_lines import AnswerLines
 from dragoman.batch.options import ConvertOptions, JobOptions
 from dragoman.batch.provider_files import batch_file_of
-from dragoman.batch.record_converter import Reject, read_json
+from dragoman.batch.record_converter import read_json
+from dragoman.batch.rejects import Reject
 from dragoman.batch.sources import Source, find_sources, plan_shards, read_blocks, read_shard, split_lines
 from dragoman.detection import detect
 from dragoman.drivers.base import Driver, QueryResult, Settings

@@ -18,7 +18,8 @@ import dragoman
 from dragoman.batch import sinks
 from dragoman.batch.options import JobOptions
 from dragoman.batch.provider_files import BATCH_FILES
-from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
+from dragoman.batch.record_converter import SNIFFED, expected_format
+from dragoman.batch.rejects import Reject
 from dragoman.batch.remote_files import is_remote
 from dragoman.batch.report import Report
 from dragoman.batch.shard_conversion import ShardResult, ShardTask

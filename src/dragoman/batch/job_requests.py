@@ -11,7 +11,7 @@ from dragoman.batch.inference import question_of, read_questions, reading_option
 from dragoman.batch.job_file import BatchJob, BatchJobError, StoredRequest
 from dragoman.batch.provider_files import BATCH_FILES, written_id
 from dragoman.batch.provider_jobs import JOB_APIS, JobApi
-from dragoman.batch.record_converter import Reject
+from dragoman.batch.rejects import Reject
 from dragoman.batch.sources import find_sources
 from dragoman.drivers.remote import Channel
 from dragoman.errors import DragomanError, InvalidValue

@@ -12,7 +12,8 @@ from dragoman.batch.answer_lines import AnswerLines
 from dragoman.batch.job_file import BatchJob, JobFolder, JobPart, StoredRequest
 from dragoman.batch.job_requests import stored_request
 from dragoman.batch.provider_files import BatchFile, BatchItem, read_id
-from dragoman.batch.record_converter import Reject, encode_rejects, read_json
+from dragoman.batch.record_converter import read_json
+from dragoman.batch.rejects import Reject, encode_rejects
 from dragoman.codecs.registry import Codec
 from dragoman.drivers.base import failure_in
 from dragoman.drivers.remote import with_own_names
@@ -71,7 +72,7 @@ class ResultReader:
         try:
             completion = codec.decode_response(body)
         except DecodeError as error:
-            return request, Failure("server", f"the answer is not what its format says: {error}")
+            return request, Failure("server", f"the answer does not follow its format: {error}")
         failure = failure_in(completion)
         return request, with_own_names(completion, request, codec) if failure is None else failure
 

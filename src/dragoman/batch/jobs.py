@@ -10,7 +10,7 @@ from dragoman.batch.job_requests import Preparation, job_api
 from dragoman.batch.job_results import JobReport
 from dragoman.batch.job_runner import JobRunner
 from dragoman.batch.provider_jobs import JobApi
-from dragoman.batch.record_converter import encode_rejects
+from dragoman.batch.rejects import encode_rejects
 from dragoman.drivers.connect import Options, open_channel, split_model_name
 from dragoman.drivers.providers import find_provider
 from dragoman.drivers.remote import Channel

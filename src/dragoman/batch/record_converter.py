@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import Raw, structs
 
+from dragoman.batch.loss_counter import LossCounter
 from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, batch_file_of
-from dragoman.batch.tally import EXAMPLES, Example, LossCounter, RejectCount, Tally, sizes_of
+from dragoman.batch.rejects import Reject
+from dragoman.batch.tally import EXAMPLES, Example, RejectCount, Tally, sizes_of
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
@@ -28,17 +30,6 @@ SNIFFED = 20
 """Records that are inspected to detect the format of a source."""
 _UNREADABLE = (DecodeError, *MALFORMED)
 _UNKNOWN = "a body of a known format; name it with --from"
-
-
-class Reject(Struct, frozen=True, omit_defaults=True):
-    """A record that was not converted: its position and the problem. Never its contents, unless requested."""
-
-    source: str
-    line: int
-    path: str
-    reason: str
-    error: str
-    record: str | None = None
 
 
 class RecordConverter:
@@ -78,13 +69,12 @@ class RecordConverter:
         """Return the converted records of these lines; the first line is number `first`, blank lines are skipped."""
         convert, converted = self.convert, list[bytes]()
         for number, line in enumerate(lines, first):
-            record = line.strip()
-            if record:
+            if record := line.strip():
                 outcome = convert(record, number)
-                if isinstance(outcome, bytes):
+                if type(outcome) is bytes:
                     converted.append(outcome)
                 elif outcome is not None:
-                    reject(outcome)
+                    reject(cast("Reject", outcome))
         return converted
 
     def convert(self, record: bytes, line: int) -> bytes | Reject | None:
@@ -223,7 +213,7 @@ class RecordConverter:
         if self._is_named:
             return True
         for content in map(content_held, value.messages):
-            if type(content) is tuple and Opaque in map(type, content):
+            if type(content) is not str and Opaque in map(type, content):
                 return False
         return value.metadata is None or not (left := _keys_left_over(value)) or (expected, left) in self._checked
 
@@ -313,11 +303,6 @@ def _reason(error: DragomanError) -> str:
     if isinstance(error, EncodeError):
         return f"{error.target}: {error.reason}"
     return type(error).__name__
-
-
-def encode_rejects(rejects: list[Reject]) -> bytes:
-    """Return the rejects as JSON Lines."""
-    return b"".join(msgspec.json.encode(reject) + b"\n" for reject in rejects)
 
 
 def expected_format(options: ConvertOptions, records: Iterable[bytes]) -> Detected | None:

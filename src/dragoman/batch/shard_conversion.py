@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.options import JobOptions
-from dragoman.batch.record_converter import SNIFFED, Reject, encode_rejects, expected_format
+from dragoman.batch.record_converter import SNIFFED, expected_format
+from dragoman.batch.rejects import Reject, encode_rejects
 from dragoman.batch.sinks import ShardWriter, write_file
 from dragoman.batch.sources import STDIN, Shard, Source, read_shard, split_lines
 from dragoman.batch.tally import Tally

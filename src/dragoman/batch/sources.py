@@ -301,7 +301,9 @@ class ZstdReader(io.RawIOBase):
 def plan_shards(source: Source, index: int, options: JobOptions) -> list[Shard]:
     """Return the shards of a source that can be read from anywhere. They depend only on the source and the options."""
     if source.layout == "lines":
-        edges = [*range(0, source.size, options.shard_bytes), source.size]
+        # Of equal size: a short last shard would leave cores idle at the end.
+        count = -(-source.size // options.shard_bytes)
+        edges = [source.size * number // count for number in range(count + 1)] if count else [0]
     else:
         edges = tables.edges(source.name, source.layout, options)
     return [Shard(index, number, start, stop) for number, (start, stop) in enumerate(pairwise(edges))]

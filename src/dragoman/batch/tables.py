@@ -16,7 +16,8 @@ import msgspec
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.llm_database import conversation_ids, conversations, is_llm_database
 from dragoman.batch.options import ConvertOptions, JobOptions
-from dragoman.batch.record_converter import PACKED, SNIFFED, Reject, expected_format, unpacked_json
+from dragoman.batch.record_converter import PACKED, SNIFFED, expected_format, unpacked_json
+from dragoman.batch.rejects import Reject
 from dragoman.batch.remote_files import is_remote, remote_file_system
 from dragoman.errors import DragomanError, NotConfigured
 from dragoman.installation import install_command
@@ -111,7 +112,7 @@ def _parquet_file(name: str) -> Any:
     try:
         return pyarrow.parquet.ParquetFile(_opened(name))
     except pyarrow.ArrowException as error:
-        raise TableError(f"cannot read {name}: it is no Parquet file, or a damaged one ({error})") from error
+        raise TableError(f"cannot read {name}: it is not a Parquet file, or is damaged ({error})") from error
 
 
 def _group_sizes(name: str) -> list[int]:
@@ -135,7 +136,7 @@ def _arrow_batches(name: str, start: int = 0, stop: int | None = None) -> Iterat
         try:
             stream = pyarrow.ipc.open_stream(source)
         except pyarrow.ArrowException as error:
-            raise TableError(f"cannot read {name}: it is no Arrow file, or a damaged one ({error})") from error
+            raise TableError(f"cannot read {name}: it is not an Arrow file, or is damaged ({error})") from error
         for index, batch in enumerate(stream):
             if stop is not None and index >= stop:
                 return

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
 
 from msgspec import Struct, field
 
-from dragoman.loss import SEVERITIES, Loss, Severity
+from dragoman.loss import SEVERITIES, Severity
 
 EXAMPLES = 3
 """Records named per kind of loss and per reason for rejection."""
 MAX_KINDS = 2_000
 """Kinds of loss that one tally counts separately; further kinds are counted together."""
-_INDEX = re.compile(r"\[\d+\]")
 
 
 class Example(Struct, frozen=True):
@@ -142,57 +139,3 @@ def _merge_rejects(into: list[RejectCount], others: Iterable[RejectCount]) -> No
             into.append(mine)
         mine.count += reject.count
         mine.examples = (mine.examples + reject.examples)[:EXAMPLES]
-
-
-class LossCounter:
-    """Counts losses as they occur; `counts` returns what a tally keeps.
-
-    Records of one source mostly lose the same things at the same places. Such a record costs one lookup: once it cannot
-    add an example any more, it is counted as a repetition, and added up at the end.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str, str], LossCount] = {}
-        self._records: dict[tuple[Loss, ...], int] = {}
-
-    def add(self, losses: tuple[Loss, ...], source: str, line: int) -> None:
-        """Count the losses of one record."""
-        count = self._records.get(losses, 0)
-        if count < EXAMPLES:
-            self._add(losses, source, line)
-        if count or len(self._records) < MAX_KINDS:
-            self._records[losses] = count + 1
-
-    def _add(self, losses: tuple[Loss, ...], source: str, line: int, times: int = 1) -> None:
-        seen = set[int]()
-        for loss in losses:
-            count = self._count_of(loss)
-            count.count += times
-            if id(count) not in seen:
-                seen.add(id(count))
-                count.records += times
-                if len(count.examples) < EXAMPLES:
-                    count.examples.append(Example(source, line, loss.path))
-
-    def _count_of(self, loss: Loss) -> LossCount:
-        key = (loss.severity, pattern_of(loss.path), loss.what, loss.why)
-        count = self._known.get(key)
-        if count is None:
-            if len(self._known) >= MAX_KINDS:  # texts of the input may be in `what` and `why`
-                key = (loss.severity, "$", "other losses", "more kinds of loss than this report keeps apart")
-            count = self._known.setdefault(key, LossCount(loss.severity, *key[1:], examples=[]))
-        return count
-
-    def counts(self) -> list[LossCount]:
-        """Return one count per kind of loss, in the order in which the kinds first occurred."""
-        for losses, count in self._records.items():
-            if count > EXAMPLES:
-                self._add(losses, "", 0, count - EXAMPLES)
-        self._records = {}
-        return list(self._known.values())
-
-
-@lru_cache(maxsize=4_096)
-def pattern_of(path: str) -> str:
-    """Return the path with [*] for every index, so that the same place in all messages is one row of the report."""
-    return _INDEX.sub("[*]", path)

@@ -43,15 +43,15 @@ class Prices(_Row, frozen=True, kw_only=True):
         details = usage.details or {}
         cached, written = usage.cached or 0, usage.cache_written or 0
         for_an_hour = min(details.get("cache_written_1h", 0), written)
-        heard, spoken = details.get("audio_input", 0), details.get("audio_output", 0)
+        audio_input, audio_output = details.get("audio_input", 0), details.get("audio_output", 0)
         charged = (
-            (max(usage.input - cached - written - heard, 0), self.input),
+            (max(usage.input - cached - written - audio_input, 0), self.input),
             (cached, self.cache_read),
             (written - for_an_hour, self.cache_write),
             (for_an_hour, self.cache_write_1h),
-            (heard, self.audio_input),
-            (max(usage.output - spoken, 0), self.output),
-            (spoken, self.audio_output),
+            (audio_input, self.audio_input),
+            (max(usage.output - audio_output, 0), self.output),
+            (audio_output, self.audio_output),
         )
         total = Decimal(0)
         for tokens, price in charged:
@@ -149,8 +149,8 @@ class Catalogue:
     def extended_by(self, other: Catalogue) -> Catalogue:
         """A catalogue in which the rows of `other` take precedence."""
         hidden = {(row.provider, row.id) for row in other.models}
-        kept = (row for row in self.models if (row.provider, row.id) not in hidden)
-        return Catalogue((*kept, *other.models), {**self.hosts, **other.hosts}, other.date or self.date)
+        remaining = (row for row in self.models if (row.provider, row.id) not in hidden)
+        return Catalogue((*remaining, *other.models), {**self.hosts, **other.hosts}, other.date or self.date)
 
     def _find(self, provider: str, model: str) -> Model | None:
         return next((row for name in _spellings(model) if (row := self._rows.get((provider, name))) is not None), None)

@@ -156,16 +156,16 @@ class LiveAnswer:
 
     def judge(self, last: QueryResult | None) -> tuple[Status, str]:
         """Status and error text of an answer that did not raise."""
-        said = self.entries[-1] if self.entries else None
+        entry = self.entries[-1] if self.entries else None
         if last is not None and last.finish_reason == "content_filter":
             return "refused", REFUSED
-        if said is not None and said.role == "tool":  # a tool, or a denied permission, ended the run
+        if entry is not None and entry.role == "tool":  # a tool, or a denied permission, ended the run
             return "stopped", self.final
         if last is not None and last.message.refusal is not None:
             return "refused", REFUSED
         if last is not None and last.finish_reason == "length":
             return "cut", CUT
-        return ("ok", "") if said is not None and said.text.strip() else ("empty", NO_ANSWER)
+        return ("ok", "") if entry is not None and entry.text.strip() else ("empty", NO_ANSWER)
 
 
 def usage_fields(usage: Usage) -> dict[str, Any]:
@@ -186,11 +186,11 @@ class LastAnswerDriver:
 
     # Same parameters as the wrapped driver.
 
-    async def query(self, *asked: Any, **settings: Any) -> QueryResult:
-        return await self._driver.query(*asked, **settings)
+    async def query(self, *arguments: Any, **settings: Any) -> QueryResult:
+        return await self._driver.query(*arguments, **settings)
 
-    def stream_query(self, *asked: Any, **settings: Any) -> StreamResult:
-        self._stream = self._driver.stream_query(*asked, **settings)
+    def stream_query(self, *arguments: Any, **settings: Any) -> StreamResult:
+        self._stream = self._driver.stream_query(*arguments, **settings)
         return self._stream
 
     async def close(self) -> None:

@@ -97,8 +97,8 @@ def _read_left_draft(path: Path) -> LeftDraft | None:
         updated = path.stat().st_mtime
     except (OSError, ValueError, RecursionError):
         return None
-    whole = with_journal(conversation, journal)
-    return LeftDraft(path, whole, updated) if whole.entries else None
+    restored = with_journal(conversation, journal)
+    return LeftDraft(path, restored, updated) if restored.entries else None
 
 
 def _is_in_use(journal: Path) -> bool:

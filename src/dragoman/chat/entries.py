@@ -85,8 +85,8 @@ class Conversation(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The name, or the first words."""
-        said = next((entry.text for entry in self.entries if entry.role == "user" and entry.text), "")
-        return self.name or _MENTIONS.sub("", " ".join(said.split()))[:60].strip() or "New conversation"
+        first_text = next((entry.text for entry in self.entries if entry.role == "user" and entry.text), "")
+        return self.name or _MENTIONS.sub("", " ".join(first_text.split()))[:60].strip() or "New conversation"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -127,9 +127,9 @@ def to_document(conversation: Conversation) -> dict[str, Any]:
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(entry)
-    extra = told.pop("extra", {})
-    return {**extra, "role": entry.role, "content": entry.content, **told}
+    document: dict[str, Any] = msgspec.to_builtins(entry)
+    extra = document.pop("extra", {})
+    return {**extra, "role": entry.role, "content": entry.content, **document}
 
 
 def read_conversation(document: Any, *, name: str = "") -> Conversation:

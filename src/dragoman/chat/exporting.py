@@ -77,8 +77,8 @@ def _title(entry: Entry) -> str:
 
 def _entry_lines(entry: Entry) -> Iterator[str]:
     for part in entry.content:
-        tell = _PARTS.get(str(part.get("type")))
-        yield from tell(part) if tell is not None else (f"*[{part.get('type')}]*", "")
+        render = _PARTS.get(str(part.get("type")))
+        yield from render(part) if render is not None else (f"*[{part.get('type')}]*", "")
     if entry.status != "ok":
         yield from (f"> **{entry.status}**: {entry.error or entry.status}", "")
 

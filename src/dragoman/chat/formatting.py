@@ -65,9 +65,9 @@ def gather_results(entries: Iterable[Entry]) -> list[Entry]:
             results.setdefault(part["tool_call_id"], []).append(part)
     gathered = []
     for entry in entries:
-        kept = [part for part in entry["content"] if not (_is_result(part) and part["tool_call_id"] in called)]
-        if kept:
-            gathered.append({**entry, "content": kept})
+        remaining = [part for part in entry["content"] if not (_is_result(part) and part["tool_call_id"] in called)]
+        if remaining:
+            gathered.append({**entry, "content": remaining})
         calls = [part["tool_call_id"] for part in _parts_of_type(entry, "tool_call")]
         answers = [part for call_id in dict.fromkeys(calls) for part in results.get(call_id, ())]
         if answers:
@@ -88,8 +88,8 @@ def _arguments(given: Any) -> dict[str, Any]:
     """Arguments as an object. Text that is not a JSON object stays text, so it can never run a tool."""
     if given is None or isinstance(given, Mapping):
         return dict(given or {})
-    held = exact_object(given) if isinstance(given, str) else None
-    return {UNPARSED_KEY: as_text(given)} if held is None else parse_json(held)
+    parsed = exact_object(given) if isinstance(given, str) else None
+    return {UNPARSED_KEY: as_text(given)} if parsed is None else parse_json(parsed)
 
 
 def _parts_of_type(entry: Entry, kind: str) -> list[dict[str, Any]]:
@@ -143,12 +143,12 @@ def _for_chatgpt(entry: Entry) -> Iterator[Message]:
     ]
     texts = [as_text(part.get("content", "")) for part in _parts_of_type(entry, "text")]
     if texts or calls:
-        said = {"role": role if role in {"user", "system"} else "assistant", "content": " ".join(texts) or None}
-        yield {**said, "tool_calls": calls} if calls else {**said, "content": " ".join(texts)}
+        message = {"role": role if role in {"user", "system"} else "assistant", "content": " ".join(texts) or None}
+        yield {**message, "tool_calls": calls} if calls else {**message, "content": " ".join(texts)}
     for part in _parts_of_type(entry, "tool_result"):
         content = part.get("content")
-        told = as_text({"error": content}) if part.get("is_error") else as_text("" if content is None else content)
-        yield {"role": "tool", "tool_call_id": part["tool_call_id"], "content": told}
+        text = as_text({"error": content}) if part.get("is_error") else as_text("" if content is None else content)
+        yield {"role": "tool", "tool_call_id": part["tool_call_id"], "content": text}
 
 
 # ── Claude ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,8 +169,8 @@ def _claude_block(part: Mapping[str, Any]) -> dict[str, Any] | None:
         return {"type": "tool_use", "id": part["tool_call_id"], "name": part["name"], "input": part["arguments"]}
     if kind == "tool_result":
         content = part.get("content")
-        told = as_text("" if content is None else content)
-        block = {"type": "tool_result", "tool_use_id": part["tool_call_id"], "content": told}
+        text = as_text("" if content is None else content)
+        block = {"type": "tool_result", "tool_use_id": part["tool_call_id"], "content": text}
         return {**block, "is_error": True} if part.get("is_error") else block
     return None
 

@@ -132,8 +132,8 @@ def _part_as_text(part: Any, *, tools: bool) -> str:
         return ""
     call = call_of(part) if kind == "tool_call" else part
     payload = call.get("arguments" if kind == "tool_call" else "content")
-    said = (call.get("name"), None if payload is None else as_text(payload))
-    return " ".join(str(word) for word in said if word)
+    described = (call.get("name"), None if payload is None else as_text(payload))
+    return " ".join(str(word) for word in described if word)
 
 
 # ── for one model ─────────────────────────────────────────────────────────────────────────────────────────────

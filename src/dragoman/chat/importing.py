@@ -68,8 +68,8 @@ def _raw_entries(messages: tuple[Message, ...], speaker: str) -> Iterator[dict[s
     for message in messages:
         if message.role == "system":
             continue
-        told: dict[str, Any] = {"content": content_of(message)}
+        fields: dict[str, Any] = {"content": content_of(message)}
         if message.role == "tool":
-            yield {"role": "tool", "owner": speaker, **told}
+            yield {"role": "tool", "owner": speaker, **fields}
         else:
-            yield {"role": speaker if message.role == "assistant" else message.role, **told}
+            yield {"role": speaker if message.role == "assistant" else message.role, **fields}

@@ -55,9 +55,9 @@ def _restore(part: AnyPart) -> AnyPart:
     if isinstance(part, Opaque) and part.origin == FAMILY and part.kind in _KINDS:
         return _read_block(part.block) or part
     if isinstance(part, ToolResult):
-        held = (part.metadata or {}).get(FAMILY, {}).get(MEDIA)
-        if held is not None:
-            return _restore_result(part, msgspec.json.decode(held) if isinstance(held, Raw) else held)
+        stored = (part.metadata or {}).get(FAMILY, {}).get(MEDIA)
+        if stored is not None:
+            return _restore_result(part, msgspec.json.decode(stored) if isinstance(stored, Raw) else stored)
     return part
 
 
@@ -91,8 +91,8 @@ def _storable(part: AnyPart) -> AnyPart:
     if isinstance(part, Image | Document | Audio):
         return Opaque(FAMILY, _NAMES[type(part)], Raw(encode_json(_write_block(part))))
     if isinstance(part, ToolResult) and any(not isinstance(one, Text) for one in part.parts):
-        told = [_write_block(one) for one in part.parts if isinstance(one, Text | Image | Document | Audio)]
-        notes = {**(part.metadata or {}).get(FAMILY, {}), MEDIA: Raw(encode_json(told))}
+        blocks = [_write_block(one) for one in part.parts if isinstance(one, Text | Image | Document | Audio)]
+        notes = {**(part.metadata or {}).get(FAMILY, {}), MEDIA: Raw(encode_json(blocks))}
         return structs.replace(part, metadata={FAMILY: notes})
     return part
 
@@ -100,5 +100,5 @@ def _storable(part: AnyPart) -> AnyPart:
 def _write_block(part: Text | Image | Document | Audio) -> Part:
     if isinstance(part, Text):
         return {"type": "text", "content": part.text}
-    told = {name: getattr(part, name, None) for name in _FIELDS}
-    return {"type": _NAMES[type(part)], **{name: value for name, value in told.items() if value is not None}}
+    fields = {name: getattr(part, name, None) for name in _FIELDS}
+    return {"type": _NAMES[type(part)], **{name: value for name, value in fields.items() if value is not None}}

@@ -92,7 +92,7 @@ class ChatService:
         self._drivers: dict[tuple[str, str], Driver] = {}
         self._retired: list[Driver] = []
         self._live: dict[str, LiveAnswer] = {}
-        self._asked: dict[str, tuple[PermissionAsked, asyncio.Future[bool]]] = {}
+        self._open_questions: dict[str, tuple[PermissionAsked, asyncio.Future[bool]]] = {}
         self._readers: list[Callable[[AnyChatEvent], None]] = []
 
     # ── subscribers ───────────────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +128,7 @@ class ChatService:
 
     @property
     def open_questions(self) -> tuple[PermissionAsked, ...]:
-        return tuple(asked for asked, _ in self._asked.values())
+        return tuple(question for question, _ in self._open_questions.values())
 
     def change(self, **fields: Any) -> None:
         """Set the name, the system prompt or settings."""
@@ -205,14 +205,14 @@ class ChatService:
             raise ValueError("there is nothing to send")
         entry = Entry(role="user", content=content, id=entry_id, turn=entry_id, time=now())
         models = () if memo else self.addressed(text)
-        asked = {**self.participants, **(instead or {})}
+        asked_participants = {**self.participants, **(instead or {})}
         snapshot = (*self.conversation.entries, entry)
         if len(models) == 1:  # of several models, those with room answer and the others report why they cannot
             self.fit(self.participants[models[0]], snapshot)
         self._keep(structs.replace(self.conversation, entries=snapshot, updated=now()))
         self._publish(Said(entry, models))
         for name in models:
-            self._begin(asked[name], entry_id, snapshot)
+            self._begin(asked_participants[name], entry_id, snapshot)
         if not models:
             self._publish(TurnEnded(entry_id))
         return entry_id
@@ -222,7 +222,7 @@ class ChatService:
         self._refuse_if_busy()
         old = [entry for entry in self.conversation.entries if entry.answer == answer and not entry.replaced]
         if not old or old[0].speaker not in self.participants:
-            raise LookupError(f"there is no answer {answer!r} to ask for again")
+            raise LookupError(f"there is no answer {answer!r} to retry")
         turn = old[0].turn
         place = next((i for i, entry in enumerate(self.conversation.entries) if entry.id == turn), None)
         if place is None:
@@ -360,27 +360,29 @@ class ChatService:
     async def _ask(self, live: LiveAnswer, request: PermissionRequest) -> bool | Deny:
         if request.call.name in self._always:
             return True
-        asked = PermissionAsked(new_id(), live.id, live.name, request.call.name, request.arguments, request.call.id)
+        asked_permission = PermissionAsked(
+            new_id(), live.id, live.name, request.call.name, request.arguments, request.call.id
+        )
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._asked[asked.id] = (asked, answer)
-        self._publish(asked)
+        self._open_questions[asked_permission.id] = (asked_permission, answer)
+        self._publish(asked_permission)
         try:
             return await answer
         finally:
-            self._asked.pop(asked.id, None)
+            self._open_questions.pop(asked_permission.id, None)
             allowed = answer.done() and not answer.cancelled() and answer.result()
-            self._publish(PermissionSettled(asked.id, allowed))
+            self._publish(PermissionSettled(asked_permission.id, allowed))
 
     def permit(self, question: str, *, allow: bool, always: bool = False) -> bool:
         """Answers a permission question; `always` covers this tool until the program ends. False: not open."""
-        asked, answer = self._asked.get(question, (None, None))
-        if asked is None or answer is None or answer.done():
+        asked_permission, answer = self._open_questions.get(question, (None, None))
+        if asked_permission is None or answer is None or answer.done():
             return False
         answer.set_result(allow)
         if always and allow:
-            self._always.add(asked.tool)
-            for other, waiting in self._asked.values():
-                if other.tool == asked.tool and not waiting.done():
+            self._always.add(asked_permission.tool)
+            for other, waiting in self._open_questions.values():
+                if other.tool == asked_permission.tool and not waiting.done():
                     waiting.set_result(True)
         return True
 

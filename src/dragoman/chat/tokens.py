@@ -191,11 +191,11 @@ def calibrate(entries: Sequence[Entry], name: str, model: str, *, exact: bool = 
     for entry in reversed(entries):
         if entry.role != name or entry.model != model or entry.replaced:
             continue
-        told, counted = entry.usage.get("input"), entry.usage.get(ESTIMATED)
-        if isinstance(told, int) and isinstance(counted, int) and told > 0 < counted:
+        reported, estimated = entry.usage.get("input"), entry.usage.get(ESTIMATED)
+        if isinstance(reported, int) and isinstance(estimated, int) and reported > 0 < estimated:
             least, most = _RATES
-            rate = 1.0 if exact or counted < _LEAST else min(max(told / counted, least), most)
-            return Scale(rate, told - counted * rate, reported=True)
+            rate = 1.0 if exact or estimated < _LEAST else min(max(reported / estimated, least), most)
+            return Scale(rate, reported - estimated * rate, reported=True)
     return Scale()
 
 
@@ -298,10 +298,10 @@ class Measure(Struct, frozen=True, kw_only=True):
             raise DoesNotFit(
                 f"{self.name} takes {self.window:,} tokens, {room:,} of them for what is sent; this message needs "
                 f"{sum(sizes[-1:]):,}, the system prompt and tools {self.scale.of(self.fixed):,}, and no earlier turn "
-                "is left to leave out. Shorten the message or the system prompt, or use a model with a larger window."
+                "can be left out. Shorten the message or the system prompt, or use a model with a larger window."
             )
-        kept = tuple(entry for turn in turns[dropped:] for entry in turn)
-        return Fitted(kept, self.scale.of(total), dropped, total)
+        remaining = tuple(entry for turn in turns[dropped:] for entry in turn)
+        return Fitted(remaining, self.scale.of(total), dropped, total)
 
     def gauge(self, entries: Iterable[Entry]) -> Gauge:
         sizes = self._sizes(turns_of(entries))

@@ -58,10 +58,10 @@ def _own_answer(entry: Entry) -> Iterator[Entry]:
         if entry.content:
             yield entry
         return
-    kept = _without_reasoning(entry)
-    if kept:
+    content = _without_reasoning(entry)
+    if content:
         mark = _UNFINISHED[entry.status].format(error=entry.error)
-        yield structs.replace(entry, content=[*kept, text_part(f"\n{mark}")] if _has_no_calls(kept) else kept)
+        yield structs.replace(entry, content=[*content, text_part(f"\n{mark}")] if _has_no_calls(content) else content)
 
 
 def _has_no_calls(parts: Iterable[Part]) -> bool:
@@ -87,8 +87,8 @@ def messages_of(entries: Iterable[Entry]) -> tuple[Message, ...]:
 
 def content_of(message: Message) -> list[Part]:
     """The parts of a message in the stored form."""
-    kept = store_media(message)
-    raw = MessageEncoder(LossLog()).encode_entry(kept, kept.parts)
+    stored = store_media(message)
+    raw = MessageEncoder(LossLog()).encode_entry(stored, stored.parts)
     entry: dict[str, Any] = msgspec.json.decode(raw)
     content = entry.get("content")
     return [text_part(content)] if isinstance(content, str) else list(content or ())

@@ -121,7 +121,7 @@ def _print_curl(driver: RemoteDriver, prompt: str, tools: list[AnyTool], argumen
 
 
 async def _print_answer(driver: RemoteDriver, prompt: str, tools: list[AnyTool], arguments: argparse.Namespace) -> int:
-    asked: dict[str, Any] = {
+    settings: dict[str, Any] = {
         **_settings(arguments),
         "tools": tools,
         "tool_choice": arguments.tool_choice,
@@ -131,17 +131,19 @@ async def _print_answer(driver: RemoteDriver, prompt: str, tools: list[AnyTool],
     async with driver:
         if arguments.no_stream or arguments.raw:
             streams = not arguments.no_stream
-            result = await (driver.stream_query(prompt, **asked).result if streams else driver.query(prompt, **asked))
+            result = await (
+                driver.stream_query(prompt, **settings).result if streams else driver.query(prompt, **settings)
+            )
             _print_whole(result, raw=arguments.raw)
         else:
-            result = await _print_stream(driver, prompt, asked)
+            result = await _print_stream(driver, prompt, settings)
     return _report_end(result, driver.name)
 
 
-async def _print_stream(driver: RemoteDriver, prompt: str, asked: dict[str, Any]) -> QueryResult:
+async def _print_stream(driver: RemoteDriver, prompt: str, settings: dict[str, Any]) -> QueryResult:
     """Streams text to stdout; reasoning is dimmed, and shown only on a terminal."""
     stream, screen = stdout(), terminal_of(sys.stdout)
-    answer: StreamResult = driver.stream_query(prompt, **asked)
+    answer: StreamResult = driver.stream_query(prompt, **settings)
     kinds: dict[int, type] = {}
     async for event in answer.events():
         if isinstance(event, PartStart):

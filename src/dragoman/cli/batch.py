@@ -31,7 +31,7 @@ examples:
 exit codes:
   0  converted, perhaps with rejects
   1  all records were rejected
-  2  bad input, or the command line was not understood
+  2  bad input, or a bad command line
   3  more records were rejected than --max-errors allows
 """
 

@@ -156,11 +156,11 @@ def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
         if arguments.demo and sys.stdin.isatty():
             screen.line("Simulated models: no keys, no cost. Try: @all What is the weather in Paris?", "green")
         try:
-            whole = TerminalChat(service, store, screen, folder).run(runner)
+            running = TerminalChat(service, store, screen, folder).run(runner)
         finally:
             runner.run(service.close())
             runner.run(stack.aclose())
-    return OK if whole or sys.stdin.isatty() else STREAM_FAILED
+    return OK if running or sys.stdin.isatty() else STREAM_FAILED
 
 
 def _web(arguments: argparse.Namespace, models: list[Participant]) -> int:

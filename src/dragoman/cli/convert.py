@@ -29,7 +29,7 @@ examples:
 
 exit codes:
   0  converted
-  2  bad input, or the command line was not understood
+  2  bad input, or a bad command line
   3  refused: the target cannot say it, or --strict and something would be lost
   4  --stream, and the stream broke off or ended in an error: converted up to there
 """

@@ -49,9 +49,9 @@ def convert_stream(options: Options) -> int:
 
 def _target(options: Options) -> str:
     for name, unasked in _ONLY_FOR_BODIES.items():
-        asked = getattr(options, name)
-        if asked != unasked:
-            option = asked if name == "layout" else name
+        requested = getattr(options, name)
+        if requested != unasked:
+            option = requested if name == "layout" else name
             raise CommandError(f"--{option} is for bodies and does not work with --stream")
     if options.target == ALL:
         raise CommandError("--to all is for bodies: with --stream, name one format")

@@ -52,8 +52,8 @@ def print_transcript() -> int:
 def show(*, short: bool = False) -> int:
     stream = stdout()
     terminal = terminal_of(stream)
-    tell = _short_lines if short else _full_lines
-    for line in tell(transcript(), terminal):
+    render = _short_lines if short else _full_lines
+    for line in render(transcript(), terminal):
         print(line, file=stream)
     return OK
 

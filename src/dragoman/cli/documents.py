@@ -47,11 +47,11 @@ class Documents(NamedTuple):
     def problem(self, document: Document, error: DragomanError) -> CommandError:
         """The error with the file and line it is about."""
         line = document.line + _lines_before(document.content, error)
-        begun = (
+        where = (
             f" (in the document that begins on line {document.line})" if self.several and line != document.line else ""
         )
         code = REFUSED if isinstance(error, EncodeError) else BAD_INPUT
-        return CommandError(f"{self.name}:{line}: {error}{begun}", code)
+        return CommandError(f"{self.name}:{line}: {error}{where}", code)
 
 
 @contextmanager
@@ -63,13 +63,13 @@ def open_documents(name: str) -> Iterator[Documents]:
 
 def read_documents(stream: ByLine, name: str) -> Documents:
     items = _documents(_nonblank_lines(stream, name), name)
-    begun = list(islice(items, _LOOKED_AT))
-    if not begun:
+    first = list(islice(items, _LOOKED_AT))
+    if not first:
         raise CommandError(f"{name}: empty input, expected JSON or JSON Lines")
-    if any(map(_is_session_line, begun)):
-        lines = b",".join(document.content for document in chain(begun, items))
-        return Documents(name, several=False, items=iter((Document(b"[" + lines + b"]", begun[0].line),)))
-    return Documents(name, several=len(begun) > 1, items=chain(begun, items))
+    if any(map(_is_session_line, first)):
+        lines = b",".join(document.content for document in chain(first, items))
+        return Documents(name, several=False, items=iter((Document(b"[" + lines + b"]", first[0].line),)))
+    return Documents(name, several=len(first) > 1, items=chain(first, items))
 
 
 def _is_session_line(document: Document) -> bool:

@@ -30,13 +30,13 @@ def inspect(
     stream: bool = False,
     colour: bool | None = None,
 ) -> int:
-    asked = source_format(source)
+    format = source_format(source)
     if stream and kind != "auto":
         raise CommandError("--kind is for bodies and does not work with --stream")
     screen = stdout()
     terminal = terminal_of(screen, colour=colour)
     with open_input(file) as given:
-        for number, tree in enumerate(_trees(given, asked, kind, stream=stream)):
+        for number, tree in enumerate(_trees(given, format, kind, stream=stream)):
             if number:
                 print(file=screen)
             for line in render(tree, terminal, full=full):

@@ -12,6 +12,7 @@ __all__ = ["CommandError", "InputProblem", "one_line", "system_reason"]
 
 OK = 0
 _PRIVILEGED = 1024
+_CLOSE = 0.75  # similarity of a name that is suggested
 BAD_INPUT = 2
 """Bad input, or a bad command line (argparse uses the same code)."""
 REFUSED = 3
@@ -107,7 +108,9 @@ def unknown(kind: str, name: str, allowed: Sequence[str], where: str) -> str:
     from difflib import get_close_matches
 
     plain = name.lower().replace("_", "-")
-    begun = [known for known in allowed if plain and known.startswith(plain)]
-    close = begun or get_close_matches(plain, allowed, n=1, cutoff=0.5)
+    close = [known for known in allowed if plain and known.startswith(plain)]
+    if not close:  # compared with the first word too: `olama` means `ollama-chat`
+        spellings = {spelling: known for known in reversed(allowed) for spelling in (known.partition("-")[0], known)}
+        close = [spellings[found] for found in get_close_matches(plain, spellings, n=1, cutoff=_CLOSE)]
     hint = f": did you mean {close[0]!r}? ({where})" if close else f" (known: {', '.join(allowed)})"
     return f"unknown {kind} {name!r}{hint}"

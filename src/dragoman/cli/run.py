@@ -26,7 +26,7 @@ examples:
 Without a terminal, such calls do not run, and the command
 exits with 5 and says so; --approve all runs them.
 
-exit codes: 0 done, 2 not understood, 4 the provider failed, 5 stopped before
+exit codes: 0 done, 2 bad input, 4 the provider failed, 5 stopped before
 the task was done or a tool was not allowed to run, 130 cancelled by Ctrl-C
 """
 

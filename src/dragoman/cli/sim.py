@@ -77,8 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     async def serve() -> None:
         async with serving(Service(settings), host=arguments.host, port=arguments.port) as url:
             print(f"{url}  simulated providers, until Ctrl-C", flush=True)
-            for line in _base_urls(url, tuple(MOUNTS)):
-                print(line, flush=True)
+            for name in MOUNTS:
+                print(f"  {name:<10} {_BASES[name].format(url=url)}", flush=True)
             await asyncio.Event().wait()
 
     try:
@@ -99,7 +99,3 @@ _BASES = {
     "bedrock": "{url}",
     "cohere": "{url}",
 }
-
-
-def _base_urls(url: str, names: tuple[str, ...]) -> list[str]:
-    return [f"  {name:<10} {_BASES[name].format(url=url)}" for name in names]

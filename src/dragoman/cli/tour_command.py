@@ -87,21 +87,21 @@ async def _run_stops(url: str, screen: Terminal, *, streams: bool) -> int:
     return failed
 
 
-async def _run_stop(driver: RemoteDriver, tell: Callable[[str], None], screen: Terminal, *, streams: bool) -> None:
+async def _run_stop(driver: RemoteDriver, write: Callable[[str], None], screen: Terminal, *, streams: bool) -> None:
     started = time.perf_counter()
-    tell(screen.paint(driver.name, "cyan"))
+    write(screen.paint(driver.name, "cyan"))
     first = await _ask(driver, [], streams=streams)
     calls = first.tool_calls or ()
     for call in calls:
-        tell(f"  -> {call.name} {compact_text(call.arguments)}")
+        write(f"  -> {call.name} {compact_text(call.arguments)}")
     sys.stdout.write("  ")
     second = await _ask(driver, [first.message, Message("tool", tuple(map(_run, calls)))], streams=streams, shown=True)
-    tell("")
+    write("")
     for line in _wire_lines(second.raw, calls):
-        tell(screen.paint(f"  {shorten(line, screen.width - 2)}", "dim"))
+        write(screen.paint(f"  {shorten(line, screen.width - 2)}", "dim"))
     spent = sum(one.usage.input + one.usage.output for one in (first, second) if one.usage is not None)
     milliseconds = (time.perf_counter() - started) * 1000
-    tell(screen.paint(f"  {second.finish_reason}, {spent} tokens, {milliseconds:.0f} ms\n", "dim"))
+    write(screen.paint(f"  {second.finish_reason}, {spent} tokens, {milliseconds:.0f} ms\n", "dim"))
 
 
 async def _ask(driver: RemoteDriver, messages: list[Message], *, streams: bool, shown: bool = False) -> QueryResult:

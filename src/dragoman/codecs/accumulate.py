@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from dragoman.codecs.arguments import read_arguments
+from dragoman.codecs.failures import refusal_told
 from dragoman.codecs.media import joined_base64
 from dragoman.errors import StreamError, TruncatedStream
 from dragoman.ir import (
@@ -40,6 +41,8 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+from dragoman.ir.notes import REFUSED, has_note
+from dragoman.ir.values import parse_json
 
 T = TypeVar("T")
 
@@ -70,7 +73,7 @@ class Assembler:
         events, self.events = self.events, []
         return events
 
-    def said(self, index: int, texts: Mapping[int, list[str]]) -> str:
+    def text_so_far(self, index: int, texts: Mapping[int, list[str]]) -> str:
         """Return the text of a part: that in `texts`, and that of events not taken yet."""
         new = [event.text for event in self.events if type(event) is PartDelta and event.index == index]
         return "".join([*texts.get(index, ()), *new])
@@ -299,6 +302,8 @@ class Accumulator:
         finish = None if finished is None else finished.finish
         if self.failed is not None:
             finish = Finish("error", self.failed.failure.raw_type)
+        if finish is not None and finish.metadata is not None and has_note(finish.metadata, REFUSED):
+            messages, finish = _with_refusal(messages, finish)
         opening = self._start
         finishes: tuple[Finish | None, ...] = ()
         if finished is not None and finished.others:
@@ -316,6 +321,25 @@ class Accumulator:
             opening.metadata if finished is None else _joined(opening.metadata, finished.metadata),
             tuple(Logprobs(tuple(tokens), number) for number, tokens in sorted((self._logprobs or {}).items())),
         )
+
+
+def _with_refusal(messages: tuple[Message, ...], finish: Finish) -> tuple[tuple[Message, ...], Finish]:
+    """Return the answer with its last text as the refusal that the finish repeats, as in an answer not streamed."""
+    words: Any = None
+    metadata = {family: dict(notes) for family, notes in (finish.metadata or {}).items()}
+    for notes in metadata.values():
+        words = parse_json(notes.pop(REFUSED)) if REFUSED in notes else words
+    finish = structs.replace(finish, metadata={family: notes for family, notes in metadata.items() if notes} or None)
+    parts = messages[0].parts
+    last = parts[-1] if parts else None
+    if type(last) is Text and isinstance(words, str) and last.text.endswith(words):
+        before = last.text.removesuffix(words)  # a text that came before it, in formats that join them
+        parts = (*parts[:-1], *([Text(before)] if before else []), structs.replace(last, text=words))
+    reported = refusal_told(parts, words)
+    if reported is None:
+        return messages, finish
+    refused = structs.replace(finish, reason="refusal", explanation=None)
+    return (structs.replace(messages[0], parts=reported), *messages[1:]), refused
 
 
 def _with(lists: dict[int, list[T]] | None, number: int, items: Iterable[T]) -> dict[int, list[T]]:

@@ -32,12 +32,12 @@ class AnnotationFormat(Struct, frozen=True):
     """Why a citation without a web page is lost."""
     always_titled: bool = False
 
-    def read_all(self, held: Raw, text: str | None = None) -> tuple[Citation, ...]:
+    def read_all(self, raw_value: Raw, text: str | None = None) -> tuple[Citation, ...]:
         """Read annotations of all kinds; none if the list holds anything but objects."""
-        if bytes(held)[:1] != b"[":
+        if bytes(raw_value)[:1] != b"[":
             return ()
         offsets = None if text is None else TextOffsets(text)
-        citations = [self.read(raw, offsets) for raw in _raws(held)]
+        citations = [self.read(raw, offsets) for raw in _raws(raw_value)]
         return () if None in citations else tuple(citation for citation in citations if citation is not None)
 
     def read(self, raw: Raw, offsets: TextOffsets | None = None) -> Citation | None:

@@ -35,28 +35,28 @@ def arguments_as_text(call: ToolCall) -> str:
     text = call.arguments_text
     if text is not None and not call.custom:
         return text
-    held = arguments_held(call)
-    if type(held) is Raw:
-        data = bytes(held)
+    arguments = arguments_held(call)
+    if type(arguments) is Raw:
+        data = bytes(arguments)
         # Searching for a single byte is much faster than searching for a string.
         if _LINE_BREAK in data or (_BACKSLASH in data and b"\\u" in data):
-            return compact_text(held)
+            return compact_text(arguments)
         return data.decode()
-    return "" if held is UNSET else compact_text(held)
+    return "" if arguments is UNSET else compact_text(arguments)
 
 
 def arguments_as_object(call: ToolCall) -> Raw:
     """Return the arguments for formats with an object: the exact one, or a reversible wrapper of unparsable text."""
-    held = arguments_held(call)
-    if held is UNSET:
+    arguments = arguments_held(call)
+    if arguments is UNSET:
         return Raw(encode_json({UNPARSED_KEY: call.arguments_text or ""}))
-    return to_raw(held)
+    return to_raw(arguments)
 
 
 def report_unparsed(call: ToolCall, log: LossLog) -> None:
     """Report arguments that are not a JSON object: object formats get them in a wrapper, which the model sees."""
     log.degrade(
-        call, "arguments", "arguments that are not JSON", f"wrapped as {UNPARSED_KEY}: this API wants an object"
+        call, "arguments", "arguments that are not JSON", f"wrapped as {UNPARSED_KEY}: this API requires an object"
     )
 
 
@@ -68,28 +68,28 @@ def cut_short(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[
     return (*parts[:-1], structs.replace(last, incomplete=True))
 
 
-def unwrap_arguments(held: Raw) -> tuple[Raw | UnsetType, str | None]:
+def unwrap_arguments(raw: Raw) -> tuple[Raw | UnsetType, str | None]:
     """Undo `arguments_as_object`; return (arguments, exact text)."""
-    data = bytes(held)
+    data = bytes(raw)
     if data.startswith(b'{"unparsed_arguments":'):
-        value = ToolCall("", "", held).arguments
+        value = ToolCall("", "", raw).arguments
         if len(value) == 1 and isinstance(value[UNPARSED_KEY], str):
             return UNSET, value[UNPARSED_KEY]
-    return held, None
+    return raw, None
 
 
-def read_object(held: Raw, path: str, source: str) -> tuple[Raw | UnsetType, str | None]:
+def read_object(raw: Raw, path: str, source: str) -> tuple[Raw | UnsetType, str | None]:
     """Apply `unwrap_arguments` to a value that must be an object."""
-    if bytes(memoryview(held)[:1]) != b"{":
-        got = bytes(held)[:40].decode("utf-8", "replace")
+    if bytes(memoryview(raw)[:1]) != b"{":
+        got = bytes(raw)[:40].decode("utf-8", "replace")
         raise DecodeError(path=path, expected="object", got=got, source=source)
-    return unwrap_arguments(held)
+    return unwrap_arguments(raw)
 
 
 def unwrap_fragment(text: str) -> str:
     """Undo the wrapper in a stream, where it comes complete in the first fragment of its call."""
     if text.startswith(_WRAPPER):
-        held = exact_json(text)
-        inner = None if held is None else unwrap_arguments(held)[1]
+        parsed = exact_json(text)
+        inner = None if parsed is None else unwrap_arguments(parsed)[1]
         return text if inner is None else inner
     return text

@@ -84,7 +84,7 @@ class BlockEncoder:
             return [block]
         notes = {} if part.metadata is None else part.metadata.get(self.family, {})
         if not self._to_client and "~tagged" not in notes:
-            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
             return [block]
         if type(part) is Text and not part.text:
             return [self.signatures.tagged_signature(part, signature)]

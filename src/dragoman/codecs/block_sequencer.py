@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.block_encoder import Carriers
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
@@ -83,7 +84,7 @@ class Outgoing:
         self.waiting = []
 
 
-class SequentialEncoder(ABC):
+class SequentialEncoder(BaseEventEncoder, ABC):
     """Encodes events as bytes that a strict client of such a format accepts."""
 
     family: ClassVar[str]
@@ -104,6 +105,7 @@ class SequentialEncoder(ABC):
         self._parts: dict[int, Outgoing] = {}
         self._queue: deque[Outgoing] = deque()
         self._seen: list[AnyPart] = []
+        self._declined: list[str] = []
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
         out: list[bytes] = []
@@ -120,9 +122,6 @@ class SequentialEncoder(ABC):
     @abstractmethod
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part: between `_head` and `_tail` if it is `_flowing`, otherwise by `_on_delta`."""
-
-    def close(self) -> bytes:
-        return b""
 
     # ── how the codec spells it ──
 
@@ -292,7 +291,10 @@ class SequentialEncoder(ABC):
 
     def _flow(self, part: Outgoing, text: str) -> list[bytes]:
         out = [] if part.block >= 0 else self._start_flow(part)
-        self._flowing, self._head, self._tail = part.index, part.head, part.tail
+        if type(part.part) is Refusal:
+            self._declined.append(text)  # some formats repeat it at the end, so every fragment passes here
+        else:
+            self._flowing, self._head, self._tail = part.index, part.head, part.tail
         out.append(self._piece(part, text))
         return out
 
@@ -346,6 +348,8 @@ class SequentialEncoder(ABC):
 
     def _shut(self, part: Outgoing, end: PartEnd) -> list[bytes]:
         content = part.part
+        if type(content) is Refusal:
+            content, self._declined = replace(content, text="".join(self._declined)), []
         self._seen.append(
             replace(content, incomplete=True) if end.incomplete and type(content) is ToolCall else content
         )

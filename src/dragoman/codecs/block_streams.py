@@ -49,7 +49,7 @@ class Incoming:
         self.pieces = []
 
 
-class HeldEnd:
+class DeferredEnd:
     """The end of a text or a call, held until it is known whether it is signed or cut."""
 
     def __init__(self, end: PartEnd, *, may_sign: bool, is_call: bool = False) -> None:
@@ -77,7 +77,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
     _stopped: set[int]
     _calls: list[AnyPart]
     _names: dict[str, str]
-    _held: HeldEnd | None = None
+    _deferred_end: DeferredEnd | None = None
     _carrier: Carrier | None = None  # a tagged block with the signature of the part that follows it
     # Fast path: the next fragment of this block is passed on without further checks.
     _flowing: int | None = None
@@ -126,15 +126,15 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
             self._end_block(index)
         if self._carrier is not None:
             self._put_carrier_back()
-        held = self._held
-        if held is not None:
-            cut = held.is_call and held.end.index == self._next_index - 1
+        deferred = self._deferred_end
+        if deferred is not None:
+            cut = deferred.is_call and deferred.end.index == self._next_index - 1
             self._release(incomplete=cut and self._finish().reason == "length")
 
     def _break_off(self, failure: Failure) -> None:
         self._flowing = None
         # Only the stop reason would say whether a held call was cut, so that call is incomplete too.
-        self._release(incomplete=self._held is not None and self._held.is_call)
+        self._release(incomplete=self._deferred_end is not None and self._deferred_end.is_call)
         for block in self._blocks.values():
             if block.part_index >= 0:
                 self._events.append(PartEnd(block.part_index, incomplete=True))
@@ -181,24 +181,24 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
 
     # ── held until the next event ──
 
-    def _hold(self, held: HeldEnd) -> None:
-        if self._held is not None:
+    def _defer(self, deferred: DeferredEnd) -> None:
+        if self._deferred_end is not None:
             self._release()
-        self._held = held
+        self._deferred_end = deferred
 
     def _release(self, *, incomplete: bool = False) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            self._events.append(replace(held.end, incomplete=True) if incomplete else held.end)
+        deferred, self._deferred_end = self._deferred_end, None
+        if deferred is not None:
+            self._events.append(replace(deferred.end, incomplete=True) if incomplete else deferred.end)
 
-    def _sign_held(self, signature: Signature | None) -> bool:
+    def _sign_deferred(self, signature: Signature | None) -> bool:
         """Sign the held part with the signature of a tagged block after it; return whether that was possible."""
-        held = self._held
-        if signature is None or held is None or not held.may_sign or self._carrier is not None:
+        deferred = self._deferred_end
+        if signature is None or deferred is None or not deferred.may_sign or self._carrier is not None:
             return False
-        notes = (held.end.metadata or {}).get(self.family, {}) | SIGNED_AFTER
-        self._events.append(replace(held.end, signature=signature, metadata={self.family: notes}))
-        self._held = None
+        notes = (deferred.end.metadata or {}).get(self.family, {}) | SIGNED_AFTER
+        self._events.append(replace(deferred.end, signature=signature, metadata={self.family: notes}))
+        self._deferred_end = None
         return True
 
     def _keep_carrier(self, carrier: Carrier) -> None:

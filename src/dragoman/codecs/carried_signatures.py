@@ -23,24 +23,24 @@ class CarriedSignature(Struct, frozen=True, omit_defaults=True):
 _carried = msgspec.json.Decoder(CarriedSignature).decode
 
 
-def carried_in(held: Raw) -> CarriedSignature | None:
+def carried_in(raw: Raw) -> CarriedSignature | None:
     """Return what the value carries, if it is one of ours and not empty."""
     try:
-        carried = _carried(held)
+        carried = _carried(raw)
     except msgspec.DecodeError:
         return None
     return carried if carried.data else None
 
 
-def signature_in(held: Raw) -> Signature | None:
-    carried = carried_in(held)
+def signature_in(raw: Raw) -> Signature | None:
+    carried = carried_in(raw)
     return None if carried is None else Signature(carried.family, carried.data, carried.id)
 
 
 def read_signature(extra: Extra) -> Signature | None:
     """Return the signature among an object's further keys; its spelling stays as a note."""
-    held = extra.get(SIGNATURE)
-    signature = None if held is None else signature_in(held)
+    raw = extra.get(SIGNATURE)
+    signature = None if raw is None else signature_in(raw)
     if signature is not None:
         extra[MODELLED + SIGNATURE] = extra.pop(SIGNATURE)
     return signature

@@ -168,7 +168,7 @@ def legal_settings(request: Request, log: LossLog, *, wants_limit: bool) -> Sett
         _Thinking(request, request.reasoning, limits, log, wants_limit=wants_limit).apply(settings)
     if settings.max_tokens is None and wants_limit:
         settings.max_tokens = limits.invented_max_tokens
-        log.invent(request, "max_output_tokens", f"max_tokens {settings.max_tokens}", "this API wants a limit")
+        log.invent(request, "max_output_tokens", f"max_tokens {settings.max_tokens}", "this API requires a limit")
     if temperature is not None or top_p is not None or top_k is not None:
         _legal_sampling(settings, request, limits, log)
     return settings
@@ -267,7 +267,7 @@ class _Thinking:
         if limit is None:
             most = self._limits.most_tokens
             settings.max_tokens = limit = wanted + _TAKEN_BY_ALL if most is None else most
-            what, why = f"max_tokens {limit}", "this API wants a limit, above the thinking budget"
+            what, why = f"max_tokens {limit}", "this API requires a limit, above the thinking budget"
             self._log.invent(self._request, "max_output_tokens", what, why)
         if limit <= _LEAST_BUDGET:
             why = f"thinking takes {_LEAST_BUDGET} tokens at least, and the answer may have {limit}"

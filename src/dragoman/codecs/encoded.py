@@ -52,8 +52,8 @@ def hold_losses(encoded: Encoded, log: LossLog, root: Value, paths: JsonPaths) -
 
 
 def _read_losses(encoded: Encoded) -> tuple[Loss, ...]:
-    held = _losses_held(encoded)
-    return held if type(held) is tuple else held.resolve(held.root, held.paths)
+    stored = _losses_held(encoded)
+    return stored if type(stored) is tuple else stored.resolve(stored.root, stored.paths)
 
 
 def _values(encoded: Encoded) -> tuple[Any, ...]:

@@ -79,10 +79,10 @@ class ErrorBodies:
                 extra = (keep(self._family, bare.extra) or {self._family: {}})[self._family]
                 return self._failure(bare, extra | {"~bare": Raw(b"true")}, status, headers or {})
         except DecodeError:
-            held = exact_object(body)
-            if held is None:
+            parsed = exact_object(body)
+            if parsed is None:
                 raise
-            return self._unknown_failure(held, status, headers or {})
+            return self._unknown_failure(parsed, status, headers or {})
         error = wire.error if isinstance(wire.error, ErrorBody) else ErrorBody(wire.error)
         extra = (keep(self._family, wire.extra, error=error.extra) or {self._family: {}})[self._family]
         if isinstance(wire.error, str):
@@ -111,15 +111,15 @@ class ErrorBodies:
             metadata={self._family: notes | extra},
         )
 
-    def _unknown_failure(self, held: Raw, status: int | None, headers: Mapping[str, str]) -> Failure:
+    def _unknown_failure(self, raw: Raw, status: int | None, headers: Mapping[str, str]) -> Failure:
         """Return the failure for an object of unknown shape: its text is the message."""
         return Failure(
             kind_of_status(status),
-            _message_text(held),
+            _message_text(raw),
             status,
             retry_after=retry_after_of(headers),
             request_id=headers.get("x-request-id"),
-            metadata={self._family: {"~body": held}},
+            metadata={self._family: {"~body": raw}},
         )
 
     def encode(self, failure: Failure) -> Encoded:
@@ -148,9 +148,9 @@ class ErrorBodies:
         return Encoded(bytes(spliced(ErrorResponse(inner), notes)), (), "", headers, status)  # type: ignore[arg-type]
 
 
-def _message_text(held: Raw) -> str:
-    value = parse_json(held)
-    return value if isinstance(value, str) else compact_text(held)
+def _message_text(raw: Raw) -> str:
+    value = parse_json(raw)
+    return value if isinstance(value, str) else compact_text(raw)
 
 
 def _status(status: int | None, error: ErrorBody) -> int | None:

@@ -136,7 +136,10 @@ def refusal_told(parts: Sequence[AnyPart], words: object) -> tuple[AnyPart, ...]
 
     A refusal with text is sent this way to APIs that have no refusal part, and read back this way.
     """
-    if not isinstance(words, str) or not words or not parts or parts[-1] != Text(words):
+    if not isinstance(words, str) or not words or not parts:
+        return None
+    last = parts[-1]
+    if type(last) is not Text or last.text != words or last.citations or last.signature is not None:
         return None
     return (*parts[:-1], Refusal(words))
 
@@ -146,6 +149,12 @@ def words_of_refusal(message: Message) -> str | None:
     parts = message.parts
     ends_so = len(parts) > 0 and type(parts[-1]) is Refusal and parts[-1].text == message.refusal
     return message.refusal or None if ends_so else None
+
+
+def refusal_explained(completion: Completion, finish: Finish | None) -> str | None:
+    """Return the explanation of a refusal: the text with which the answer ends, or what the finish says."""
+    words = words_of_refusal(completion.messages[0]) if completion.messages else None
+    return words or (None if finish is None else finish.explanation)
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:

@@ -45,7 +45,7 @@ class BoundedFraming:
     clean: bool
     _total: int
     _pieces: list[bytes]
-    _held: int = 0
+    _buffered_bytes: int = 0
     _fault: DecodeError | None = None
 
     def __init__(self, limits: Limits, source: str) -> None:
@@ -95,8 +95,8 @@ class BoundedFraming:
     def _hold(self, piece: bytes) -> None:
         if not piece:
             return
-        self._held += len(piece)
-        self._measure(self._held)
+        self._buffered_bytes += len(piece)
+        self._measure(self._buffered_bytes)
         self._pieces.append(piece)
 
     def _take(self, chunk: bytes) -> bytes:
@@ -105,7 +105,7 @@ class BoundedFraming:
         self._pieces.append(chunk)
         joined = b"".join(self._pieces)
         self._pieces = []
-        self._held = 0
+        self._buffered_bytes = 0
         return joined
 
     def _measure(self, length: int) -> None:
@@ -432,7 +432,7 @@ class AwsEventStream(BoundedFraming):
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
-        if self._held + len(chunk) < self._needed:
+        if self._buffered_bytes + len(chunk) < self._needed:
             self._hold(chunk)
             return
         buffer = self._take(chunk)

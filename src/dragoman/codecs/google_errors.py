@@ -124,8 +124,8 @@ class StatusErrors:
         details = _details(error.details)
         reason = next((detail.reason for detail in details if detail.reason is not None), None)
         word = None if error.status is UNSET else error.status
-        said = error.code if isinstance(error.code, int) else None
-        answered = said if status is None else status
+        code = error.code if isinstance(error.code, int) else None
+        answered = code if status is None else status
         fields = [violation.field for detail in details for violation in detail.field_violations]
         delays = [seconds for detail in details if (seconds := _seconds(detail.retry_delay)) is not None]
         given = headers or {}
@@ -234,7 +234,7 @@ def encode_event_error(failure: Failure, family: str) -> Any:
 
 def explanation_of(errors: Raw) -> str | None:
     """Return the message of an answer's only error; None if there are several."""
-    said = parse_json(errors)
-    first = said[0] if isinstance(said, list) and len(said) == 1 else None
+    parsed = parse_json(errors)
+    first = parsed[0] if isinstance(parsed, list) and len(parsed) == 1 else None
     message = first.get("message") if isinstance(first, dict) else None
     return message if isinstance(message, str) else None

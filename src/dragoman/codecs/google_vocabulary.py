@@ -168,46 +168,46 @@ def part_as_step(part: Mapping[str, Any], call_id: str) -> Object | None:
     """Return a member of a generateContent part as a step; `call_id` is needed because older models give none."""
     if len(part) != 1:
         return None
-    key, said = next(iter(part.items()))
+    key, entries = next(iter(part.items()))
     translate = _STEPS.get(_camel_case(key))
-    return None if translate is None or not isinstance(said, Mapping) else translate(said, call_id)
+    return None if translate is None or not isinstance(entries, Mapping) else translate(entries, call_id)
 
 
-def _code_step(said: Mapping[str, Any], call_id: str) -> Object | None:
-    arguments = {"code": said.get("code", ""), "language": str(said.get("language", "PYTHON")).lower()}
-    return {"type": "code_execution_call", "id": said.get("id", call_id), "arguments": arguments}
+def _code_step(entries: Mapping[str, Any], call_id: str) -> Object | None:
+    arguments = {"code": entries.get("code", ""), "language": str(entries.get("language", "PYTHON")).lower()}
+    return {"type": "code_execution_call", "id": entries.get("id", call_id), "arguments": arguments}
 
 
-def _outcome_step(said: Mapping[str, Any], call_id: str) -> Object | None:
+def _outcome_step(entries: Mapping[str, Any], call_id: str) -> Object | None:
     step: Object = {
         "type": "code_execution_result",
-        "call_id": said.get("id", call_id),
-        "result": said.get("output", ""),
+        "call_id": entries.get("id", call_id),
+        "result": entries.get("output", ""),
     }
-    return step if said.get("outcome", "OUTCOME_OK") == "OUTCOME_OK" else {**step, "is_error": True}
+    return step if entries.get("outcome", "OUTCOME_OK") == "OUTCOME_OK" else {**step, "is_error": True}
 
 
-def _tool_call_step(said: Mapping[str, Any], call_id: str) -> Object | None:
-    tool_type = said.get("toolType", said.get("tool_type"))
+def _tool_call_step(entries: Mapping[str, Any], call_id: str) -> Object | None:
+    tool_type = entries.get("toolType", entries.get("tool_type"))
     kind = "google_search" if tool_type == _IMAGE_SEARCH else _STEP_OF_TOOL_TYPE.get(str(tool_type))
     if kind is None:
         return None
-    step: Object = {"type": f"{kind}_call", "id": said.get("id", call_id)}
-    if said.get("args"):
-        if kind in _WITHOUT_ARGUMENTS or not isinstance(said["args"], Mapping):
+    step: Object = {"type": f"{kind}_call", "id": entries.get("id", call_id)}
+    if entries.get("args"):
+        if kind in _WITHOUT_ARGUMENTS or not isinstance(entries["args"], Mapping):
             return None
         known = _ARGUMENTS[kind]
-        step["arguments"] = {known: said["args"][known]} if known in said["args"] else {}
+        step["arguments"] = {known: entries["args"][known]} if known in entries["args"] else {}
     return {**step, "search_type": "image_search"} if tool_type == _IMAGE_SEARCH else step
 
 
-def _tool_response_step(said: Mapping[str, Any], call_id: str) -> Object | None:
-    tool_type = str(said.get("toolType", said.get("tool_type")))
+def _tool_response_step(entries: Mapping[str, Any], call_id: str) -> Object | None:
+    tool_type = str(entries.get("toolType", entries.get("tool_type")))
     kind = "google_search" if tool_type == _IMAGE_SEARCH else _STEP_OF_TOOL_TYPE.get(tool_type)
     if kind is None:
         return None
-    step: Object = {"type": f"{kind}_result", "call_id": said.get("id", call_id)}
-    response = said.get("response")
+    step: Object = {"type": f"{kind}_result", "call_id": entries.get("id", call_id)}
+    response = entries.get("response")
     if response is None:
         return step
     # Both APIs have sent the list itself; generateContent requires an object around it.
@@ -233,15 +233,15 @@ _IN_STEPS: dict[str, frozenset[str]] = {
 
 def report_beyond_step(part: ServerToolCall | ServerToolResult, step: Mapping[str, Any], log: LossLog) -> None:
     """Report what `part_as_step` leaves out: arguments, and keys of the part unless null."""
-    member, said = next(iter((part.block or {}).items()))
-    given = said.get("args") if _camel_case(member) == "toolCall" else None
+    member, entries = next(iter((part.block or {}).items()))
+    given = entries.get("args") if _camel_case(member) == "toolCall" else None
     left = given.keys() - step.get("arguments", {}).keys() if isinstance(given, Mapping) else ()
     if left:
         what = f"arguments {', '.join(sorted(left))} of a call run by the provider"
         log.degrade(part, "", what, "this API knows no such arguments")
     known = _IN_STEPS[_camel_case(member)]
-    for key, held in said.items():
-        if held is not None and _camel_case(key) not in known:
+    for key, value in entries.items():
+        if value is not None and _camel_case(key) not in known:
             log.drop(part, f"{member}.{key}", f"{member}.{key}", "a step of this API has no such key")
 
 
@@ -293,10 +293,10 @@ def settings_in_google_words(notes: Extra) -> Extra:
     """Return the keys of an Interactions request that generateContent has too; notes them as they were written."""
     google: Extra = {}
     for key, (name, there, back) in SETTINGS.items():
-        held = notes.get(key)
-        said = None if held is None else parse_json(held)
-        translated = None if said is None else there(said)
-        if held is not None and translated is not None and back(translated) == said:
+        raw = notes.get(key)
+        parsed = None if raw is None else parse_json(raw)
+        translated = None if parsed is None else there(parsed)
+        if raw is not None and translated is not None and back(translated) == parsed:
             google[name] = Raw(encode_json(translated))
             notes[MODELLED + key] = notes.pop(key)
     return google
@@ -308,10 +308,10 @@ def settings_of_google(request: Request, notes: Extra, log: LossLog) -> Extra:
     extra: Extra = {}
     for key, (name, _, back) in SETTINGS.items():
         if name in google and MODELLED + key not in notes:
-            said = parse_json(google[name])
-            translated = back(said)
+            parsed = parse_json(google[name])
+            translated = back(parsed)
             if translated is not None:
                 extra[key] = Raw(encode_json(translated))
-            elif said is not None:
+            elif parsed is not None:
                 log.drop(request, name, name, "this API has other words, and none for this")
     return extra

@@ -21,12 +21,12 @@ NO_IDS = "this API gives the text of tokens, not their numbers"
 _decode_tokens = msgspec.json.Decoder(tuple[TokenLogprob, ...]).decode
 
 
-def read_tokens(held: Raw | UnsetType | None) -> tuple[TokenLogprob, ...]:
+def read_tokens(raw: Raw | UnsetType | None) -> tuple[TokenLogprob, ...]:
     """Return the tokens of a list in OpenAI's form; none for anything else."""
-    if held is None or held is UNSET:
+    if raw is None or raw is UNSET:
         return ()
     try:
-        return _decode_tokens(held)
+        return _decode_tokens(raw)
     except msgspec.ValidationError:
         return ()
 
@@ -107,10 +107,10 @@ class _Choice(Struct, gc=False):
 _decode_choice = msgspec.json.Decoder(_Choice).decode
 
 
-def read_choice(held: Raw) -> tuple[TokenLogprob, ...]:
+def read_choice(raw: Raw) -> tuple[TokenLogprob, ...]:
     """Return the tokens of the text; those of a refusal, and other servers' forms, stay private to this family."""
     try:
-        found = _decode_choice(held)
+        found = _decode_choice(raw)
     except msgspec.ValidationError:
         return ()
     is_all = found.refusal is UNSET or bytes(found.refusal) in {b"null", b"[]"}
@@ -145,10 +145,10 @@ class _Result(Struct, gc=False, rename="camel"):
 _decode_result = msgspec.json.Decoder(_Result).decode
 
 
-def read_google(held: Raw) -> tuple[TokenLogprob, ...]:
+def read_google(raw: Raw) -> tuple[TokenLogprob, ...]:
     """Return the chosen tokens, each with the likeliest ones; none if the object is not as documented."""
     try:
-        result = _decode_result(held)
+        result = _decode_result(raw)
     except msgspec.ValidationError:
         return ()
     tops = [tuple(map(_read_google, place.candidates)) for place in result.top_candidates]

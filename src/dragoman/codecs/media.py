@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import binascii
 import re
+from typing import Final
+
+from msgspec import structs
+
+from dragoman.ir import AnyPart, Document, Image
+from dragoman.losses import LossLog
 
 _AUDIO_FORMATS = {
     "wav": "audio/wav",
@@ -122,6 +128,39 @@ _ENDING = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#]+/[^?#]*\.([A-Za-z0-9]{2,5})(?:
 
 WEB_IMAGES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
 """The image types that OpenAI and Anthropic take."""
+
+
+TEXT_TYPES: Final = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+"""Starts of the media types whose bytes are text."""
+SVG: Final = "image/svg+xml"
+
+
+def text_in(data: str) -> str | None:
+    """Return the text whose bytes these are, or None if they are not base64 or not UTF-8."""
+    try:
+        return binascii.a2b_base64(data, strict_mode=True).decode()
+    except ValueError:  # also with letters that are not ASCII
+        return None
+
+
+def as_text_document(part: AnyPart, log: LossLog) -> AnyPart:
+    """Return a document or an SVG image whose bytes are text as a document with that text; any other part as it is."""
+    if not isinstance(part, Document | Image) or part.data is None or part.media_type is None:
+        return part
+    is_text = part.media_type.startswith(TEXT_TYPES) or part.media_type == SVG
+    text = text_in(part.data) if is_text else None
+    if text is None:
+        return part
+    document: Document
+    if isinstance(part, Image):
+        document = Document(part.media_type, text=text, cache=part.cache, signature=part.signature)
+        log.degrade(part, "", "SVG image", "its text is sent: models of this API do not draw it")
+        if part.detail not in {None, "auto"}:
+            log.drop(part, "detail", f"image detail {part.detail!r}", "the image crosses as its text")
+    else:
+        document = structs.replace(part, data=None, text=text)
+    log.replaced(document, part)
+    return document
 
 
 _STORED_WITH_GOOGLE = "https://generativelanguage.googleapis.com/"

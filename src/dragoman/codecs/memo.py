@@ -109,14 +109,14 @@ class ToolLists(Generic[V]):
         self._decode = decode
         self._lists: BoundedMemo[int, tuple[Raw, V]] = BoundedMemo()
 
-    def read(self, held: Raw) -> V:
-        size = len(held)
+    def read(self, raw: Raw) -> V:
+        size = len(raw)
         known = self._lists.get(size)
-        if known is not None and known[0][0] == held:
+        if known is not None and known[0][0] == raw:
             return known[0][1]
-        decoded = self._decode(held)
-        if self._lists.admits(hash(bytes(memoryview(held)[-_TAIL:]))):
-            self._lists.put(size, (Raw(bytes(held)), decoded), size)  # a copy: `held` keeps the whole body alive
+        decoded = self._decode(raw)
+        if self._lists.admits(hash(bytes(memoryview(raw)[-_TAIL:]))):
+            self._lists.put(size, (Raw(bytes(raw)), decoded), size)  # a copy: `held` keeps the whole body alive
         return decoded
 
 
@@ -131,16 +131,22 @@ class ToolReader:
         *,
         wider: Any = None,
         aliases: Mapping[str, str] | None = None,
+        untagged: Any = None,
     ) -> None:
-        """`kind` is the wire type of one tool; `decode` gets a value of it, or of `wider` (see `WireReader`)."""
-        self._reader: WireReader[Any] = WireReader(kind, source, wider=wider, aliases=aliases, lone_elements=False)
+        """`kind` is the wire type of one tool; `decode` gets a value of it, or of `wider` or `untagged`.
+
+        See `WireReader` for these two.
+        """
+        self._reader: WireReader[Any] = WireReader(
+            kind, source, wider=wider, aliases=aliases, untagged=untagged, lone_elements=False
+        )
         self._items: WireReader[list[Raw] | None] = WireReader(_ITEMS, source, path="$.tools", lone_elements=False)
         self._decode = decode
         self._tools: BoundedMemo[bytes, AnyTool] = BoundedMemo()
         self.read = ToolLists(self._read_list).read
 
-    def _read_list(self, held: Raw) -> DecodedTools:
-        items = self._items.read(held) or ()
+    def _read_list(self, raw_value: Raw) -> DecodedTools:
+        items = self._items.read(raw_value) or ()
         if len(items) > _MOST_TOOLS:
             read = self._reader.read
             return DecodedTools(tuple([self._decode(read(raw, f"$.tools[{i}]")) for i, raw in enumerate(items)]))
@@ -238,8 +244,8 @@ def size_of_tools(tools: tuple[AnyTool, ...]) -> int:
     """Return the bytes that an entry found by the identity of its tools keeps alive, besides the encoded ones."""
     size = 0
     for tool in tools:
-        held = _held_by(tool)
-        size += ENTRY_BYTES + (len(held) if type(held) is Raw else 0 if held is None else _PARSED)
+        key = _held_by(tool)
+        size += ENTRY_BYTES + (len(key) if type(key) is Raw else 0 if key is None else _PARSED)
     return size
 
 

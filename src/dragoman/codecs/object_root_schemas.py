@@ -57,21 +57,21 @@ def _says_object(schema: bytes) -> bool:
 
 def rooted_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Any:
     """Return the tool's parameters, unchanged if their root is declared as an object; None if there are none."""
-    held = parameters_held(tool)
-    if held is None:
+    parameters = parameters_held(tool)
+    if parameters is None:
         return None
-    schema = bytes(to_raw(held))
+    schema = bytes(to_raw(parameters))
     if schema.startswith(b'{"type":"object"') or _says_object(schema):
-        return held
+        return parameters
     return object_schema(tool, tools, log, target)
 
 
 def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Raw:
     """Return the tool's parameters as an object schema; `tools` are all of the request's."""
-    held = parameters_held(tool)
-    if held is None or bytes(to_raw(held)) == b"null":
+    parameters = parameters_held(tool)
+    if parameters is None or bytes(to_raw(parameters)) == b"null":
         return NOTHING
-    found = adapted(bytes(to_raw(held)), "ANTHROPIC_INPUT")
+    found = adapted(bytes(to_raw(parameters)), "ANTHROPIC_INPUT")
     if found.refusal:
         place = next((index for index, other in enumerate(tools) if other is tool), 0)
         raise EncodeError(path=f"$.tools[{place}].parameters", reason=found.refusal, target=target)

@@ -38,7 +38,7 @@ _NAMES = {
     "apply_patch_call": "apply_patch",
     "computer_call": "computer",
 }
-_ASKED = {"shell_call": "action", "local_shell_call": "action", "apply_patch_call": "operation"}
+_ARGUMENT_KEYS = {"shell_call": "action", "local_shell_call": "action", "apply_patch_call": "operation"}
 """The member that holds the requested action; a computer has one action, or several."""
 _PREFIXES = {"shell_call": "sh", "local_shell_call": "lsh", "apply_patch_call": "apc", "computer_call": "cu"}
 CLIENT_OUTPUTS = {f"{kind}_output": name for kind, name in _NAMES.items()}
@@ -62,7 +62,7 @@ def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
         if item.get("pending_safety_checks"):
             notes["pending_safety_checks"] = Raw(encode_json(item["pending_safety_checks"]))
     else:
-        arguments = item.get(_ASKED[kind])
+        arguments = item.get(_ARGUMENT_KEYS[kind])
     if not isinstance(arguments, dict):
         return None
     is_cut = item.get("status") == "incomplete"
@@ -72,11 +72,11 @@ def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
 def _decode_approval_request(raw: Raw, item_id: str) -> ToolCall:
     item = parse_json(raw)
     given = item.get("arguments")
-    held = exact_object(given) if isinstance(given, str) else None
+    parsed = exact_object(given) if isinstance(given, str) else None
     arguments = {
         _APPROVAL_ID: item_id,
         **{key: item.get(key) for key in ("server_label", "name")},
-        "arguments": given if held is None else parse_json(held),
+        "arguments": given if parsed is None else parse_json(parsed),
     }
     return ToolCall(item_id, APPROVAL, arguments, metadata={FAMILY: {WHOLE: raw, CLIENT_ITEM: _APPROVAL_ITEM}})
 
@@ -117,11 +117,11 @@ def decode_client_result(raw: Raw, head: ItemHead, names: Mapping[str, str]) -> 
 
 def _decode_approval(raw: Raw, names: Mapping[str, str]) -> ToolResult | None:
     item = parse_json(raw)
-    asked = item.get(_APPROVAL_ID)
-    if not isinstance(asked, str) or names.get(asked) != APPROVAL:
+    request_id = item.get(_APPROVAL_ID)
+    if not isinstance(request_id, str) or names.get(request_id) != APPROVAL:
         return None
-    said = {key: item[key] for key in ("approve", "reason") if item.get(key) is not None}
-    return ToolResult(asked, APPROVAL, "data", said, metadata={FAMILY: {WHOLE: raw}})
+    answer = {key: item[key] for key in ("approve", "reason") if item.get(key) is not None}
+    return ToolResult(request_id, APPROVAL, "data", answer, metadata={FAMILY: {WHOLE: raw}})
 
 
 def _screen(url: str | None, file_id: str | None) -> Image:
@@ -143,13 +143,13 @@ def item_prefix(kind: str) -> str:
 
 
 def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[str, Any]:
-    asked: Any = call.arguments
+    arguments: Any = call.arguments
     if kind == APPROVAL:
-        given = asked.get("arguments")
+        given = arguments.get("arguments")
         return {
             "type": APPROVAL,
-            "id": asked[_APPROVAL_ID],
-            **{key: str(asked.get(key) or "") for key in ("server_label", "name")},
+            "id": arguments[_APPROVAL_ID],
+            **{key: str(arguments.get(key) or "") for key in ("server_label", "name")},
             "arguments": given if isinstance(given, str) else compact_text(given or {}),
         }
     item: dict[str, Any] = {
@@ -160,26 +160,26 @@ def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[st
     if item_id is not None:
         item["id"] = item_id
     if kind == "computer_call":
-        return {**item, "pending_safety_checks": [], **asked}
+        return {**item, "pending_safety_checks": [], **arguments}
     if kind == "local_shell_call":
-        asked = {"type": "exec", "env": {}} | asked
-    return item | {_ASKED[kind]: asked}
+        arguments = {"type": "exec", "env": {}} | arguments
+    return item | {_ARGUMENT_KEYS[kind]: arguments}
 
 
 def write_client_result(result: ToolResult, kind: str) -> dict[str, Any] | None:
     """Encode the result; None if this API takes no such result: a computer answers only with its screen."""
     item: dict[str, Any] = {"type": f"{kind}_output", "call_id": result.tool_call_id}
-    said = _text_of(result)
+    text = _text_of(result)
     if kind == "shell_call":
         outcome = {"type": "exit", "exit_code": int(result.is_error)}
         value = result.value
-        lines = [{"stdout": said, "stderr": "", "outcome": outcome}]
+        lines = [{"stdout": text, "stderr": "", "outcome": outcome}]
         is_output = isinstance(value, list) and all(isinstance(one, dict) and "stdout" in one for one in value)
         return item | {"output": value if is_output else lines}
     if kind == "local_shell_call":
-        return {"type": item["type"], "id": result.tool_call_id, "output": said}
+        return {"type": item["type"], "id": result.tool_call_id, "output": text}
     if kind == "apply_patch_call":
-        return item | {"status": "failed" if result.is_error else "completed", "output": said}
+        return item | {"status": "failed" if result.is_error else "completed", "output": text}
     for part in result.parts:
         url = _url_of(part)
         if url is not None:
@@ -189,19 +189,19 @@ def write_client_result(result: ToolResult, kind: str) -> dict[str, Any] | None:
 
 def write_approval(result: ToolResult, request_id: str) -> dict[str, Any]:
     """Encode the approval: only `{"approve": true}` approves; any other result is the reason for the denial."""
-    said = _text_of(result)
-    held = None if result.is_error else exact_object(said)
-    answer = {} if held is None else parse_json(held)
+    text = _text_of(result)
+    parsed = None if result.is_error else exact_object(text)
+    answer = {} if parsed is None else parse_json(parsed)
     item = {"type": _ANSWER, _APPROVAL_ID: request_id, "approve": answer.get("approve") is True}
-    reason = answer.get("reason") if "approve" in answer else said
+    reason = answer.get("reason") if "approve" in answer else text
     return {**item, "reason": reason} if isinstance(reason, str) and reason else item
 
 
 def _text_of(result: ToolResult) -> str:
     if result.parts:
         return "\n".join(part.text for part in result.parts if isinstance(part, Text))
-    held = value_held(result)
-    return held if type(held) is str else result.value if isinstance(result.value, str) else compact_text(held)
+    value = value_held(result)
+    return value if type(value) is str else result.value if isinstance(result.value, str) else compact_text(value)
 
 
 def _url_of(part: ContentBlock) -> str | None:

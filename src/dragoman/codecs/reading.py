@@ -1,8 +1,9 @@
 """From bytes to typed wire values without losing what the types do not know.
 
-Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body with more than its
-struct (a vendor's extra key, an explicit null, a future block type, snake_case for camelCase) fails that first decode
-and is *lifted*: what the types do not know moves into the `extra` of its own object, what they know is decoded as
+Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body that fails that first
+decode is read with wider structs: documented keys that few bodies have, then variants of the structs that also accept
+null, snake_case for camelCase and rare keys of other servers (codecs/loose_structs.py). What no struct documents (a
+future key, a future block type) is *lifted*: it moves into the `extra` of its own object, and the rest is decoded as
 before. Only a body that still does not fit is an error, and the error names the path.
 """
 
@@ -18,6 +19,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
+from dragoman.codecs.loose_structs import LooseDecoder
 from dragoman.codecs.wire_values import EXTRA, UNKNOWN, Unmodelled, Wire
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, Extra
@@ -45,16 +47,18 @@ class WireReader(Generic[W]):
     """Decodes one wire type.
 
     `wider` is a subclass of `kind` with keys that few bodies have, tried before anything is lifted. `aliases` maps
-    other spellings of a key to the one the structs use; `lone_elements` reads an object as a list of one.
+    other spellings of a key to the one the structs use; `untagged` is the type of an object without the tag that all
+    structs of `kind` have; `lone_elements` reads an object as a list of one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options by name
         self,
         kind: type[W],
         source: str,
         *,
         wider: type[W] | None = None,
         aliases: Mapping[str, str] | None = None,
+        untagged: type[W] | None = None,
         path: str = "$",
         lone_elements: bool = True,
     ) -> None:
@@ -63,6 +67,8 @@ class WireReader(Generic[W]):
         self._widest = self._strict if wider is None else msgspec.json.Decoder(wider)
         self._source = source
         self._lift = _Lift(aliases or {}, lone_elements=lone_elements)
+        self._loose = LooseDecoder(self._kind, aliases or {}, lone_elements=lone_elements)
+        self._untagged = None if untagged is None else LooseDecoder(untagged, {}, lone_elements=False)
         self._path = path
 
     def read(self, body: bytes | Raw, path: str | None = None) -> W:
@@ -77,13 +83,23 @@ class WireReader(Generic[W]):
             raise self._unreadable(error, body) from error
 
     def _read_wider(self, body: bytes | Raw, fault: str, path: str) -> W:
-        if self._widest is not self._strict:
-            try:
-                return self._widest.decode(body)
-            except msgspec.ValidationError as error:
-                fault = str(error)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-                raise self._unreadable(error, body) from error
+        """Try the wider struct, then the variants that accept nulls and other spellings; lift if neither fits."""
+        loose = self._loose
+        try:
+            if self._untagged is not None and fault == _NO_TAG:
+                loose = self._untagged
+            elif self._widest is not self._strict and not loose.might_read(fault):
+                try:
+                    return self._widest.decode(body)
+                except msgspec.ValidationError as error:
+                    fault = str(error)
+            if loose is self._untagged or loose.might_read(fault):
+                try:
+                    return loose.decode(body)
+                except msgspec.ValidationError as error:
+                    fault = str(error)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise self._unreadable(error, body) from error
         return self._read_lifted(body, fault, path)
 
     def _read_lifted(self, body: bytes | Raw, fault: str, path: str) -> W:
@@ -118,6 +134,9 @@ class WireReader(Generic[W]):
             found = f"half of a surrogate pair, {lone[0].decode()}, at byte {lone.start()}"
             return DecodeError(path=self._path, expected="Unicode text", got=found, source=self._source)
         return DecodeError(path=self._path, expected="JSON", got=str(error), source=self._source)
+
+
+_NO_TAG = "Object missing required field `type`"
 
 
 _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
@@ -186,9 +205,9 @@ def misread(error: Exception, source: str) -> DecodeError:
 def _misfit(message: str, path: str, source: str) -> DecodeError:
     what, within = _split_fault(message)
     path += within.removeprefix("$")
-    said = _EXPECTED.match(what)
-    if said:
-        return DecodeError(path=path, expected=said["expected"], got=said["got"], source=source)
+    expected = _EXPECTED.match(what)
+    if expected:
+        return DecodeError(path=path, expected=expected["expected"], got=expected["got"], source=source)
     return DecodeError(path=path, expected="a valid body", got=what, source=source)
 
 
@@ -233,11 +252,11 @@ def restored(value: Any) -> Any:
         return value
     inner: dict[str, Any] = {}
     for name in value.__struct_fields__:
-        held = getattr(value, name)
-        if held is None:
+        entry = getattr(value, name)
+        if entry is None:
             inner[name] = UNSET
-        elif isinstance(held, list | Wire):
-            inner[name] = Raw(encode_json(restored(held)))
+        elif isinstance(entry, list | Wire):
+            inner[name] = Raw(encode_json(restored(entry)))
     wire = structs.replace(value, **inner) if inner else value
     return spliced(wire, {} if value.extra is UNSET else value.extra)
 
@@ -260,12 +279,12 @@ def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
         body = encode_json(value)
     keys = {}
     is_respelled = False
-    for key, held in extra.items():
+    for key, entry in extra.items():
         # Few keys have the mark of a note, and searching for it is cheaper than slicing each.
         if "~" not in key or key[:1] != "~":
-            keys[key] = held
+            keys[key] = entry
         elif key.startswith(MODELLED):
-            keys[key.removeprefix(MODELLED)] = held
+            keys[key.removeprefix(MODELLED)] = entry
         elif key.startswith((RENAMED, SINGLE)):
             is_respelled = True
     if is_respelled:
@@ -279,12 +298,12 @@ def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
 def _respelled(body: bytes, extra: Mapping[str, Any]) -> bytes:
     """Return the object with the original spelling of its keys, and lone elements without their lists."""
     entries = {}
-    for name, held in _entries(body).items():
+    for name, value in _entries(body).items():
         renamed = extra.get(RENAMED + name)
         key = msgspec.json.decode(renamed) if renamed is not None else name
         # A codec may write the only text in such a list as a string.
-        items = _items(held) if SINGLE + name in extra and bytes(held)[:1] == b"[" else []
-        entries[key] = items[0] if len(items) == 1 else held
+        items = _items(value) if SINGLE + name in extra and bytes(value)[:1] == b"[" else []
+        entries[key] = items[0] if len(items) == 1 else value
     return encode_json(entries)
 
 
@@ -337,9 +356,9 @@ class _Lift:
             return None
         entries = _entries(data)
         struct = _struct_of(entries, plan)
-        held = entries.get(steps[0]) if steps and isinstance(steps[0], str) else None
-        if struct is not None and held is not None and steps[0] in _fields(struct):
-            inner = self.at(bytes(held), _fields(struct)[steps[0]], steps[1:])
+        raw = entries.get(steps[0]) if steps and isinstance(steps[0], str) else None
+        if struct is not None and raw is not None and steps[0] in _fields(struct):
+            inner = self.at(bytes(raw), _fields(struct)[steps[0]], steps[1:])
             if inner is not None:
                 entries[steps[0]] = Raw(inner)
                 return encode_json(entries)
@@ -353,27 +372,27 @@ class _Lift:
         known: dict[str, Raw] = {}
         extra: dict[str, Raw] = {}
         fields = _fields(struct)
-        for key, held in entries.items():
+        for key, value in entries.items():
             if plan.tagged and key == plan.tag_field:
-                known[key] = held
+                known[key] = value
                 continue
             name = key if key in fields else self._aliases.get(key, key)
             kind = fields.get(name)
-            unwanted_null = kind is not None and bytes(held) == b"null" and not _plan(kind).nullable
+            unwanted_null = kind is not None and bytes(value) == b"null" and not _plan(kind).nullable
             if kind is None or name in known or unwanted_null:
-                extra[_safe(key)] = held
+                extra[_safe(key)] = value
                 continue
             if name != key:
                 extra[RENAMED + name] = Raw(encode_json(key))
-            known[name] = Raw(self._noted(name, held, kind, extra, deep=deep))
+            known[name] = Raw(self._noted(name, value, kind, extra, deep=deep))
         if extra:
             known[EXTRA] = Raw(encode_json(extra))
         return encode_json(known)
 
-    def _noted(self, name: str, held: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
+    def _noted(self, name: str, raw: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
         """Return the member's value for the decoder; note in `extra` if a lone element became a list."""
-        lifted = self.value(held, kind) if deep else self._listed(bytes(held), kind)
-        if lifted[:1] == b"[" and bytes(held).lstrip()[:1] == b"{":
+        lifted = self.value(raw, kind) if deep else self._listed(bytes(raw), kind)
+        if lifted[:1] == b"[" and bytes(raw).lstrip()[:1] == b"{":
             extra[SINGLE + name] = Raw(b"true")
         return lifted
 

@@ -122,14 +122,14 @@ def codec(name: str) -> Codec:
         _module(folder, part) for part in ("request", "response", "errors", "profile")
     )
     profile: Profile = getattr(profiles, profile_name)
-    told = variation(name)
+    variations = variation(name)
     return Codec(
         name,
         profile,
         request.decode_request,
-        _varied(request.encode_request, told),
+        _varied(request.encode_request, variations),
         response.decode_response,
-        _varied(response.encode_response, told),
+        _varied(response.encode_response, variations),
         errors.decode_error,
         errors.encode_error,
         _paths_in(folder, "request"),
@@ -143,8 +143,8 @@ def _dataset_codec(name: str) -> Codec:
     return found
 
 
-def _varied(encode: Any, told: dict[str, Profile]) -> Any:
-    return partial(encode, **told) if told else encode
+def _varied(encode: Any, variations: dict[str, Profile]) -> Any:
+    return partial(encode, **variations) if variations else encode
 
 
 def stream_module(name: str) -> Any:

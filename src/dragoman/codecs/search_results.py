@@ -18,21 +18,21 @@ NOT_SENT: Final = "[This message held nothing that can be shown here.]"
 _TITLE_KEYS = frozenset({"source", "title", "content", "citations", "type", "cache_control"})
 
 
-def read_search_result(held: Raw, family: str) -> SearchResult | None:
+def read_search_result(raw: Raw, family: str) -> SearchResult | None:
     """Decode the block of either vendor, without its cache mark; None for one without the required members."""
-    said = parse_json(held)
-    if not isinstance(said, dict) or not isinstance(content := said.get("content"), list):
+    parsed = parse_json(raw)
+    if not isinstance(parsed, dict) or not isinstance(content := parsed.get("content"), list):
         return None
     texts = [piece["text"] for piece in content if isinstance(piece, dict) and isinstance(piece.get("text"), str)]
-    source, title, switch = said.get("source"), said.get("title"), said.get("citations")
+    source, title, switch = parsed.get("source"), parsed.get("title"), parsed.get("citations")
     if not isinstance(source, str) or not isinstance(title, str) or len(texts) < len(content):
         return None
     enabled = switch.get("enabled") if isinstance(switch, dict) else None
     cite = enabled if isinstance(enabled, bool) else None
-    notes: Extra = {key: Raw(encode_json(value)) for key, value in said.items() if key not in _TITLE_KEYS}
+    notes: Extra = {key: Raw(encode_json(value)) for key, value in parsed.items() if key not in _TITLE_KEYS}
     if any(piece.keys() - {"type", "text"} for piece in content):
         notes["content"] = Raw(encode_json(content))
-    if "citations" in said and switch != {"enabled": cite}:
+    if "citations" in parsed and switch != {"enabled": cite}:
         notes["citations" if isinstance(switch, dict) and switch.keys() - {"enabled"} else "~citations"] = Raw(
             encode_json(switch)
         )
@@ -49,7 +49,7 @@ def search_fields(part: SearchResult, family: str, *, typed: bool) -> dict[str, 
         fields["citations"] = switch
     elif part.cite is not None:
         fields["citations"] = {"enabled": part.cite}
-    return fields | {key: held for key, held in notes.items() if key not in _TITLE_KEYS and key[:1] != "~"}
+    return fields | {key: value for key, value in notes.items() if key not in _TITLE_KEYS and key[:1] != "~"}
 
 
 def search_text(part: SearchResult, log: LossLog) -> str:

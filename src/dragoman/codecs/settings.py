@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, Struct
 
+from dragoman.codecs.generated_code import compiled
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Request
@@ -151,7 +152,7 @@ class Settings:
             names[f"write_{row.field}"] = row.write
         names["BESIDE"] = frozenset(key for row in self._beside for key in row.found_by)
         names["take_keys"], names["put_keys"] = self._take_keys, self._put_keys
-        return _compiled(source, f"settings of {self._wire.__name__}", names)
+        return compiled(source, f"settings of {self._wire.__name__}", names)
 
     def _read_source(self) -> str:
         arguments = {name: self._read_value(name, default) for name, default in _defaults(Request).items()}
@@ -265,7 +266,7 @@ class _Beside:
         self._write: Any = row.write
         read: Any = row.read
         kind = get_type_hints(Request)[row.field]
-        self._decode = msgspec.json.Decoder(kind).decode if read is None else lambda held: read(parse_json(held))
+        self._decode = msgspec.json.Decoder(kind).decode if read is None else lambda raw: read(parse_json(raw))
 
     @property
     def _place(self) -> str:
@@ -275,11 +276,11 @@ class _Beside:
         """Remove the setting from `extra` and return its value; the default if there is none that we understand."""
         keys = self._keys(extra) if self._outer else extra
         key = self._key if self._key in keys else self._alias
-        held = keys.get(key)
-        if held is None:
+        raw = keys.get(key)
+        if raw is None:
             return self.default
         try:
-            value = self._decode(held)
+            value = self._decode(raw)
         except msgspec.ValidationError:
             return self.default
         if value in _SAYS_NOTHING:
@@ -343,15 +344,7 @@ def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> 
     for name in names:
         absent = _absent(defaults[name])
         lines += [f"    if wire.{name} is not {absent}:", f"        extra[{keys[name]!r}] = wire.{name}"]
-    return _compiled("\n".join([*lines, "    return extra or None\n"]), f"keys of {wire.__name__}", {})
-
-
-def _compiled(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
-    # The source consists of names in our own tables, never of content of a body.
-    names["UNSET"] = UNSET
-    exec(compile(source, f"<{name}>", "exec"), names)  # noqa: S102
-    function: Callable[..., Any] = names["generated"]
-    return function
+    return compiled("\n".join([*lines, "    return extra or None\n"]), f"keys of {wire.__name__}", {})
 
 
 def _absent(default: Any) -> str:

@@ -10,8 +10,9 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from dragoman.ir import Request, StructuredOutput, Usage
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.requests import schema_held
-from dragoman.ir.values import compact_text, encode_json
+from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -53,7 +54,7 @@ def fit_limits(request: Request, stop_limit: int | None, log: LossLog) -> dict[s
         changes["stop"] = request.stop[:stop_limit]
     maximum = request.max_output_tokens
     if maximum is not None and maximum < 1:
-        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API wants at least one token")
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API requires at least one token")
         changes["max_output_tokens"] = None
     return changes
 
@@ -137,9 +138,23 @@ def named_tier(usage: Usage | None, words: Mapping[str, str]) -> dict[str, str]:
     return {} if word is None else {"service_tier": word}
 
 
-def tiers_read(words: Mapping[str, str]) -> dict[bytes, str]:
-    """Map the API's names for the tier of an answer, as JSON, to ours."""
-    return {encode_json(word): tier for tier, word in words.items()}
+# The API's name for the tier of an answer, as JSON -> ours.
+OPENAI_TIERS_READ: Final = {encode_json(word): tier for tier, word in ANSWERED_BY_OPENAI.items()}
+GOOGLE_TIERS_READ: Final = {encode_json(word): tier for tier, word in ANSWERED_BY_GOOGLE.items()}
+BEDROCK_TIERS_READ: Final = {encode_json({"type": word}): tier for tier, word in ANSWERED_BY_BEDROCK.items()}
+
+
+def take_tier(usage: Usage, notes: Extra, key: str, tiers: Mapping[bytes, str]) -> Usage:
+    """Return the usage with the tier, which several wires give beside it, among the answer's other keys.
+
+    The key is then marked as modelled. A word without a counterpart stays a key of the answer.
+    """
+    held = notes.get(key)
+    tier = None if held is None else tiers.get(encode_json(parse_json(held)))
+    if tier is None:
+        return usage
+    notes[MODELLED + key] = notes.pop(key)
+    return structs.replace(usage, service_tier=tier)
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
@@ -152,10 +167,10 @@ JSON_INSTRUCTION: Final = "Answer with one JSON object and nothing else."
 
 def json_instruction(output: StructuredOutput) -> str:
     """Return an instruction for a model whose API does not take the required format of the answer."""
-    held = schema_held(output)
-    if output.kind == "json" or held is None:
+    schema = schema_held(output)
+    if output.kind == "json" or schema is None:
         return JSON_INSTRUCTION
-    return f"Answer with JSON that follows this JSON Schema, and nothing else:\n{compact_text(held)}"
+    return f"Answer with JSON that follows this JSON Schema, and nothing else:\n{compact_text(schema)}"
 
 
 def name_of_title(output: StructuredOutput) -> tuple[str | None, StructuredOutput]:
@@ -169,5 +184,8 @@ def name_of_title(output: StructuredOutput) -> tuple[str | None, StructuredOutpu
 
 
 def report_json_instruction(request: Request, log: LossLog) -> None:
-    what, why = "JSON without a schema", "asked for in the system text: this API wants a schema for structured output"
+    what, why = (
+        "JSON without a schema",
+        "asked for in the system text: this API requires a schema for structured output",
+    )
     log.degrade(request, "output", what, why)

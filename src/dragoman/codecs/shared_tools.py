@@ -101,14 +101,14 @@ def count_of(value: object) -> int | None:
 
 def beyond(family: str, definition: Mapping[str, Any], *known: str) -> Fields:
     """Return `metadata` with the keys of a definition beyond these; null means absent."""
-    rest = {key: Raw(encode_json(held)) for key, held in definition.items() if key not in known and held is not None}
+    rest = {key: Raw(encode_json(value)) for key, value in definition.items() if key not in known and value is not None}
     return {"metadata": {family: rest}} if rest else {}
 
 
 def written_out(*pieces: object) -> Fields:
     """Return `parts` with the output of a program as one text."""
-    said = "\n".join(piece.rstrip("\n") for piece in pieces if isinstance(piece, str) and piece.strip())
-    return {"parts": (Text(said),)} if said else {}
+    text = "\n".join(piece.rstrip("\n") for piece in pieces if isinstance(piece, str) and piece.strip())
+    return {"parts": (Text(text),)} if text else {}
 
 
 def json_input(value: object) -> Fields:
@@ -121,9 +121,9 @@ def json_input(value: object) -> Fields:
     return {"input": value} if isinstance(value, dict) else {}
 
 
-def read_headers(held: object, authorization: object = None) -> Fields:
+def read_headers(raw: object, authorization: object = None) -> Fields:
     """Return `headers` and `authorization` of an MCP server. A bearer token in the headers is the authorization."""
-    headers = {str(name): value for name, value in held.items()} if isinstance(held, dict) else {}
+    headers = {str(name): value for name, value in raw.items()} if isinstance(raw, dict) else {}
     token = text_of(authorization)
     for name, value in list(headers.items()):
         if name.lower() == "authorization" and str(value).lower().startswith("bearer ") and token is None:
@@ -131,10 +131,10 @@ def read_headers(held: object, authorization: object = None) -> Fields:
     return {"headers": headers or None, "authorization": token}
 
 
-def read_location(held: object) -> Location | None:
-    if not isinstance(held, dict):
+def read_location(value: object) -> Location | None:
+    if not isinstance(value, dict):
         return None
-    location = Location(*(text_of(held.get(key)) for key in ("country", "region", "city", "timezone")))
+    location = Location(*(text_of(value.get(key)) for key in ("country", "region", "city", "timezone")))
     return None if location == Location() else location
 
 
@@ -144,7 +144,9 @@ def read_location(held: object) -> Location | None:
 def given(**fields: Any) -> Fields:
     """Return the fields that are not empty."""
     return {
-        key: list(held) if isinstance(held, tuple) else held for key, held in fields.items() if held not in (None, ())
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in fields.items()
+        if value not in (None, ())
     }
 
 
@@ -169,15 +171,19 @@ def write_location(location: Location | None) -> Fields | None:
 
 def query_of(call: ServerToolCall) -> str:
     """Return the search query of a call."""
-    said: Any = call.input or {}
-    queries = texts(said.get("queries"))
-    return text_of(said.get("query")) or "; ".join(queries)
+    arguments: Any = call.input or {}
+    queries = texts(arguments.get("queries"))
+    return text_of(arguments.get("query")) or "; ".join(queries)
 
 
 def code_of(call: ServerToolCall) -> str:
     """Return the code or commands of a call, as one text."""
-    said: Any = call.input or {}
-    return text_of(said.get("code")) or text_of(said.get("command")) or "\n".join(texts(said.get("commands")))
+    arguments: Any = call.input or {}
+    return (
+        text_of(arguments.get("code"))
+        or text_of(arguments.get("command"))
+        or "\n".join(texts(arguments.get("commands")))
+    )
 
 
 def text_within(result: ServerToolResult) -> str:

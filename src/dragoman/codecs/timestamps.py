@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Raw
 
 
-def read_time(held: Raw) -> int | None:
+def read_time(raw: Raw) -> int | None:
     """Return seconds since 1970; None for a value that is not a time."""
     try:
-        return int(msgspec.json.decode(held, type=dt.datetime).timestamp())
+        return int(msgspec.json.decode(raw, type=dt.datetime).timestamp())
     except (msgspec.DecodeError, OverflowError, ValueError):
         return None
 

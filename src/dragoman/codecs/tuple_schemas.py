@@ -11,14 +11,14 @@ from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
 
-def without_tuples(held: Any, tool: ToolDefinition, log: LossLog) -> Any:
+def without_tuples(value: Any, tool: ToolDefinition, log: LossLog) -> Any:
     """Return the parameters of a tool as a schema without tuples: each item may be any of those listed."""
-    raw = to_raw(held)
+    raw = to_raw(value)
     if b'"items"' not in bytes(raw):
-        return held
+        return value
     schema, changed = _rewritten(parse_json(raw))
     if not changed:
-        return held
+        return value
     log.degrade(tool, "parameters", "list of item schemas", "this API refuses tuples: each item may be any of them")
     return Raw(encode_json(schema))
 

@@ -6,7 +6,7 @@ Structs are in separate modules, which are not compiled: msgspec reads their ann
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
@@ -39,8 +39,18 @@ class Wire(Struct, frozen=True, gc=False, forbid_unknown_fields=True, kw_only=Tr
 
     extra: Extra | UnsetType = field(default=UNSET, name=EXTRA)
 
+    further: ClassVar[tuple[str, ...]] = ()
+    """Keys that compatible servers document or clients send, too rare for members. They are kept in `extra`; the
+    struct's variant (codecs/loose_structs.py) reads them without lifting."""
+
 
 class Unmodelled(Wire, frozen=True, tag=UNKNOWN):
     """A tagged object of a kind that we do not model, whole."""
 
     raw: Raw
+
+
+def further_keys(kind: type[Struct]) -> tuple[str, ...]:
+    """Return the rare keys of a struct, unless it has a member of that name."""
+    keys: tuple[str, ...] = getattr(kind, "further", ())
+    return tuple(key for key in keys if key not in kind.__struct_encode_fields__)

@@ -244,7 +244,7 @@ class StreamResult:
         self._events: list[AnyEvent] = []
         self._turn = asyncio.Lock()
         self._ended = False
-        self._whole: Completion | None = None
+        self._completion: Completion | None = None
         self._error: ProviderError | None = None
         self._result: QueryResult | None = None
 
@@ -293,7 +293,7 @@ class StreamResult:
     @property
     def partial(self) -> Completion:
         """The answer so far."""
-        return self._account.so_far() if self._whole is None else self._whole
+        return self._account.so_far() if self._completion is None else self._completion
 
     async def close(self) -> None:
         """Stops the stream.
@@ -352,7 +352,7 @@ class StreamResult:
 
     def _settle(self) -> None:
         self._ended = True
-        completion = self._whole = self._account.completion()
+        completion = self._completion = self._account.completion()
         failed = self._account.failed
         failure = failure_in(completion) if failed is None else failed.failure
         if failure is not None:

@@ -133,8 +133,8 @@ def codec_of(provider: Provider) -> Codec:
 
 
 def _url_variables(provider: Provider, given: Options, environment: Environment) -> dict[str, str]:
-    asked = {name for name in _VARIABLES if given.get(name)}
-    unknown = asked - {variable.name for variable in provider.variables}
+    given_names = {name for name in _VARIABLES if given.get(name)}
+    unknown = given_names - {variable.name for variable in provider.variables}
     if unknown:
         raise TypeError(f"{provider.name} takes no {', '.join(sorted(unknown))}")
     found = ((one.name, _value(one, given, environment)) for one in provider.variables)
@@ -142,8 +142,8 @@ def _url_variables(provider: Provider, given: Options, environment: Environment)
 
 
 def _value(variable: Variable, given: Options, environment: Environment) -> str | None:
-    asked = given.get(variable.name)
-    return str(asked) if asked else _first(variable.environment, environment) or variable.default
+    given_value = given.get(variable.name)
+    return str(given_value) if given_value else _first(variable.environment, environment) or variable.default
 
 
 def _first(names: tuple[str, ...], environment: Environment) -> str | None:
@@ -187,9 +187,9 @@ Found: TypeAlias = tuple[Credential, Mapping[str, str]]
 
 
 def _key(provider: Provider, given: Options, environment: Environment) -> Secret | None:
-    asked = given.get("api_key")
-    if isinstance(asked, str):
-        return Secret(asked)
+    given_key = given.get("api_key")
+    if isinstance(given_key, str):
+        return Secret(given_key)
     key = _first(provider.key_environment, environment)
     return None if key is None else Secret(key)
 
@@ -197,9 +197,9 @@ def _key(provider: Provider, given: Options, environment: Environment) -> Secret
 def _key_credential(
     provider: Provider, given: Options, place: dict[str, str], environment: Environment, *, header: str, word: str = ""
 ) -> Found:
-    asked = given.get("api_key")
-    if callable(asked):
-        return FreshToken(asked), place
+    given_key = given.get("api_key")
+    if callable(given_key):
+        return FreshToken(given_key), place
     key = _key(provider, given, environment)
     if not key:
         if provider.key_required:
@@ -214,15 +214,15 @@ def _no_credential(_provider: Provider, _given: Options, place: dict[str, str], 
 
 def _google_credential(provider: Provider, given: Options, place: dict[str, str], environment: Environment) -> Found:
     """An explicit key selects express mode; a project or credentials select OAuth; then a key in the environment."""
-    asked = given.get("api_key")
-    if callable(asked):
-        return FreshToken(asked), place
-    if asked is not None and not provider.key_environment:
-        return KeyInHeader(Secret(asked), "authorization", "Bearer "), place
+    given_key = given.get("api_key")
+    if callable(given_key):
+        return FreshToken(given_key), place
+    if given_key is not None and not provider.key_environment:
+        return KeyInHeader(Secret(given_key), "authorization", "Bearer "), place
     key = _key(provider, given, environment)
     credentials, file = given.get("credentials"), given.get("credentials_file")
     chosen = credentials is not None or file is not None or "project" in place
-    if key and (asked is not None or not chosen):
+    if key and (given_key is not None or not chosen):
         return KeyInHeader(key, "x-goog-api-key"), {name: one for name, one in place.items() if name != "project"}
     if credentials is None:
         credentials, project = google_credentials(file)
@@ -235,9 +235,9 @@ def _google_credential(provider: Provider, given: Options, place: dict[str, str]
 
 
 def _amazon_credential(provider: Provider, given: Options, place: dict[str, str], environment: Environment) -> Found:
-    asked = given.get("api_key")
-    if callable(asked):
-        return FreshToken(asked), place
+    given_key = given.get("api_key")
+    if callable(given_key):
+        return FreshToken(given_key), place
     key = _key(provider, given, environment)
     if key:
         return KeyInHeader(key, "authorization", "Bearer "), place

@@ -61,8 +61,8 @@ class FreshToken:
         self.secrets: Sequence[Secret] = ()
 
     async def sign(self, request: HttpRequest) -> HttpRequest:
-        asked = self._ask()
-        token = Secret(await asked if inspect.isawaitable(asked) else asked)
+        answer = self._ask()
+        token = Secret(await answer if inspect.isawaitable(answer) else answer)
         self.secrets = (token,)
         return _with_headers(request, {"authorization": f"Bearer {token.reveal()}"})
 

@@ -190,12 +190,10 @@ class AiohttpResponse:
             return transport_error("truncated", f"the connection broke inside the answer: {_reason(error)}")
         if self._now() >= self._end:
             return transport_error("timeout", _OVER)
-        return transport_error(
-            "timeout", f"nothing came for {self._timeouts.between_bytes:g} s in the middle of the answer"
-        )
+        return transport_error("timeout", f"no data for {self._timeouts.between_bytes:g} s in the middle of the answer")
 
 
-_OVER = "the time limit of the whole call is over"
+_OVER = "the time limit of the whole call was exceeded"
 
 
 def _sending_error(error: Exception, url: str, timeouts: Timeouts, *, over: bool) -> ProviderError:
@@ -208,7 +206,7 @@ def _sending_error(error: Exception, url: str, timeouts: Timeouts, *, over: bool
     if not isinstance(error, TimeoutError):
         return no_answer_error(f"no answer: {_reason(error)}")
     return transport_error(
-        "timeout", _OVER if over else f"nothing came for {timeouts.first_byte:g} s before the answer began"
+        "timeout", _OVER if over else f"no data for {timeouts.first_byte:g} s before the answer began"
     )
 
 

@@ -78,7 +78,7 @@ class KeyStore:
             try:
                 self._keyring.delete_password(_SERVICE, name)
             except Exception as error:  # noqa: BLE001 - as above
-                raise KeyStoreError(f"the keyring kept the key: {type(error).__name__}") from None
+                raise KeyStoreError(f"the keyring did not delete the key: {type(error).__name__}") from None
         self._write(known)
         return True
 

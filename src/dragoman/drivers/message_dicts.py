@@ -118,18 +118,18 @@ def _candidates(run: Sequence[Mapping[str, Any]], place: str, start: int) -> For
     allowed: Formats | None = None
     first = start
     for index, message in enumerate(run, start):
-        here = f"{place}[{index}]"
-        for signs in _signs(message, here):
+        path = f"{place}[{index}]"
+        for signs in _signs(message, path):
             left = signs if allowed is None else tuple(name for name in allowed if name in signs)
             if not left:
                 got = f"{' or '.join(signs)}, after {' or '.join(allowed or ())} at {place}[{first}]"
-                raise _decode_error(here, "messages of one format", got)
+                raise _decode_error(path, "messages of one format", got)
             first = index if allowed is None else first
             allowed = left
     return allowed or ("openai-chat",)
 
 
-def _signs(message: Mapping[str, Any], here: str) -> Iterator[Formats]:
+def _signs(message: Mapping[str, Any], path: str) -> Iterator[Formats]:
     """For each format-specific detail, the formats that have it. Plain text in a plain role yields nothing."""
     found = [*_signs_of_keys(message), *_signs_of_content(message.get("content"))]
     if found and "name" in message:  # messages of Anthropic, Gemini and Bedrock have no such role
@@ -141,7 +141,7 @@ def _signs(message: Mapping[str, Any], here: str) -> Iterator[Formats]:
     role = message.get("role")
     if unknown or not isinstance(role, str) or role not in _ROLES:
         got = f"the unknown keys {', '.join(unknown)}" if unknown else f"role {role!r}"
-        raise _decode_error(here, "a message of a known format, or message_format that names it", got)
+        raise _decode_error(path, "a message of a known format, or message_format that names it", got)
 
 
 def _signs_of_keys(message: Mapping[str, Any]) -> Iterator[Formats]:
@@ -215,8 +215,8 @@ def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
 
 def _reading(messages: Sequence[Message]) -> Any:
     """The messages without format-specific notes; a bare string is one text part."""
-    whole = [structs.replace(one, parts=one.parts) for one in messages]
-    return _without_notes(msgspec.json.decode(msgspec.json.encode(whole)))
+    copies = [structs.replace(one, parts=one.parts) for one in messages]
+    return _without_notes(msgspec.json.decode(msgspec.json.encode(copies)))
 
 
 def _without_notes(value: Any) -> Any:

@@ -113,8 +113,8 @@ def completions(text: str, most: int = 4) -> list[str]:
                 return [text[start : place + 1]]
             while cuts and cuts[-1][1] > len(closers):
                 cuts.pop()
-    whole = text[start : len(text) - escaped] + '"' if in_string else text[start:]
+    text_so_far = text[start : len(text) - escaped] + '"' if in_string else text[start:]
     return [
-        whole + "".join(reversed(closers)),
+        text_so_far + "".join(reversed(closers)),
         *(text[start:place] + "".join(reversed(closers[:depth])) for place, depth in reversed(cuts[-most:])),
     ]

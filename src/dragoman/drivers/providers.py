@@ -535,5 +535,5 @@ def find_provider(name: str) -> Provider:
     if row is None:
         close = get_close_matches(name, PROVIDERS, n=1)
         hint = f": did you mean {close[0]!r}?" if close else f"; there are {', '.join(PROVIDERS)}"
-        raise NotConfigured(f"no provider is called {name!r}{hint}", missing="provider")
+        raise NotConfigured(f"unknown provider {name!r}{hint}", missing="provider")
     return row

@@ -87,9 +87,9 @@ def translate_annotated(hint: Any) -> Any:
     if get_origin(hint) is not Annotated:
         return hint
     base, *extras = get_args(hint)
-    told = [extra for extra in extras if isinstance(extra, Meta)]
-    told += [meta for meta in map(_meta, extras) if meta is not None]
-    return Annotated[(base, *told)] if told else base
+    metas = [extra for extra in extras if isinstance(extra, Meta)]
+    metas += [meta for meta in map(_meta, extras) if meta is not None]
+    return Annotated[(base, *metas)] if metas else base
 
 
 def _meta(extra: Any) -> Meta | None:
@@ -195,8 +195,8 @@ def _hoist_definitions(schema: dict[str, Any], definitions: dict[str, Any]) -> d
         return {key: walk(value) for key, value in node.items() if key != "$defs" or not isinstance(inner, dict)}
 
     root: dict[str, Any] = walk(schema)
-    held = {name: walk(one) for name, one in definitions.items()}
-    merged = {**found, **held}
+    hoisted = {name: walk(one) for name, one in definitions.items()}
+    merged = {**found, **hoisted}
     return {**root, "$defs": merged} if merged else root
 
 

@@ -24,7 +24,7 @@ from dragoman.ir import (
 # Settings of the call that are not part of the request.
 _KNOWN = frozenset(Defaults.__annotations__)
 CALLING = frozenset({"headers", "timeout", "errors", "raw", "message_format"})
-_ASKED = frozenset(Settings.__annotations__) - CALLING - {"system"}
+_REQUEST_SETTINGS = frozenset(Settings.__annotations__) - CALLING - {"system"}
 
 
 def build_request(
@@ -44,20 +44,20 @@ def build_request(
     tool_choice = settings.get("tool_choice") if tool_choice is None else tool_choice
     system = settings.get("system")
     format = settings.get("message_format")
-    spoken = (*_opening(prompt, format), *read_messages(messages, format))
-    if not spoken:
+    turns = (*_opening(prompt, format), *read_messages(messages, format))
+    if not turns:
         raise InvalidValue(path="$", expected="a prompt or messages", found="nothing to ask")
     definitions = read_tools(tools) if tools else ()
-    asked: dict[str, Any] = {name: value for name, value in settings.items() if name in _ASKED}
-    if not asked.keys().isdisjoint(_READERS):
-        asked |= {name: read(asked[name]) for name, read in _READERS.items() if name in asked}
+    fields: dict[str, Any] = {name: value for name, value in settings.items() if name in _REQUEST_SETTINGS}
+    if not fields.keys().isdisjoint(_READERS):
+        fields |= {name: read(fields[name]) for name, read in _READERS.items() if name in fields}
     return Request(
-        asked.pop("model", None),
-        (Message("system", system), *spoken) if system else spoken,
+        fields.pop("model", None),
+        (Message("system", system), *turns) if system else turns,
         tools=definitions,
         # Every API refuses a choice without tools.
         tool_choice=read_choice(tool_choice) if definitions else None,
-        **asked,
+        **fields,
     )
 
 

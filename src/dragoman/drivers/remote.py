@@ -290,15 +290,11 @@ async def send(channel: Channel, call: Call) -> HttpResponse:
             return await send_once(channel, call)
         except ProviderError as error:
             delay = channel.retry.delay_after(call.attempts, error)
-            if delay is None or _is_too_late(call, delay):
+            if delay is None or (call.deadline is not None and time.monotonic() + delay >= call.deadline):
                 raise
             notice = RetryNotice(provider=channel.provider.name, attempt=call.attempts, delay=delay, error=error)
             announce(notice, channel.on_retry)
         await asyncio.sleep(delay)
-
-
-def _is_too_late(call: Call, delay: float) -> bool:
-    return call.deadline is not None and time.monotonic() + delay >= call.deadline
 
 
 async def send_once(channel: Channel, call: Call) -> HttpResponse:
@@ -307,7 +303,7 @@ async def send_once(channel: Channel, call: Call) -> HttpResponse:
     if timeouts.total is not None:
         left = call.started + timeouts.total - time.monotonic()
         if left <= 0:
-            raise transport_error("timeout", "the time limit of the whole call is over")
+            raise transport_error("timeout", "the time limit of the whole call was exceeded")
         timeouts = structs.replace(timeouts, total=left)
     signed = await channel.credential.sign(call.http)
     if call.keeps_raw:
@@ -345,7 +341,7 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
     if failure.retry_after is None and "retry-after" in headers:
         changes["retry_after"] = seconds_until(headers["retry-after"])
     if not failure.message:
-        changes["message"] = f"HTTP {response.status} without a word"
+        changes["message"] = f"HTTP {response.status} without an error message"
     return error_of(channel, structs.replace(failure, **changes) if changes else failure)
 
 
@@ -365,8 +361,8 @@ def failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
 
 def _unreadable_failure(body: bytes, status: int) -> Failure:
     """A failure whose body is not of the API, such as a proxy's page or an empty body."""
-    said = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())
-    return Failure(kind_of_status(status), said[:_SHOWN] or f"HTTP {status} without a body", status)
+    shown = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())
+    return Failure(kind_of_status(status), shown[:_SHOWN] or f"HTTP {status} without a body", status)
 
 
 def error_of(channel: Channel, failure: Failure) -> ProviderError:

@@ -188,9 +188,9 @@ class SyncDriver:
         if output_type is not None:
             ask = Ask(prompt=prompt, messages=messages, tools=tools, tool_choice=tool_choice, settings=settings)
             return _background.run(query_typed(self.driver, output_type, ask, mode=output_mode, retries=output_retries))
-        asked = self.driver.query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
+        result = self.driver.query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
         # The protocol returns an awaitable; the loop needs a coroutine.
-        return _background.run(asked)
+        return _background.run(result)
 
     @overload
     def stream_query(

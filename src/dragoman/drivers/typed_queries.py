@@ -53,26 +53,30 @@ class TypedQuery:
         self.output = output_of(kind)
         self.mode = choose_mode(driver, mode, beside_tools=bool(ask.tools))
         self._driver = driver
-        self._asked = _ARRANGE[self.mode](ask, self.output)
+        self._arranged = _ARRANGE[self.mode](ask, self.output)
         self._messages = list(ask.messages)
         self._own_tools = bool(ask.tools)
         self._retries = retries
 
     async def ask(self) -> QueryResult:
-        asked = self._asked
+        arranged = self._arranged
         with self.explained():
             return await self._driver.query(
-                asked.prompt,
+                arranged.prompt,
                 messages=self._messages,
-                tools=asked.tools,
-                tool_choice=asked.tool_choice,
-                **asked.settings,
+                tools=arranged.tools,
+                tool_choice=arranged.tool_choice,
+                **arranged.settings,
             )
 
     def stream(self) -> StreamResult:
-        asked = self._asked
+        arranged = self._arranged
         return self._driver.stream_query(
-            asked.prompt, messages=self._messages, tools=asked.tools, tool_choice=asked.tool_choice, **asked.settings
+            arranged.prompt,
+            messages=self._messages,
+            tools=arranged.tools,
+            tool_choice=arranged.tool_choice,
+            **arranged.settings,
         )
 
     @contextmanager

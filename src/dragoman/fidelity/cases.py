@@ -121,7 +121,7 @@ class Case(Struct, frozen=True):
     """One example for all formats, or one for each family that has the feature."""
     fact: Fact
     slots: Slots = EVERYWHERE
-    owed: bool = False
+    in_next_request: bool = False
     """The fact is read from the client's next request, not from the answer: the client must return it."""
     cut: int = 0
     """Number of events missing at the end of the stream."""

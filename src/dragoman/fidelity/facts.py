@@ -44,58 +44,60 @@ class HasMessages(Protocol):
     def messages(self) -> tuple[Message, ...]: ...
 
 
-def parts(said: HasMessages, kind: type[P]) -> Iterator[P]:
-    return (part for message in said.messages for part in message.parts if isinstance(part, kind))
+def parts(exchange: HasMessages, kind: type[P]) -> Iterator[P]:
+    return (part for message in exchange.messages for part in message.parts if isinstance(part, kind))
 
 
-def _assistant_parts(said: HasMessages) -> Iterator[AnyPart]:
-    return (part for message in said.messages if message.role == "assistant" for part in message.parts)
+def _assistant_parts(exchange: HasMessages) -> Iterator[AnyPart]:
+    return (part for message in exchange.messages if message.role == "assistant" for part in message.parts)
 
 
 # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def calls(said: HasMessages) -> object:
-    return [(call.name, call.arguments if call.parsed else call.arguments_text) for call in parts(said, ToolCall)]
+def calls(exchange: HasMessages) -> object:
+    return [(call.name, call.arguments if call.parsed else call.arguments_text) for call in parts(exchange, ToolCall)]
 
 
-def calls_and_results(said: HasMessages) -> object:
+def calls_and_results(exchange: HasMessages) -> object:
     """Every call with the index of its result."""
-    answered = [result.tool_call_id for result in parts(said, ToolResult)]
-    places = [answered.index(call.id) if call.id in answered else None for call in parts(said, ToolCall)]
-    return calls(said), places
+    answered = [result.tool_call_id for result in parts(exchange, ToolResult)]
+    places = [answered.index(call.id) if call.id in answered else None for call in parts(exchange, ToolCall)]
+    return calls(exchange), places
 
 
-def call_ids(said: HasMessages) -> object:
-    invented = [call.id for call in parts(said, ToolCall) if call.invented_id]
-    ids = [call.id for call in parts(said, ToolCall)] + [result.tool_call_id for result in parts(said, ToolResult)]
+def call_ids(exchange: HasMessages) -> object:
+    invented = [call.id for call in parts(exchange, ToolCall) if call.invented_id]
+    ids = [call.id for call in parts(exchange, ToolCall)] + [
+        result.tool_call_id for result in parts(exchange, ToolResult)
+    ]
     return [None if id in invented else id for id in ids]
 
 
-def argument_text(said: HasMessages) -> object:
+def argument_text(exchange: HasMessages) -> object:
     """The exact arguments: order of keys, spelling of numbers and strings. White space between tokens is ignored."""
-    texts = (exact_json(_exact_arguments(call)) for call in parts(said, ToolCall))
+    texts = (exact_json(_exact_arguments(call)) for call in parts(exchange, ToolCall))
     return [compact_text(text) if text is not None else None for text in texts]
 
 
 def _exact_arguments(call: ToolCall) -> str:
     if call.arguments_text is not None:
         return call.arguments_text
-    held = arguments_held(call)
-    return bytes(held).decode() if type(held) is Raw else compact_text(held)
+    arguments = arguments_held(call)
+    return bytes(arguments).decode() if type(arguments) is Raw else compact_text(arguments)
 
 
-def unparsed(said: HasMessages) -> object:
-    return [(call.parsed, call.arguments_text) for call in parts(said, ToolCall)]
+def unparsed(exchange: HasMessages) -> object:
+    return [(call.parsed, call.arguments_text) for call in parts(exchange, ToolCall)]
 
 
-def custom_calls(said: HasMessages) -> object:
-    return [(call.name, call.custom, call.arguments_text) for call in parts(said, ToolCall)]
+def custom_calls(exchange: HasMessages) -> object:
+    return [(call.name, call.custom, call.arguments_text) for call in parts(exchange, ToolCall)]
 
 
-def server_calls(said: HasMessages) -> object:
+def server_calls(exchange: HasMessages) -> object:
     """What was run, and its result: the first page, or the first text."""
-    return [_server_part_fact(part) for part in _server_parts(said)]
+    return [_server_part_fact(part) for part in _server_parts(exchange)]
 
 
 def _server_part_fact(part: ServerToolCall | ServerToolResult) -> object:
@@ -104,32 +106,32 @@ def _server_part_fact(part: ServerToolCall | ServerToolResult) -> object:
     return part.kind, [source.url for source in part.sources], _texts(part.parts)
 
 
-def hosted_words(said: HasMessages) -> object:
+def hosted_words(exchange: HasMessages) -> object:
     """Whether a model can read what was run and its result."""
-    hosted = [hosted_text(part) or "" for part in _server_parts(said)]
-    told = "\n".join([message.text for message in said.messages] + hosted)
-    return [word in told for word in ("rain", "https://example.org", "print(6*7)", "42")]
+    hosted = [hosted_text(part) or "" for part in _server_parts(exchange)]
+    text = "\n".join([message.text for message in exchange.messages] + hosted)
+    return [word in text for word in ("rain", "https://example.org", "print(6*7)", "42")]
 
 
-def _server_parts(said: HasMessages) -> Iterator[ServerToolCall | ServerToolResult]:
+def _server_parts(exchange: HasMessages) -> Iterator[ServerToolCall | ServerToolResult]:
     both = (ServerToolCall, ServerToolResult)
-    return (part for message in said.messages for part in message.parts if isinstance(part, both))
+    return (part for message in exchange.messages for part in message.parts if isinstance(part, both))
 
 
 # ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def result_texts(said: HasMessages) -> object:
+def result_texts(exchange: HasMessages) -> object:
     """Texts of results; in a result that must be an object, any single key may hold the text."""
-    return [(result.is_error, _only(result.value)) for result in parts(said, ToolResult)]
+    return [(result.is_error, _only(result.value)) for result in parts(exchange, ToolResult)]
 
 
 def _only(value: Any) -> Any:
     return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
 
 
-def result_values(said: HasMessages) -> object:
-    return [_value(result) for result in parts(said, ToolResult)]
+def result_values(exchange: HasMessages) -> object:
+    return [_value(result) for result in parts(exchange, ToolResult)]
 
 
 def _value(result: ToolResult) -> object:
@@ -138,12 +140,12 @@ def _value(result: ToolResult) -> object:
     return result.value if exact is None else parse_json(exact)
 
 
-def result_errors(said: HasMessages) -> object:
-    return [(result.is_error, result.value or _texts(result.parts)) for result in parts(said, ToolResult)]
+def result_errors(exchange: HasMessages) -> object:
+    return [(result.is_error, result.value or _texts(result.parts)) for result in parts(exchange, ToolResult)]
 
 
-def result_parts(said: HasMessages) -> object:
-    return [[_shown(part) for part in result.parts] for result in parts(said, ToolResult)]
+def result_parts(exchange: HasMessages) -> object:
+    return [[_shown(part) for part in result.parts] for result in parts(exchange, ToolResult)]
 
 
 def _texts(inner: tuple[Any, ...]) -> str:
@@ -161,56 +163,56 @@ def medium(part: Media) -> object:
     return type(part).__name__, part.media_type, part.data, part.url, getattr(part, "text", None)
 
 
-def media(said: HasMessages) -> object:
-    return [medium(part) for message in said.messages for part in message.parts if isinstance(part, Media)]
+def media(exchange: HasMessages) -> object:
+    return [medium(part) for message in exchange.messages for part in message.parts if isinstance(part, Media)]
 
 
-def image_urls(said: HasMessages) -> object:
+def image_urls(exchange: HasMessages) -> object:
     """URLs of images, without the optional media type."""
-    return [part.url for message in said.messages for part in message.parts if isinstance(part, Media)]
+    return [part.url for message in exchange.messages for part in message.parts if isinstance(part, Media)]
 
 
 def attribute(kind: type[Any], name: str) -> Callable[[HasMessages], object]:
     """The fact that is one field of the parts of a kind."""
 
-    def read(said: HasMessages) -> object:
-        found = (part for message in said.messages for part in message.parts if isinstance(part, kind))
+    def read(exchange: HasMessages) -> object:
+        found = (part for message in exchange.messages for part in message.parts if isinstance(part, kind))
         return [getattr(part, name) for part in found]
 
     return read
 
 
-def conversation(said: HasMessages) -> object:
+def conversation(exchange: HasMessages) -> object:
     """Roles and texts, in order."""
-    return [(message.role, message.text) for message in said.messages]
+    return [(message.role, message.text) for message in exchange.messages]
 
 
-def story(said: HasMessages) -> object:
+def story(exchange: HasMessages) -> object:
     """What the assistant said and did, in order; neighbouring texts are one."""
-    return _story(_assistant_parts(said))
+    return _story(_assistant_parts(exchange))
 
 
-def story_with_results(asked: Request) -> object:
+def story_with_results(request: Request) -> object:
     """The same, and where results stand in it: what a model did before it read a result, it did not do after it."""
     return _story(
         part
-        for message in asked.messages
+        for message in request.messages
         for part in message.parts
         if message.role == "assistant" or isinstance(part, ToolResult)
     )
 
 
 def _story(parts: Iterable[AnyPart]) -> list[tuple[str, object]]:
-    told: list[tuple[str, object]] = []
+    pairs: list[tuple[str, object]] = []
     for part in parts:
         kind, content = _part_fact(part)
-        if kind == "ToolResult" and told and told[-1][0] == kind:
+        if kind == "ToolResult" and pairs and pairs[-1][0] == kind:
             continue
-        if kind in {"Text", "Reasoning"} and told and told[-1][0] == kind:
-            told[-1] = (kind, f"{told[-1][1]}{content}")
+        if kind in {"Text", "Reasoning"} and pairs and pairs[-1][0] == kind:
+            pairs[-1] = (kind, f"{pairs[-1][1]}{content}")
         elif content != "":
-            told.append((kind, content))
-    return told
+            pairs.append((kind, content))
+    return pairs
 
 
 def _part_fact(part: AnyPart) -> tuple[str, object]:
@@ -222,36 +224,36 @@ def _part_fact(part: AnyPart) -> tuple[str, object]:
     return type(part).__name__, None
 
 
-def names(said: HasMessages) -> object:
-    return [message.name for message in said.messages]
+def names(exchange: HasMessages) -> object:
+    return [message.name for message in exchange.messages]
 
 
-def reasoning(said: HasMessages) -> object:
-    return [part.text for part in parts(said, Reasoning)]
+def reasoning(exchange: HasMessages) -> object:
+    return [part.text for part in parts(exchange, Reasoning)]
 
 
-def signatures(said: HasMessages) -> object:
+def signatures(exchange: HasMessages) -> object:
     """Signatures that must be returned, each with its part."""
-    signed = ((part, getattr(part, "signature", None)) for part in _assistant_parts(said))
+    signed = ((part, getattr(part, "signature", None)) for part in _assistant_parts(exchange))
     return [(_part_fact(part)[0], signature.data) for part, signature in signed if signature is not None]
 
 
-def redacted(said: HasMessages) -> object:
-    return [(part.redacted, part.signature and part.signature.data) for part in parts(said, Reasoning)]
+def redacted(exchange: HasMessages) -> object:
+    return [(part.redacted, part.signature and part.signature.data) for part in parts(exchange, Reasoning)]
 
 
-def refusals(said: HasMessages) -> object:
-    return [part.text for part in parts(said, Refusal)]
+def refusals(exchange: HasMessages) -> object:
+    return [part.text for part in parts(exchange, Refusal)]
 
 
-def cited(said: HasMessages) -> object:
-    return [[(cited.url, cited.title) for cited in part.citations] for part in parts(said, Text)]
+def cited(exchange: HasMessages) -> object:
+    return [[(cited.url, cited.title) for cited in part.citations] for part in parts(exchange, Text)]
 
 
-def cache_marks(said: HasMessages) -> object:
+def cache_marks(exchange: HasMessages) -> object:
     return [
         (index, getattr(part, "cache", None))
-        for index, message in enumerate(said.messages)
+        for index, message in enumerate(exchange.messages)
         for part in message.parts
         if getattr(part, "cache", None) is not None
     ]
@@ -260,14 +262,14 @@ def cache_marks(said: HasMessages) -> object:
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def search_results(said: HasMessages) -> object:
+def search_results(exchange: HasMessages) -> object:
     """Source, title and texts of every search result."""
-    return [(one.source, one.title, one.texts) for one in parts(said, SearchResult)]
+    return [(one.source, one.title, one.texts) for one in parts(exchange, SearchResult)]
 
 
-def end_user(asked: Request) -> object:
+def end_user(request: Request) -> object:
     """The end user: some APIs have one field for both uses."""
-    return asked.safety_identifier or asked.user
+    return request.safety_identifier or request.user
 
 
 def setting(name: str) -> Callable[[Request], object]:
@@ -281,8 +283,8 @@ def tool_names(request: Request) -> object:
 
 def strictness(request: Request) -> object:
     """Strictness of each tool; of all tools if the choice enforces the schemas."""
-    held = VALIDATED in compact_text((request.tool_choice and request.tool_choice.metadata) or {})
-    return [tool.strict or held for tool in request.tools if isinstance(tool, ToolDefinition)]
+    is_validated = VALIDATED in compact_text((request.tool_choice and request.tool_choice.metadata) or {})
+    return [tool.strict or is_validated for tool in request.tools if isinstance(tool, ToolDefinition)]
 
 
 def parameters(request: Request) -> object:
@@ -345,8 +347,8 @@ def choice(request: Request) -> object:
 
 
 def output(request: Request) -> object:
-    asked = request.output
-    return None if asked is None else (asked.kind, asked.schema)
+    wanted = request.output
+    return None if wanted is None else (wanted.kind, wanted.schema)
 
 
 def effort(request: Request) -> object:
@@ -364,9 +366,9 @@ def reasoning_mode(request: Request) -> object:
 def private(*keys: str) -> Callable[[Request | Completion], object]:
     """The fact that is said under keys only one family knows."""
 
-    def read(said: Request | Completion) -> object:
-        held = [entries[key] for entries in (said.metadata or {}).values() for key in keys if key in entries]
-        return [parse_json(value) if type(value) is Raw else value for value in held]
+    def read(exchange: Request | Completion) -> object:
+        values = [entries[key] for entries in (exchange.metadata or {}).values() for key in keys if key in entries]
+        return [parse_json(value) if type(value) is Raw else value for value in values]
 
     return read
 
@@ -410,11 +412,11 @@ def identity(answer: Completion) -> object:
     return (answer.id or "").removeprefix("msg_"), answer.model
 
 
-def failure(heard: DecodedStream) -> object:
-    return (heard.failure.kind, heard.failure.message) if heard.failure is not None else None
+def failure(stream: DecodedStream) -> object:
+    return (stream.failure.kind, stream.failure.message) if stream.failure is not None else None
 
 
-def failed(heard: DecodedStream) -> object:
+def failed(stream: DecodedStream) -> object:
     """Whether it failed, and which calls a client could mistake for complete."""
-    whole = [call.id for call in parts(heard, ToolCall) if not call.incomplete]
-    return heard.failure is not None, whole
+    complete = [call.id for call in parts(stream, ToolCall) if not call.incomplete]
+    return stream.failure is not None, complete

@@ -94,24 +94,24 @@ def judge(case: Case, source: str, target: str, interpreter: Interpreter) -> Jud
     """The verdict on one example, converted from one format to another."""
     if not interpreter.offers(case.kind, source, target):
         return None
-    spoken = write_original(case, source)
-    if spoken is None:
+    original = write_original(case, source)
+    if original is None:
         return None
     way = Crossing(case.kind, source, target, case.model(target))
     try:
-        crossed = interpreter.translate(spoken.content, way)
+        crossed = interpreter.translate(original.content, way)
     except Refused as refusal:
         return Judgement("refused", str(refusal))
     news = _special_losses(case, crossed.losses, _usually_crossed(case.kind, source, target)) if crossed.losses else []
-    told = "; ".join(f"{loss.what}: {loss.why}" for loss in news)
+    described = "; ".join(f"{loss.what}: {loss.why}" for loss in news)
     arrived = wire.fact_of(case, crossed.content, target)
     unspoilt = not any(loss.refusable for loss in news)
-    if unspoilt and arrived == spoken.fact and _is_native(case, crossed, source, target):
+    if unspoilt and arrived == original.fact and _is_native(case, crossed, source, target):
         judgement = Judgement("exact")
-    elif _fact_after_return(case, crossed.content, way, interpreter, arrived) == spoken.fact:
-        judgement = Judgement("carried", told)
+    elif _fact_after_return(case, crossed.content, way, interpreter, arrived) == original.fact:
+        judgement = Judgement("carried", described)
     else:
-        return Judgement("degraded", told) if told else Judgement("silent")
+        return Judgement("degraded", described) if described else Judgement("silent")
     refused = _refusal(case, crossed.content, way, interpreter)
     return judgement if refused is None else Judgement("refused", refused)
 
@@ -158,14 +158,14 @@ def _is_native(case: Case, crossed: Translation, source: str, target: str) -> bo
 
 def _fact_after_return(case: Case, content: bytes, way: Crossing, interpreter: Interpreter, arrived: object) -> object:
     """The fact after converting back, with the same library, or with dragoman if it offers none."""
-    kind: Kind = "request" if case.owed else case.kind
+    kind: Kind = "request" if case.in_next_request else case.kind
     if not interpreter.offers(kind, way.target, way.source):
-        if case.owed:
+        if case.in_next_request:
             return arrived
         interpreter = Dragoman()
     way_back = Crossing(kind, way.target, way.source, case.model(way.source), case.request)
     try:
-        sent = next_request(content, way.target, case.model(way.target)) if case.owed else content
+        sent = next_request(content, way.target, case.model(way.target)) if case.in_next_request else content
         return case.fact(wire.read(interpreter.translate(sent, way_back).content, kind, way.source))
     except (Refused, DragomanError, KeyError, IndexError, TypeError) as error:
         return error

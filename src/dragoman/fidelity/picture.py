@@ -131,8 +131,10 @@ def _describe(matrix: Matrix) -> str:
         for target in matrix.formats:
             for verdict, count in matrix.counts(source, target).items():
                 total[verdict] += count
-    told = ", ".join(f"{count} {verdict}" for verdict, count in total.items())
-    return f"Heat map of features by pairs of formats. In all: {told}. The same as text: fidelity.md and fidelity.json."
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in total.items())
+    return (
+        f"Heat map of features by pairs of formats. In all: {counts}. The same as text: fidelity.md and fidelity.json."
+    )
 
 
 def letter(verdict: Verdict | None) -> str:

@@ -29,7 +29,7 @@ _LIMITS: Mapping[Limit, tuple[str, str]] = {
 
 _SPENT = Failure("billing", "the budget of this key is used up", 402)
 _RESERVED = Failure(
-    "rate_limit", "requests under way have reserved the rest of this key's budget", 429, retry_after=1.0
+    "rate_limit", "requests in progress have reserved the rest of this key's budget", 429, retry_after=1.0
 )
 _SIGNED = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/,\s]+)/")
 

@@ -67,8 +67,8 @@ class AdaptedExchange(Exchange):
         self._inner.also = headers
 
     @property
-    def heard(self) -> Callable[[int, bytes], None] | None:  # type: ignore[override]
-        return self._inner.heard
+    def on_sent(self) -> Callable[[int, bytes], None] | None:  # type: ignore[override]
+        return self._inner.on_sent
 
     @property
     def local(self) -> Any:  # type: ignore[override]
@@ -102,8 +102,8 @@ class AdaptedExchange(Exchange):
 
     def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:
         kind = self._adapter.stream_type
-        told = headers if kind is None else {**headers, "content-type": kind}
-        self._inner.start(status, told, self._adapter.feed(first))
+        sent_headers = headers if kind is None else {**headers, "content-type": kind}
+        self._inner.start(status, sent_headers, self._adapter.feed(first))
 
     def write(self, data: bytes) -> bool:
         adapted = self._adapter.feed(data)
@@ -156,7 +156,7 @@ def _without_cloud_keys(body: bytes) -> bytes:
         fields = _raw_object(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="anthropic-messages") from None
-    return _encode({key: held for key, held in fields.items() if key not in _ELSEWHERE})
+    return _encode({key: value for key, value in fields.items() if key not in _ELSEWHERE})
 
 
 class ClaudeBody(Adapter):
@@ -207,9 +207,9 @@ class InvokeModel(_Events):
         return _chunk(b'{"bytes":"' + b64encode(payload) + b'","p":"abcdefgh"}')
 
     def error(self, status: int, body: bytes) -> tuple[bytes, dict[str, str]]:
-        told = _decode(body) if body[:1] == b"{" else {}
-        error = told.get("error") if isinstance(told, dict) else None
-        message = error.get("message") if isinstance(error, dict) else told.get("message", "")
+        fields = _decode(body) if body[:1] == b"{" else {}
+        error = fields.get("error") if isinstance(fields, dict) else None
+        message = error.get("message") if isinstance(error, dict) else fields.get("message", "")
         kind = _ERROR_TYPES.get(status, "InternalServerException")
         return _encode({"message": message}), {"x-amzn-errortype": kind}
 
@@ -229,20 +229,20 @@ class OllamaGenerate(_Events):
         super().__init__(Lines(Limits(), _GENERATE))
 
     def request(self, body: bytes) -> bytes:
-        asked = _object(body, _GENERATE)
+        given = _object(body, _GENERATE)
         for key in ("suffix", "context", "template", "raw"):
-            if asked.get(key):
+            if given.get(key):
                 why = "nothing but a prompt: a chat model has no counterpart for this key"
                 raise DecodeError(path=f"$.{key}", expected=why, got=key, source=_GENERATE)
-        prompt = asked.get("prompt") or ""
+        prompt = given.get("prompt") or ""
         if not isinstance(prompt, str):
             raise DecodeError(path="$.prompt", expected="text", got=type(prompt).__name__, source=_GENERATE)
-        said: dict[str, Any] = {"role": "user", "content": prompt}
-        if asked.get("images"):
-            said["images"] = asked["images"]
-        system = [{"role": "system", "content": asked["system"]}] if asked.get("system") else []
-        kept = {key: asked[key] for key in _PASSED if asked.get(key) is not None}
-        return _encode({"model": asked.get("model"), "messages": [*system, said], **kept})
+        message: dict[str, Any] = {"role": "user", "content": prompt}
+        if given.get("images"):
+            message["images"] = given["images"]
+        system = [{"role": "system", "content": given["system"]}] if given.get("system") else []
+        kept = {key: given[key] for key in _PASSED if given.get(key) is not None}
+        return _encode({"model": given.get("model"), "messages": [*system, message], **kept})
 
     def answer(self, body: bytes) -> bytes:
         return _encode(_generated(_decode(body)))
@@ -255,10 +255,10 @@ def _generated(line: dict[str, Any]) -> dict[str, Any]:
     message = line.pop("message", None)
     if not isinstance(message, dict):
         return line  # an error
-    told: dict[str, Any] = {"model": line.pop("model", ""), "created_at": line.pop("created_at", "")}
-    told["response"] = message.get("content") or ""
-    told |= {key: message[key] for key in ("thinking", "tool_calls") if message.get(key)}
-    return told | line
+    written: dict[str, Any] = {"model": line.pop("model", ""), "created_at": line.pop("created_at", "")}
+    written["response"] = message.get("content") or ""
+    written |= {key: message[key] for key in ("thinking", "tool_calls") if message.get(key)}
+    return written | line
 
 
 # ── OpenAI's /v1/completions ──────────────────────────────────────────────────────────────────────────────────
@@ -278,19 +278,19 @@ class LegacyCompletion(_Events):
         super().__init__(ServerSentEvents(Limits(), _COMPLETION))
 
     def request(self, body: bytes) -> bytes:
-        asked = _object(body, _COMPLETION)
-        prompt = asked.get("prompt")
+        given = _object(body, _COMPLETION)
+        prompt = given.get("prompt")
         if isinstance(prompt, list) and len(prompt) == 1:
             prompt = prompt[0]
         if not isinstance(prompt, str):
             got = "several prompts, or tokens" if isinstance(prompt, list) else type(prompt).__name__
             raise DecodeError(path="$.prompt", expected="one text", got=got, source=_COMPLETION)
         for key in ("suffix", "echo", "best_of", "logprobs"):
-            if asked.get(key):
+            if given.get(key):
                 why = "nothing of the kind: a chat model answers here"
                 raise DecodeError(path=f"$.{key}", expected=why, got=key, source=_COMPLETION)
-        kept = {key: asked[key] for key in _SAME if asked.get(key) is not None}
-        limit = asked.get("max_tokens")
+        kept = {key: given[key] for key in _SAME if given.get(key) is not None}
+        limit = given.get("max_tokens")
         messages = [{"role": "user", "content": prompt}]
         return _encode(
             {**kept, "messages": messages, "max_completion_tokens": _USUAL_TOKENS if limit is None else limit}

@@ -90,8 +90,8 @@ class AnswerCache:
         """Called when the store cannot be reached; requests are then answered without it."""
 
     async def look_up(self, client_request: ClientRequest, plan: Plan, owner: str) -> Lookup:
-        asked = directives(client_request.headers.get("cache-control", ""))
-        if "no-store" in asked:
+        wanted = directives(client_request.headers.get("cache-control", ""))
+        if "no-store" in wanted:
             return Lookup("bypass")
         owner = "" if self._table.shared else owner
         large = len(client_request.body) > LARGE
@@ -102,10 +102,10 @@ class AnswerCache:
         )
         if key is None:
             return Lookup("bypass")
-        if "no-cache" in asked:
+        if "no-cache" in wanted:
             return Lookup("miss", key)
         found = await self._found(key)
-        limit = asked.get("max-age")
+        limit = wanted.get("max-age")
         if found is None or (limit is not None and time.time() - found.created > limit):
             return Lookup("miss", key)
         return Lookup("hit", key, found)
@@ -158,10 +158,10 @@ def cache_key(client_request: ClientRequest, plan: Plan, owner: str) -> str | No
     """Return a digest of the request and its targets, or None if the request cannot be compared."""
     targets = sorted({(one.upstream.channel.base_url, one.model) for one in plan.candidates})
     try:
-        told = _builtins(msgspec.json.encode(client_request.decoded()))
+        content = _builtins(msgspec.json.encode(client_request.decoded()))
     except (msgspec.MsgspecError, RecursionError):
         return None
-    body = {name: value for name, value in told.items() if name not in _IGNORED}
+    body = {name: value for name, value in content.items() if name not in _IGNORED}
     settings = msgspec.to_builtins(plan.settings)
     return hashlib.sha256(_encode([_VERSION, owner, targets, settings, _meaning(body)])).hexdigest()
 
@@ -205,9 +205,9 @@ def replay_stream(answer: CachedAnswer, client_request: ClientRequest) -> tuple[
         encoder.change_events(outgoing)
     out: list[bytes] = []
     for events in stream_events(answer.completion):
-        told = [opened(one, client_request) if isinstance(one, StreamStart) else one for one in events]
-        account.add(told)
-        out.append(encoder.encode(told))
+        replayed = [opened(one, client_request) if isinstance(one, StreamStart) else one for one in events]
+        account.add(replayed)
+        out.append(encoder.encode(replayed))
     return b"".join([*out, encoder.close()]), encoder.losses
 
 

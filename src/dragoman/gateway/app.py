@@ -34,7 +34,7 @@ from dragoman.gateway.endpoints import Endpoint, Operation, match_endpoint
 from dragoman.gateway.exchange import Application, Exchange, Gone, Unattended
 from dragoman.gateway.expected_cost import ESTIMATE_HEADER, NOTHING_EXPECTED, Expected, estimated, expected_use
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
-from dragoman.gateway.http_request import BadRequest
+from dragoman.gateway.http_request import BadRequest, Head, is_local_name
 from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS, follow
 from dragoman.gateway.mcp_endpoint import McpEndpoint, mcp
 from dragoman.gateway.mcp_tools import McpTools
@@ -152,8 +152,8 @@ class Gateway:
         )
         if endpoint.operation in _SHOWN:
             if self.capture is not None:
-                record.held = self.capture.begin(record, exchange.head)
-                exchange.heard = record.held.answered
+                record.capture = self.capture.begin(record, exchange.head)
+                exchange.on_sent = record.capture.answered
             if self.tracing is not None:
                 record.trace = self.tracing.begin(record, exchange.head)
         if endpoint.adapter:
@@ -189,15 +189,15 @@ class Gateway:
             record.error = _traced(error)
             self.log.event("error", id=record.id, error=record.error)
             exchange.close_after()
-            self.refused(exchange, record, Failure("server", "Something broke in the gateway.", 500))
+            self.refused(exchange, record, Failure("server", "Internal error of the gateway.", 500))
 
     def done(self, record: Record) -> None:
         self._measure(record)
-        if record.held is not None:
-            record.held.ended()
+        if record.capture is not None:
+            record.capture.ended()
             if not self.log.silent and self.router.config.log.bodies:
-                self.log.event("bodies", id=record.id, **logged_bodies(record.held, self.config.log.max_body))
-            record.held = None
+                self.log.event("bodies", id=record.id, **logged_bodies(record.capture, self.config.log.max_body))
+            record.capture = None
         if record.trace is not None:
             record.trace.ended(record)
         if record.operation in _COUNTED:
@@ -245,6 +245,8 @@ class Gateway:
             caller = await self.access.caller(endpoint.format, exchange.head, exchange.digest)
             record.key, record.key_id = caller.name, caller.id
         else:
+            if "origin" not in exchange.head.headers:
+                self._check_host(exchange.head)
             caller = self.access.anonymous(endpoint.format)
         try:
             if not exchange.receive_arrived():
@@ -260,13 +262,32 @@ class Gateway:
             return
         allowed = self.config.server.origins
         if origin not in allowed and "*" not in allowed:
-            raise Denied(Failure("permission", f"pages of {origin} may not ask here (see server.origins)", 403))
+            raise Denied(
+                Failure("permission", f"pages of {origin} may not call this gateway (see server.origins)", 403)
+            )
         exchange.also = {"access-control-allow-origin": origin, "vary": "origin"}
+
+    def _check_host(self, head: Head) -> None:
+        """Refuse names that a page can lead to this machine (DNS rebinding) where no key protects what is stored.
+
+        To a browser such a page has the gateway's own origin, which it need not send when it only reads.
+        """
+        host = head.headers.get("host", "")
+        if host and head.method == "GET" and not is_local_name(host):
+            if any(origin.rpartition("//")[2] == host for origin in self.config.server.origins):
+                return
+            raise Denied(
+                Failure(
+                    "permission",
+                    f"without keys, this gateway serves local names only, not {host} (see server.keys, server.origins)",
+                    403,
+                )
+            )
 
     async def preflight(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
         self._check_page(exchange)
-        asked = exchange.head.headers.get("access-control-request-headers", "*")
-        methods = {"access-control-allow-methods": "GET, POST, DELETE", "access-control-allow-headers": asked}
+        requested = exchange.head.headers.get("access-control-request-headers", "*")
+        methods = {"access-control-allow-methods": "GET, POST, DELETE", "access-control-allow-headers": requested}
         record.status = 204
         exchange.send(204, {**methods, "access-control-max-age": "600"})
 
@@ -274,8 +295,8 @@ class Gateway:
         protocol = CLIENT_PROTOCOLS[endpoint.format]
         check_content_type(exchange.head)
         body = exchange.body
-        if record.held is not None:
-            record.held.asked(body)
+        if record.capture is not None:
+            record.capture.requested(body)
         known = peek(body, endpoint.format)
         model = endpoint.model or known.model or ""
         if not model:
@@ -315,16 +336,16 @@ class Gateway:
         if ESTIMATE_HEADER in client_request.headers:
             await self._estimate(client_request, plan, exchange, record)
             return
-        if self.mcp_tools is not None and self.mcp_tools.asked(client_request):
+        if self.mcp_tools is not None and self.mcp_tools.requested_servers(client_request):
             await self._run_tools(self.mcp_tools, caller, client_request, plan, exchange, record)
             return
         beginning = self._keeping(client_request, plan, caller.id, exchange)
         keeping = None if beginning is None else await beginning
-        asked = keeping.client_request if keeping else client_request
+        sent = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
         try:
-            if self.signatures.seconds and not plan.speaks_only(asked.protocol.format):
-                await self._recall_signatures(asked, caller.id)
+            if self.signatures.seconds and not plan.speaks_only(sent.protocol.format):
+                await self._recall_signatures(sent, caller.id)
             if keeping is not None:
                 skips_model = client_request.known.generate is False
                 if await self._answered_early(keeping, caller, plan, exchange, record, skips_model=skips_model):
@@ -332,22 +353,22 @@ class Gateway:
             cache, cached = self.cache, None
             if cache is not None:
                 stateful = keeping is None and self._leaves_state(client_request)
-                cached = Lookup("bypass") if stateful else await cache.look_up(asked, plan, caller.id)
+                cached = Lookup("bypass") if stateful else await cache.look_up(sent, plan, caller.id)
                 record.cache = cached.outcome
                 if cached.answer is not None:
                     record.cost = 0.0
-                    await self._put_again(caller, asked, cached.answer, exchange, record, keeping)
+                    await self._put_again(caller, sent, cached.answer, exchange, record, keeping)
                     return
-            begun = await self.relay.ask(asked, plan, record)
+            started = await self.relay.ask(sent, plan, record)
             record.first_byte = time.perf_counter() - record.started
-            if record.held is not None:
-                record.held.began_to_answer()
-            if isinstance(begun, WholeAnswer):
-                await self._put_whole(caller, begun, exchange, record, keeping)
+            if record.capture is not None:
+                record.capture.began_to_answer()
+            if isinstance(started, WholeAnswer):
+                await self._put_whole(caller, started, exchange, record, keeping)
             else:
-                await self._put_stream(caller, begun, exchange, record, keeping)
+                await self._put_stream(caller, started, exchange, record, keeping)
             if cache is not None and cached is not None and not record.failure:
-                answer = begun.completion if isinstance(begun, WholeAnswer) else begun.translator.completion
+                answer = started.completion if isinstance(started, WholeAnswer) else started.translator.completion
                 await cache.keep(cached, answer, record)
         finally:
             caller.leave()
@@ -387,14 +408,14 @@ class Gateway:
             raise BadBody(Failure("invalid_request", "Tools of MCP servers are not run in the background.", 400))
         beginning = self._keeping(client_request, plan, caller.id, exchange)
         keeping = None if beginning is None else await beginning
-        asked = keeping.client_request if keeping else client_request
+        sent = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
         try:
-            if self.signatures.seconds and not plan.speaks_only(asked.protocol.format):
-                await self._recall_signatures(asked, caller.id)
-            completion = await tools.run(self.relay, asked, plan, caller, record)
+            if self.signatures.seconds and not plan.speaks_only(sent.protocol.format):
+                await self._recall_signatures(sent, caller.id)
+            completion = await tools.run(self.relay, sent, plan, caller, record)
             answer = CachedAnswer(completion=completion, upstream=record.upstream, target=record.target, created=0.0)
-            await self._put_again(caller, asked, answer, exchange, record, keeping)
+            await self._put_again(caller, sent, answer, exchange, record, keeping)
         finally:
             caller.leave()
 
@@ -422,7 +443,7 @@ class Gateway:
         record.losses += losses
         record.first_byte = time.perf_counter() - record.started
         if keeping is not None and client_request.stream:
-            keeping.heard(content)
+            keeping.publish(content)
             await keeping.keep_streamed()
         elif keeping is not None:
             content = await keeping.keep(content)
@@ -487,7 +508,7 @@ class Gateway:
     async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
         """Admit a request whose expected cost is given, or cannot be known before it has ended."""
         if self.metrics.in_flight > self.router.config.server.max_requests:
-            words = "The gateway has more requests under way than it may."
+            words = "The gateway has reached its limit of requests in progress."
             raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
         if caller.grant is not None:
             await caller.enter(record.id, expected.cost or 0.0, expected.input + expected.output)
@@ -541,8 +562,8 @@ class Gateway:
         waits = caller.grant is not None or keeping is not None or remembers or record.client in self._stateful
         try:
             exchange.start(200, headers, streamed.first)
-            heard = None if keeping is None else keeping.heard
-            await self.relay.stream(streamed, exchange, heard, ending if waits else None)
+            publish = None if keeping is None else keeping.publish
+            await self.relay.stream(streamed, exchange, publish, ending if waits else None)
         finally:
             streamed.release()
             completion = translator.completion
@@ -558,16 +579,16 @@ class Gateway:
                 await keeping.keep_streamed()
 
     async def _note(
-        self, begun: WholeAnswer | StreamedAnswer, id: str | None, record: Record, keeping: KeptAnswer | None
+        self, started: WholeAnswer | StreamedAnswer, id: str | None, record: Record, keeping: KeptAnswer | None
     ) -> None:
-        if begun.upstream_call.same and keeping is None and record.client in self._stateful:
+        if started.upstream_call.same and keeping is None and record.client in self._stateful:
             await self._stateful[record.client].note(id, record.upstream, record.key_id)
 
     async def _warm_up(self, keeping: Keeping, exchange: Exchange, record: Record) -> None:
         """Handle `generate: false`: store the input without calling the model."""
         events = keeping.warmed_up(record.model)
         record.status, record.complete = 200, True
-        keeping.heard(events)
+        keeping.publish(events)
         await keeping.keep_streamed()
         exchange.start(200, {"content-type": "text/event-stream"}, events)
         exchange.finish()
@@ -579,22 +600,22 @@ class Gateway:
         background = keeping.background(plan.route)
         promise = await background.promised()
         worker = caller.handed_over()
-        held, record.held = record.held, None
+        captured, record.capture = record.capture, None
 
         async def work() -> None:
             later = Record(id=record.id, client=record.client, operation="generate", started=record.started)
             later.model, later.route = record.model, record.route
             later.key, later.key_id = record.key, record.key_id
-            later.held = held
+            later.capture = captured
             later.trace = None if record.trace is None else record.trace.continued()
             try:
-                begun = await self.relay.ask(keeping.client_request, plan, later)
-                completion = await self._to_the_end(begun, keeping, later)
+                started = await self.relay.ask(keeping.client_request, plan, later)
+                completion = await self._to_the_end(started, keeping, later)
                 later.usage = completion.usage if completion else None
                 await self.settle(worker, later)
-                if completion is not None and not begun.upstream_call.same:
+                if completion is not None and not started.upstream_call.same:
                     await self.signatures.remember(completion, worker.id)
-                await background.completed(begun.encoded.content if isinstance(begun, WholeAnswer) else b"")
+                await background.completed(started.encoded.content if isinstance(started, WholeAnswer) else b"")
             except Failed as failed:
                 later.status, later.failure = failed.failure.status or 500, failed.failure.kind
                 await background.failed(failed.failure)
@@ -615,21 +636,21 @@ class Gateway:
             exchange.send(200, {**JSON, **_marks(record)}, promise)
 
     async def _to_the_end(
-        self, begun: WholeAnswer | StreamedAnswer, keeping: Keeping | KeptInteraction, record: Record
+        self, started: WholeAnswer | StreamedAnswer, keeping: Keeping | KeptInteraction, record: Record
     ) -> Completion | None:
         """Return the answer of a background request. Raises `Failed` if the stream broke off."""
-        if isinstance(begun, WholeAnswer):
-            record.status = begun.status
-            return begun.completion
+        if isinstance(started, WholeAnswer):
+            record.status = started.status
+            return started.completion
         record.status = 200
         try:
-            await self.relay.stream(begun, Unattended(), keeping.heard)
+            await self.relay.stream(started, Unattended(), keeping.publish)
         finally:
-            begun.release()
-            record.losses += begun.translator.losses
-        if begun.translator.failure is not None:
-            raise Failed(begun.translator.failure)
-        return begun.translator.completion
+            started.release()
+            record.losses += started.translator.losses
+        if started.translator.failure is not None:
+            raise Failed(started.translator.failure)
+        return started.translator.completion
 
     # ── counting ──
 
@@ -652,7 +673,7 @@ class Gateway:
         if candidate.upstream.channel.provider.format != format:
             headers = {**JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
             tokens = await off_loop_if_large(len(client_request.body), estimate, client_request.body)
-            exchange.send(200, headers, _encode(counter.told(tokens)))
+            exchange.send(200, headers, _encode(counter.encode(tokens)))
             return
         await self.forward(client_request, candidate, counter.path, exchange, record)
 
@@ -667,11 +688,11 @@ class Gateway:
         """Call the upstream at another path of the client's own format, and pass its answer on."""
         upstream_call = prepare_count(client_request, candidate, path)
         record.upstream, record.target = candidate.upstream.name, candidate.model
-        if record.held is not None:
-            record.held.attempted(upstream_call, candidate.upstream.name, candidate.model)
+        if record.capture is not None:
+            record.capture.attempted(upstream_call, candidate.upstream.name, candidate.model)
         whole = await self.relay.forward(upstream_call, candidate.upstream)
-        if record.held is not None:
-            record.held.received(whole.status, whole.body)
+        if record.capture is not None:
+            record.capture.received(whole.status, whole.body)
         record.status = whole.status
         exchange.send(whole.status, {**JSON, **whole.headers, "x-request-id": record.id}, whole.body)
 

@@ -547,11 +547,11 @@ async def _batch_results(here: Here) -> bool:
 
 async def listed_here(here: Here) -> tuple[list[dict[str, Any]], bool]:
     """Return a page of what is kept here for the caller, and whether there is more."""
-    row, asked = here.endpoint.passed, here.exchange.head.parameters
+    row, parameters = here.endpoint.passed, here.exchange.head.parameters
     part = "file" if row is not None and row.here == "list_files" else "batch"
-    limit = asked.get("limit") or asked.get("pageSize") or ""
+    limit = parameters.get("limit") or parameters.get("pageSize") or ""
     size = min(_count(limit), _LONGEST_PAGE) or _PAGE
-    after = asked.get("after") or asked.get("after_id") or asked.get("pageToken") or ""
+    after = parameters.get("after") or parameters.get("after_id") or parameters.get("pageToken") or ""
     store = here.gateway.batches.store
     found = await store.listed(f"{here.format} {part}", here.caller.id, size + 1, after)
     page = found[:size]
@@ -564,9 +564,9 @@ async def listed_here(here: Here) -> tuple[list[dict[str, Any]], bool]:
 
 async def _list(here: Here) -> bool:
     """Answer the list here if no upstream has such a list, or if the previous page came from this gateway."""
-    row, asked = here.endpoint.passed, here.exchange.head.parameters
+    row, parameters = here.endpoint.passed, here.exchange.head.parameters
     assert row is not None  # noqa: S101 - see serve_here
-    after = asked.get("after") or asked.get("after_id") or asked.get("pageToken") or ""
+    after = parameters.get("after") or parameters.get("after_id") or parameters.get("pageToken") or ""
     continues = bool(after) and await here.gateway.batches.store.find(after, here.caller.id) is not None
     if here.wants_other or (_has_upstream(here) and not continues and not here.wants_here):
         return False

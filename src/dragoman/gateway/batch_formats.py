@@ -101,7 +101,7 @@ def _is_object(raw: Raw) -> bool:
 
 def _body_of(line: _Line) -> Raw:
     """Return the request body of a line; each format has another key for it."""
-    return next((held for held in (line.body, line.params, line.request) if bytes(held)), Raw(b"{}"))
+    return next((raw for raw in (line.body, line.params, line.request) if bytes(raw)), Raw(b"{}"))
 
 
 def lines_of(content: bytes) -> Iterator[tuple[int, bytes]]:
@@ -412,7 +412,7 @@ def gemini_created(batch: GeminiInput, model: str, version: str, content: bytes 
 
 def _gemini_line(request: _Line) -> bytes:
     fields = {"request": request.request, "metadata": request.metadata}
-    return _encode({name: single_line(held) for name, held in fields.items() if bytes(held)})
+    return _encode({name: single_line(value) for name, value in fields.items() if bytes(value)})
 
 
 def _show_gemini(stored: Stored, about: BatchAbout, counts: Mapping[str, int], _head: Head) -> dict[str, Any]:
@@ -527,14 +527,14 @@ def result_line(format: str, item: BatchItem, outcome: str, status: int, body: b
     from dragoman.batch import provider_files  # noqa: PLC0415 - few gateways run batches
 
     file = provider_files.BATCH_FILES[BATCH_FORMATS[format].lines]
-    held: Any = provider_files.BatchItem(
+    batch_item: Any = provider_files.BatchItem(
         id=item.id,
         outcome=outcome,  # type: ignore[arg-type]
         body=Raw(body) if body else None,
         format=file.format,
         status=status or None,
     )
-    line = file.write(file, held)
+    line = file.write(file, batch_item)
     if inline:
         line.pop("key", None)
         line |= {"metadata": item.metadata} if bytes(item.metadata) else {}

@@ -69,8 +69,8 @@ class _Request(Exchange):
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.start(status, headers, body)
         self.finish()
-        if self.heard is not None:
-            self.heard(status, body)
+        if self.on_sent is not None:
+            self.on_sent(status, body)
 
     def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:
         self.started = True
@@ -184,11 +184,11 @@ class BatchRunner:
             self._news.clear()
 
     async def _look(self) -> None:
-        held = await self.store.renew(list(self._running), self._worker, _CLAIM_SECONDS)
+        claimed = await self.store.renew(list(self._running), self._worker, _CLAIM_SECONDS)
         for id, running in list(self._running.items()):
-            if id not in held and running.task is not None:  # deleted, or claimed by another worker meanwhile
+            if id not in claimed and running.task is not None:  # deleted, or claimed by another worker meanwhile
                 running.task.cancel()
-            elif id in held and held[id].state == "canceling":
+            elif id in claimed and claimed[id].state == "canceling":
                 running.is_canceled = True
         free = _MOST_BATCHES - len(self._running)
         for stored in await self.store.claim(self._worker, _CLAIM_SECONDS, free) if free > 0 else ():
@@ -289,7 +289,7 @@ class BatchRunner:
             if not any(about.counts.get(outcome) for outcome in outcomes):
                 continue
             id = shape.file_prefix + secrets.token_hex(12)
-            held = FileAbout(
+            written = FileAbout(
                 name=f"{stored.id.rpartition('/')[2]}_{name}.jsonl",
                 purpose="batch_output",
                 content_type="application/jsonl",
@@ -303,7 +303,7 @@ class BatchRunner:
                 kind=f"{format} file",
                 created=now,
                 expires=now + KEPT_SECONDS,
-                about=_encode(held),
+                about=_encode(written),
             )
             await self.store.put(file, b"")
             about.files = {**about.files, name: id}

@@ -16,16 +16,16 @@ def capture_for_log(most_requests: int) -> Capture:
     return Capture(CaptureLimits(requests=most_requests))
 
 
-def logged_bodies(held: CapturedRequest, most: int) -> dict[str, str]:
+def logged_bodies(request: CapturedRequest, most: int) -> dict[str, str]:
     """Return what the client sent and received; empty if the request was released to free memory."""
-    told: dict[str, str] = {}
-    if held.body is not None:
-        told["request"] = redacted(held.body.content, held.body.size, most)
-    sent = held.answer.content if held.answer is not None else b"".join(out for _, _, out in held.pieces)
+    bodies: dict[str, str] = {}
+    if request.body is not None:
+        bodies["request"] = redacted(request.body.content, request.body.size, most)
+    sent = request.answer.content if request.answer is not None else b"".join(out for _, _, out in request.pieces)
     if sent:
-        size = held.answer.size if held.answer is not None else len(sent) + held.unheld_bytes
-        told["answer"] = redacted(sent, size, most)
-    return told
+        size = request.answer.size if request.answer is not None else len(sent) + request.unheld_bytes
+        bodies["answer"] = redacted(sent, size, most)
+    return bodies
 
 
 def redacted(content: bytes, size: int, most: int) -> str:

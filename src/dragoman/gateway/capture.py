@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dragoman.loss import Loss
 
 Phase: TypeAlias = Literal["begun", "answering", "ended"]
-_Held: TypeAlias = "bytes | Body"
+_Content: TypeAlias = "bytes | Body"
 """A body as it is; or its beginning without keys, if it is too long to be held."""
 Piece: TypeAlias = tuple[float, bytes, bytes]
 """Seconds since the request came, what the upstream sent then, and what the client was sent because of it."""
@@ -89,12 +89,12 @@ class _Call(Struct, gc=False):
     is_same: bool
     http: HttpRequest
     """The request before it is signed."""
-    sent: _Held
+    sent: _Content
     losses: tuple[Loss, ...]
     began: float
     ended: float | None = None
     status: int | None = None
-    answer: _Held | None = None
+    answer: _Content | None = None
     failure: str = ""
     error: str = ""
 
@@ -111,8 +111,8 @@ class CapturedRequest:
     unheld = 0
     unheld_bytes = 0
     is_gone = False
-    _body: _Held | None = None
-    _answer: _Held | None = None
+    _body: _Content | None = None
+    _answer: _Content | None = None
     _cut_keys = True
     """Whether a client's body that is not held whole may contain keys."""
     _whole_size = 0
@@ -127,24 +127,24 @@ class CapturedRequest:
         """Maximum bytes of a body that is held as it is; -1 if nothing is held any more."""
         self._calls: list[_Call] = []
         self.pieces: list[Piece] = []
-        self.room = 2 * self._longest
+        self.bytes_left = 2 * self._longest
         """Bytes that may still be held of the stream, which has two sides."""
 
     # ── recording, while the request is served ──
 
-    def asked(self, body: bytes) -> None:
+    def requested(self, body: bytes) -> None:
         """Record the body of an admitted client."""
         if len(body) > self._longest:
             self._cut_keys = may_have_keys(body, self.record.client)
-        self._body = self._held(body, keyed=True)
+        self._body = self._captured_body(body, keyed=True)
         if self.store.feeds:
             self.store.changed(self)
 
     def attempted(self, upstream_call: UpstreamCall, upstream: str, model: str) -> None:
         http = upstream_call.call.http
-        sent: _Held = http.body
+        sent: _Content = http.body
         if sent is not self._body:
-            sent = self._held(http.body, keyed=True)
+            sent = self._captured_body(http.body, keyed=True)
             if sent is not http.body:
                 http = structs.replace(http, body=b"")
         if self.is_gone:
@@ -157,14 +157,14 @@ class CapturedRequest:
         if self.is_gone:
             return
         call = self._calls[-1]
-        call.status, call.answer, call.ended = status, self._held(body), perf_counter()
+        call.status, call.answer, call.ended = status, self._captured_body(body), perf_counter()
 
     def listening(self, upstream_call: UpstreamCall, status: int) -> CapturingTranslator:
         """Return the translator of an answer that has begun to stream."""
         if not self.is_gone:
             self._calls[-1].status = status
         translator = upstream_call.translator(CapturingTranslator)
-        translator.held = self
+        translator.captured = self
         return translator
 
     def refused(self, upstream_call: UpstreamCall, error: ProviderError) -> None:
@@ -174,7 +174,7 @@ class CapturedRequest:
         call.failure, call.error, call.ended = error.kind, error.message, perf_counter()
         if call.answer is None and upstream_call.call.received:
             call.status = upstream_call.call.status
-            call.answer = self._held(_without_keys_of(upstream_call.channel, upstream_call.call.received[0]))
+            call.answer = self._captured_body(_without_keys_of(upstream_call.channel, upstream_call.call.received[0]))
         if self.pieces:  # it had begun to stream, and failed before the first content
             whole = b"".join(received for _, received, _ in self.pieces)
             call.answer = Body(whole, len(whole))
@@ -184,16 +184,16 @@ class CapturedRequest:
         """Record a piece of a stream. Called for every chunk of every stream, so it does as little as possible."""
         size = len(received) if sent is received else len(received) + len(sent)
         pieces, store = self.pieces, self.store
-        if size > self.room or len(pieces) >= store.most_pieces:
+        if size > self.bytes_left or len(pieces) >= store.most_pieces:
             self.unheld += 1
             self.unheld_bytes += size
             return
         pieces.append((perf_counter() - self.record.started, received, sent))
         size += _HOUSING
-        self.room -= size
-        store.room -= size
-        if store.room < 0:
-            store.make_room()
+        self.bytes_left -= size
+        store.bytes_left -= size
+        if store.bytes_left < 0:
+            store.release_excess()
 
     def began_to_answer(self) -> None:
         self.phase = "answering"
@@ -203,7 +203,7 @@ class CapturedRequest:
     def answered(self, _status: int, body: bytes) -> None:
         """Record a whole answer to the client, including those of the gateway itself."""
         calls = self._calls
-        self._answer = body if calls and calls[-1].answer is body else self._held(body)
+        self._answer = body if calls and calls[-1].answer is body else self._captured_body(body)
 
     def ended(self) -> None:
         self.phase = "ended"
@@ -211,15 +211,15 @@ class CapturedRequest:
         if self.pieces and self._calls and self._calls[-1].ended is None:
             self._calls[-1].ended = perf_counter()
         # Until now the bodies were in memory anyway, to serve the request.
-        store.room -= self._whole_size
-        if store.room < 0:
-            store.make_room()
+        store.bytes_left -= self._whole_size
+        if store.bytes_left < 0:
+            store.release_excess()
         if store.feeds:
             store.changed(self)
 
     # ── holding ──
 
-    def _held(self, content: bytes, *, keyed: bool = False) -> _Held:
+    def _captured_body(self, content: bytes, *, keyed: bool = False) -> _Content:
         size = len(content)
         if size <= self._longest:
             self._whole_size += size
@@ -235,7 +235,7 @@ class CapturedRequest:
     def release(self) -> None:
         """Drop everything that is held of this request."""
         self.is_gone = True
-        self.room = self._longest = -1
+        self.bytes_left = self._longest = -1
         self._whole_size = 0
         self._body = self._answer = None
         self._calls.clear()
@@ -246,7 +246,7 @@ class CapturedRequest:
     @property
     def size(self) -> int:
         """Bytes of everything that is held of this request."""
-        return 0 if self.is_gone else self._whole_size + 2 * self._longest - self.room
+        return 0 if self.is_gone else self._whole_size + 2 * self._longest - self.bytes_left
 
     @property
     def method(self) -> str:
@@ -281,7 +281,7 @@ class CapturedRequest:
         """Whether the client's body may contain keys; if not, its translation contains none either."""
         return may_have_keys(self._body, self.record.client) if isinstance(self._body, bytes) else self._cut_keys
 
-    def _shown(self, held: _Held, *, keyed: bool) -> Body:
+    def _shown(self, held: _Content, *, keyed: bool) -> Body:
         if isinstance(held, Body):  # its keys were removed when it was cut
             return held
         return Body(without_keys(held) if keyed else held, len(held))
@@ -310,23 +310,23 @@ class CapturedRequest:
 class CapturingTranslator(StreamTranslator):
     """A translator that records what goes through it."""
 
-    held: CapturedRequest
+    captured: CapturedRequest
 
     def feed(self, data: bytes) -> bytes:
         out = StreamTranslator.feed(self, data)
-        self.held.piece(data, out)
+        self.captured.piece(data, out)
         return out
 
     def close(self) -> bytes:
-        return self.told(super().close())
+        return self.capture_last(super().close())
 
     def fail(self, failure: Failure) -> bytes:
-        return self.told(super().fail(failure))
+        return self.capture_last(super().fail(failure))
 
-    def told(self, last: bytes) -> bytes:
+    def capture_last(self, last: bytes) -> bytes:
         """Record what the client is sent at the end, without input from the upstream."""
         if last:
-            self.held.piece(b"", last)
+            self.captured.piece(b"", last)
         return last
 
 
@@ -338,13 +338,13 @@ class Feed:
         self._changed: dict[str, CapturedRequest] = {}
         self._something = asyncio.Event()
 
-    def note(self, held: CapturedRequest) -> None:
-        if self._wanted(held):
-            self._changed[held.record.id] = held
+    def note(self, request: CapturedRequest) -> None:
+        if self._wanted(request):
+            self._changed[request.record.id] = request
             self._something.set()
 
-    def forget(self, held: CapturedRequest) -> None:
-        self._changed.pop(held.record.id, None)
+    def forget(self, request: CapturedRequest) -> None:
+        self._changed.pop(request.record.id, None)
 
     async def changes(self) -> list[CapturedRequest]:
         """Wait until requests have changed, and return them."""
@@ -363,8 +363,8 @@ class Capture:
         self.limits = limits or CaptureLimits()
         self.most_of_body = self.limits.body
         self.most_pieces = self.limits.pieces
-        self.room = self.limits.total
-        """Lower bound of the bytes that may still be held: what was released since `make_room` is not added."""
+        self.bytes_left = self.limits.total
+        """Lower bound of the bytes that may still be held: what was released since `release_excess` is not added."""
         self.feeds: set[Feed] = set()
         self._most = self.limits.requests
         self._requests: deque[CapturedRequest] = deque()
@@ -377,41 +377,41 @@ class Capture:
         return reversed(self._requests)
 
     def find(self, id: str) -> CapturedRequest | None:
-        return next((held for held in self._requests if held.record.id == id), None)
+        return next((request for request in self._requests if request.record.id == id), None)
 
     def begin(self, record: Record, head: Head) -> CapturedRequest:
-        held = CapturedRequest(self, record, head)
+        request = CapturedRequest(self, record, head)
         requests = self._requests
-        requests.append(held)
+        requests.append(request)
         if len(requests) > self._most:
             self._release_oldest()
         if self.feeds:
-            self.changed(held)
-        return held
+            self.changed(request)
+        return request
 
-    def changed(self, held: CapturedRequest) -> None:
+    def changed(self, request: CapturedRequest) -> None:
         for feed in self.feeds:
-            feed.note(held)
+            feed.note(request)
 
     @property
     def total(self) -> int:
         """Bytes of everything that is held."""
-        return sum(held.size for held in self._requests)
+        return sum(request.size for request in self._requests)
 
-    def make_room(self) -> None:
+    def release_excess(self) -> None:
         """Release the oldest requests until the rest is within the limit."""
-        self.room = self.limits.total - self.total
-        while self.room < 0 and self._requests:
-            self.room += self._requests[0].size
+        self.bytes_left = self.limits.total - self.total
+        while self.bytes_left < 0 and self._requests:
+            self.bytes_left += self._requests[0].size
             self._release_oldest()
 
     def _release_oldest(self) -> None:
-        held = self._requests.popleft()
-        if held.phase != "ended":
-            held.release()
+        request = self._requests.popleft()
+        if request.phase != "ended":
+            request.release()
         if self.feeds:
             for feed in self.feeds:
-                feed.forget(held)
+                feed.forget(request)
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,8 +16,8 @@ def _none(_query: str, _said: Mapping[str, Any]) -> Options:
     return {}
 
 
-def _usage_if_asked(_query: str, said: Mapping[str, Any]) -> Options:
-    return {"include_usage": said.get("include_usage") is True}
+def _usage_if_requested(_query: str, body: Mapping[str, Any]) -> Options:
+    return {"include_usage": body.get("include_usage") is True}
 
 
 def _framed(query: str, _said: Mapping[str, Any]) -> Options:
@@ -53,7 +53,7 @@ CLIENT_PROTOCOLS: Mapping[str, ClientProtocol] = {
             format="openai-chat",
             id_prefix="chatcmpl-",
             dated=True,
-            options=_usage_if_asked,
+            options=_usage_if_requested,
             home="openai-chat",
             keeps_unknown_keys=True,
             passed=("openai-beta",),

@@ -31,15 +31,15 @@ class ClientWebSocket:
     def accept(self) -> bool:
         offered = {one.strip() for one in self._head.headers.get("sec-websocket-protocol", "").split(",")}
         known: Any = [one for one in self._subprotocols if one in offered] or None
-        asked = Request(f"{self._head.path}?{self._head.query}", Headers(self._head.headers))
-        accepted = ServerProtocol(subprotocols=known).accept(asked)
+        request = Request(f"{self._head.path}?{self._head.query}", Headers(self._head.headers))
+        accepted = ServerProtocol(subprotocols=known).accept(request)
         self.subprotocol = known[0] if known else ""
         self._tunnel.write(accepted.serialize())
         return accepted.status_code == _SWITCHED
 
     async def messages(self) -> AsyncIterator[str | bytes]:
         """Yield messages until the client closes. Raises `Gone` if it disconnects without closing."""
-        held = bytearray()  # one buffer: a client may send frames of one byte, or empty ones
+        buffer = bytearray()  # one buffer: a client may send frames of one byte, or empty ones
         is_text = True
         while not self._frames.close_expected():
             data = await self._tunnel.read()
@@ -55,9 +55,9 @@ class ClientWebSocket:
                     continue
                 if frame.opcode is not Opcode.CONT:
                     is_text = frame.opcode is Opcode.TEXT
-                held += frame.data
+                buffer += frame.data
                 if frame.fin:
-                    message, held = bytes(held), bytearray()
+                    message, buffer = bytes(buffer), bytearray()
                     yield message.decode() if is_text else message
 
     async def send(self, message: str | bytes) -> None:

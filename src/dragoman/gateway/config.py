@@ -43,7 +43,8 @@ class Server(_Table, frozen=True, kw_only=True):
     max_body: int = 64 << 20
     """Maximum bytes of one request, compressed and decompressed."""
     max_buffered: int = 256 << 20
-    """Maximum bytes of all request bodies in memory; further requests get a 503."""
+    """Maximum bytes of all request bodies in memory; further requests get a 503. Also of all answers that clients
+    do not read; beyond it, connections with the most are cut."""
     request_seconds: float = 300.0
     """Time limit for a client to send a whole request."""
     body_rate: float = 1024.0
@@ -379,7 +380,11 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
     for name, route in config.routes.items():
         place: Path = ("routes", name)
         found += [(place, words) for words in _targets(route, known, config)]
-        found += [((*place, "drop"), f"{word!r} is no setting") for word in route.drop if word not in DROPPABLE]
+        found += [
+            ((*place, "drop"), f"{word!r} is not a setting that can be dropped")
+            for word in route.drop
+            if word not in DROPPABLE
+        ]
         found += [((*place, "to"), words) for words in _loops(name, config)]
     models: list[tuple[Path, str]] = [(("chat", "models", name), one) for name, one in config.chat.models.items()]
     if config.defaults.model:
@@ -398,7 +403,7 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
 
 
 def _no_provider(kind: str) -> str:
-    return f"no provider is called {kind!r}; there are {', '.join(PROVIDERS)}"
+    return f"unknown provider {kind!r}; there are {', '.join(PROVIDERS)}"
 
 
 def _models(route: RouteTable) -> list[str]:
@@ -424,7 +429,7 @@ def _loops(name: str, config: Config) -> list[str]:
 
 def _targets(route: RouteTable, known: set[str], config: Config) -> list[str]:
     models = _models(route)
-    words = [] if models else ["to names no model"]
+    words = [] if models else ["`to` names no model"]
     for model in (*models, *route.fallback):
         words += _wrong_target(model, known, config)
     return words

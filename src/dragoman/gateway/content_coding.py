@@ -127,5 +127,5 @@ def decoder_for(coding: str) -> Decoder | None:
         return None
     made = _DECODERS.get(name)
     if made is None:
-        raise UnknownCoding(f"{coding!r} is not understood here")
+        raise UnknownCoding(f"{coding!r} is not supported")
     return made()

@@ -44,15 +44,15 @@ class Rates(Struct, frozen=True, kw_only=True):
     def _detailed_cost(self, usage: Usage) -> float | None:
         cached, written, details = usage.cached or 0, usage.cache_written or 0, usage.details or {}
         for_an_hour = min(details.get("cache_written_1h", 0), written)
-        heard, spoken = details.get("audio_input", 0), details.get("audio_output", 0)
+        audio_input, audio_output = details.get("audio_input", 0), details.get("audio_output", 0)
         charged = (
-            (max(usage.input - cached - written - heard, 0), self.input),
+            (max(usage.input - cached - written - audio_input, 0), self.input),
             (cached, self.cache_read),
             (written - for_an_hour, self.cache_write),
             (for_an_hour, self.cache_write_1h),
-            (heard, self.audio_input),
-            (max(usage.output - spoken, 0), self.output),
-            (spoken, self.audio_output),
+            (audio_input, self.audio_input),
+            (max(usage.output - audio_output, 0), self.output),
+            (audio_output, self.audio_output),
         )
         total = 0.0
         for tokens, price in charged:

@@ -78,9 +78,9 @@ async def embed(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record
         caller.leave()
 
 
-def _no_embeddings(asked: set[str]) -> Failure:
+def _no_embeddings(providers: set[str]) -> Failure:
     having = ", ".join(name for name, one in PROVIDERS.items() if one.embeddings)
-    words = f"{', '.join(sorted(asked))} has no API for embeddings. These providers have one: {having}."
+    words = f"{', '.join(sorted(providers))} has no API for embeddings. These providers have one: {having}."
     return Failure("invalid_request", words, 501)
 
 
@@ -127,7 +127,7 @@ async def _answers(
             try:
                 return await off_loop_if_large(len(body), target.decode_response, body, headers)
             except DecodeError as error:
-                words = f"the upstream's answer is not what its format says: {error}"
+                words = f"the upstream's answer does not follow its format: {error}"
                 raise error_of(candidate.upstream.channel, Failure("server", words, 502)) from error
 
     tasks = [asyncio.ensure_future(one(call)) for call in calls]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.local_responses import LocalResponses
 
 MEBIBYTE = 1 << 20
+MAX_CONNECTIONS = 10_000
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True):
@@ -22,6 +23,8 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     """Maximum bytes of one request body, compressed and decompressed."""
     buffered: int = 256 * MEBIBYTE
     """Maximum bytes of all request bodies together, from their arrival to the end of their answers."""
+    unread: int = 256 * MEBIBYTE
+    """Maximum bytes of all answers together that clients do not read; beyond it, connections with the most are cut."""
     head_seconds: float = 15.0
     """Time limit for the head of a request, from its first byte."""
     body_rate: float = 1024.0
@@ -32,7 +35,7 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     idle_seconds: float = 75.0
     write_seconds: float = 60.0
     """Time limit for a client that does not read its answer."""
-    connections: int = 10_000
+    connections: int = MAX_CONNECTIONS
     streams: int = 100
     """Maximum concurrent streams of one HTTP/2 connection."""
 
@@ -102,14 +105,14 @@ class BodyReader:
         except TooLarge:
             raise too_large(self._limit, unpacked=True) from None
         except CodingError as error:
-            raise BadRequest(f"the body is not packed as it states: {error}") from None
+            raise BadRequest(f"the body cannot be decompressed: {error}") from None
 
     def end(self) -> bytes:
         if self._decoder is not None:
             try:
                 self._decoder.end()
             except CodingError as error:
-                raise BadRequest(f"the body is not packed as it states: {error}") from None
+                raise BadRequest(f"the body cannot be decompressed: {error}") from None
         data, self._data = self._data, b""
         return bytes(data)
 
@@ -120,11 +123,11 @@ class BodyReader:
 
 
 def too_large(limit: int, *, unpacked: bool = False) -> BadRequest:
-    return BadRequest(f"the body is larger than {limit} bytes{' once it is unpacked' if unpacked else ''}", 413)
+    return BadRequest(f"the body is larger than {limit} bytes{' once decompressed' if unpacked else ''}", 413)
 
 
 def over_budget() -> BadRequest:
-    return BadRequest("the gateway holds as many bytes of requests as it may; try again", 503)
+    return BadRequest("the gateway's memory for request bodies is full; try again", 503)
 
 
 class Tunnel:
@@ -161,7 +164,7 @@ class Exchange:
     """The decompressed body; empty until `receive`."""
     also: Mapping[str, str] = MappingProxyType({})
     """Headers that are added to every answer."""
-    heard: Callable[[int, bytes], None] | None = None
+    on_sent: Callable[[int, bytes], None] | None = None
     """Called with an answer that is sent whole."""
     local: LocalResponses | None = None
     """The unstored responses of this request's connection, if it is a WebSocket."""

@@ -102,8 +102,8 @@ def _worded(table: Mapping[str, Failure], format: str) -> Failure:
 
 def unknown_model(format: str, model: str, hint: str = "") -> Failure:
     failure = _worded(_NO_MODEL, format)
-    told = failure.message.replace("{model}", model)
-    return structs.replace(failure, message=f"{told} ({hint})" if hint else told)
+    message = failure.message.replace("{model}", model)
+    return structs.replace(failure, message=f"{message} ({hint})" if hint else message)
 
 
 def missing_key(format: str) -> Failure:

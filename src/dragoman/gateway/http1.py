@@ -204,8 +204,8 @@ class Http1Exchange(Exchange):
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.started = self.whole = True
-        if self.heard is not None:
-            self.heard(status, body)
+        if self.on_sent is not None:
+            self.on_sent(status, body)
         length = b"" if status in _NO_BODY else b"content-length: %d\r\n" % len(body)
         self._connection.put(self._opening(status, headers, length) + (b"" if self.quiet else body))
 
@@ -268,6 +268,9 @@ class Http1Connection(BufferedReader):
         self.paused = False
         self.due = NEVER
         """When the server is to call `overdue`."""
+        self.read_by = NEVER
+        self._unread_before = 0
+        """Bytes that the client had not read when `read_by` was set."""
         self._transport: asyncio.Transport | None = None
         self._secure = False
         self._opening: bytes | None = b""
@@ -332,12 +335,24 @@ class Http1Connection(BufferedReader):
 
     def pause_writing(self) -> None:
         self.paused = True
-        self.due = self.server.loop.time() + self.server.limits.write_seconds
+        self._set_read_by()
+
+    def _set_read_by(self) -> None:
+        self.read_by = self.server.loop.time() + self.server.limits.write_seconds
+        self._unread_before = self.unread
 
     def resume_writing(self) -> None:
         self.paused = False
-        self.due = NEVER
+        self.read_by = NEVER
         self._wake()
+        if self._current is None and not self._discarding:
+            self.due = self.server.loop.time() + self.server.limits.idle_seconds
+            if self._waiting or self._bad is not None:
+                self._advance()
+
+    @property
+    def unread(self) -> int:
+        return self._transport.get_write_buffer_size() if self.paused and self._transport is not None else 0
 
     def received(self, data: memoryview) -> None:
         if self._discarding:
@@ -404,14 +419,14 @@ class Http1Connection(BufferedReader):
         version = parser.get_http_version()
         newer = version == "1.1"
         if not newer and version != "1.0":
-            raise BadRequest(f"HTTP/{version} is not spoken here", 505)
+            raise BadRequest(f"HTTP/{version} is not supported", 505)
         if newer and "host" not in headers:
-            raise BadRequest("a request names its host")
+            raise BadRequest("the Host header is missing")
         if "transfer-encoding" in headers and (not newer or headers["transfer-encoding"].lower() != "chunked"):
             raise BadRequest("transfer-encoding is not chunked", 501)
         method = parser.get_method().decode("ascii")
         if method == "CONNECT":
-            raise BadRequest("CONNECT is not for this server", 405)
+            raise BadRequest("CONNECT is not supported", 405)
         path, query = split_target(b"".join(self._url))
         quiet = method == "HEAD"
         head = Head("GET" if quiet else method, path, query, headers, self._secure)
@@ -496,7 +511,7 @@ class Http1Connection(BufferedReader):
             pieces.clear()
 
     def _advance(self) -> None:
-        if self._current is None:
+        if self._current is None and not self.paused:  # one unread answer is enough
             if self._waiting:
                 self._current = self._waiting.popleft()
                 self.due = NEVER
@@ -552,6 +567,7 @@ class Http1Connection(BufferedReader):
         elif not exchange.keep or self.server.closing:
             self.server.outbox.flush(self._transport)
             self._transport.close()
+            self.due = self.server.loop.time() + self.server.limits.write_seconds  # the client may not read the rest
         else:
             self.due = self.server.loop.time() + self.server.limits.idle_seconds
             if self._waiting or self._bad is not None or not self._reading:
@@ -603,7 +619,14 @@ class Http1Connection(BufferedReader):
         """Handle a time limit: answer 408 if a request is in progress, otherwise drop the connection."""
         self.due = NEVER
         current, limits, now = self._current, self.server.limits, self.server.loop.time()
-        if current is not None and current.is_receiving and not self.paused:
+        if now >= self.read_by:
+            if self._unread_before - self.unread >= limits.body_rate * limits.write_seconds:
+                self._set_read_by()
+            else:
+                self.abort()
+        elif self.paused and current is None and not self._discarding:
+            pass  # an idle connection whose last answer is still being read
+        elif current is not None and current.is_receiving:
             fast = current.received - self._window >= limits.body_rate * limits.body_window
             if fast and now - self._began < limits.request_seconds:
                 self._window = current.received

@@ -161,8 +161,8 @@ class Http2Exchange(Exchange):
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.started = self.whole = self.ending = True
-        if self.heard is not None:
-            self.heard(status, body)
+        if self.on_sent is not None:
+            self.on_sent(status, body)
         sized = {"content-length": str(len(body)), **headers}
         if self.quiet:
             body = b""
@@ -191,6 +191,12 @@ class Http2Exchange(Exchange):
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._drained = None
+
+    def resume(self) -> None:
+        """The client reads again: what counts is how fast its request arrives."""
+        server = self._connection.server
+        self.due = _NEVER if self._waiter is None else server.loop.time() + server.limits.body_window
+        self.written()
 
     def overdue(self, now: float) -> None:
         limits = self._connection.server.limits
@@ -224,6 +230,8 @@ class Http2Connection(BufferedReader):
         self.server = server
         self.paused = False
         self.due = server.loop.time() + _CHECK
+        self.read_by = _NEVER
+        """When a closed connection is cut whose client does not read the rest; streams have limits of their own."""
         self._idle_since = server.loop.time()
         self._transport: asyncio.Transport | None = None
         self._streams: dict[int, Http2Exchange] = {}
@@ -268,8 +276,12 @@ class Http2Connection(BufferedReader):
             self._transport.resume_reading()
         for exchange in self._streams.values():
             if not exchange.outbox:
-                exchange.due = _NEVER
-                exchange.written()
+                exchange.resume()
+
+    @property
+    def unread(self) -> int:
+        buffered = self._transport.get_write_buffer_size() if self.paused and self._transport is not None else 0
+        return buffered + sum(len(exchange.outbox) for exchange in self._streams.values())
 
     def received(self, data: memoryview) -> None:
         try:
@@ -315,7 +327,7 @@ class Http2Connection(BufferedReader):
             headers["host"] = authority.decode("latin-1")
         method = pseudo.get(b":method", b"").decode("latin-1")
         if method == "CONNECT" or b":protocol" in pseudo:
-            raise BadRequest("CONNECT is not for this server", 405)
+            raise BadRequest("CONNECT is not supported", 405)
         path, query = split_target(pseudo.get(b":path", b""))
         quiet = method == "HEAD"
         return Head("GET" if quiet else method, path, query, headers, self._secure), quiet
@@ -483,6 +495,9 @@ class Http2Connection(BufferedReader):
 
     def overdue(self) -> None:
         now = self.server.loop.time()
+        if now >= self.read_by:
+            self.abort()
+            return
         self.due = now + _CHECK
         for exchange in [one for one in self._streams.values() if now >= one.due]:
             exchange.overdue(now)
@@ -501,6 +516,7 @@ class Http2Connection(BufferedReader):
             self._end(exchange)
         if self._transport is not None:
             self._transport.close()
+            self.read_by = min(self.read_by, self.server.loop.time() + self.server.limits.write_seconds)
 
     def abort(self) -> None:
         if self._transport is not None:

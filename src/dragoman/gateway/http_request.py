@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from ipaddress import ip_address
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
@@ -22,6 +24,8 @@ _ONCE = frozenset(
     {"content-length", "transfer-encoding", "host", "content-type", "content-encoding", "expect"}
     | {"authorization", "x-api-key", "x-goog-api-key", "api-key"}
 )
+_LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
+"""Endings that no public registry sells; containers reach their host as `host.docker.internal`."""
 _FIRST_COUNTS = frozenset({"user-agent"})
 _MAX_NAMES = 1_000
 _SHORT = 100
@@ -60,8 +64,20 @@ class Head(Struct, frozen=True):
 
 def is_websocket(head: Head) -> bool:
     """Whether the client asks to leave HTTP for a WebSocket (RFC 6455, 4.1)."""
-    asked = head.headers.get("upgrade", "").lower()
-    return head.method == "GET" and asked == "websocket" and "sec-websocket-key" in head.headers
+    protocol = head.headers.get("upgrade", "").lower()
+    return head.method == "GET" and protocol == "websocket" and "sec-websocket-key" in head.headers
+
+
+@lru_cache(256)
+def is_local_name(host: str) -> bool:
+    """Whether a `Host` is an address, or a name that only the local network or machine can define."""
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    name = name.rstrip(".").lower()
+    try:
+        ip_address(name)
+    except ValueError:
+        return "." not in name or name.endswith(_LOCAL_NAMES)
+    return True
 
 
 def header_name(name: bytes) -> str:

@@ -23,6 +23,13 @@ _TEXT = {"content-type": "text/plain; charset=utf-8"}
 
 class Connection(Protocol):
     due: float
+    read_by: float
+    """When a client that does not read is cut off."""
+
+    @property
+    def unread(self) -> int:
+        """Bytes of answers in memory that the client has not read."""
+        ...
 
     def overdue(self) -> None: ...
 
@@ -64,7 +71,10 @@ class Server:
         self._tick()
 
     async def listen(self, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
-        server = await self.loop.create_server(lambda: Http1Connection(self), sock=listening, ssl=tls, backlog=1024)
+        handshake = None if tls is None else self.limits.head_seconds
+        server = await self.loop.create_server(
+            lambda: Http1Connection(self), sock=listening, ssl=tls, backlog=1024, ssl_handshake_timeout=handshake
+        )
         self._listening.append(server)
 
     def admits(self, connection: Connection) -> bool:
@@ -98,7 +108,7 @@ class Server:
             self.loop.call_exception_handler(context)
             exchange.close_after()
             if not exchange.started:
-                exchange.send(500, _TEXT, b"Something broke in the gateway.\n")
+                exchange.send(500, _TEXT, b"Internal error of the gateway.\n")
 
     async def close(self, patience: float) -> None:
         """Stop listening; answers in progress have `patience` seconds to end."""
@@ -116,10 +126,20 @@ class Server:
             self._ticking.cancel()
         await asyncio.sleep(0)
 
+    def _cut_slow_readers(self) -> None:
+        """Keep what clients do not read within its limit: at some endpoints an answer needs no key."""
+        unread = {one: one.unread for one in self.connections}
+        total = sum(unread.values())
+        while total > self.limits.unread:
+            most = max(unread, key=lambda one: unread[one])
+            total -= unread.pop(most)
+            most.abort()
+
     def _tick(self) -> None:
         """Check all time limits with one timer: a timer per read would be set and cancelled for every chunk."""
         now = self.loop.time()
         self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()
-        for connection in [one for one in self.connections if now >= one.due]:
+        for connection in [one for one in self.connections if now >= one.due or now >= one.read_by]:
             connection.overdue()
+        self._cut_slow_readers()
         self._ticking = self.loop.call_later(_TICK, self._tick)

@@ -166,8 +166,8 @@ class _Answer:
     async def send(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in message["headers"]}
-            self._headers = {name: value for name, value in told.items() if name != "content-length"}
+            headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in message["headers"]}
+            self._headers = {name: value for name, value in headers.items() if name != "content-length"}
             return
         self._pieces.append(message.get("body", b""))
         if not message.get("more_body", False):
@@ -247,17 +247,17 @@ async def _ask_model(visit: _Visit, _name: str, given: Mapping[str, Any]) -> tup
     if leaving is not None:
         await leaving
     await visit.gateway(inner)
-    told = msgspec.json.decode(inner.answer)
+    answer = msgspec.json.decode(inner.answer)
     if inner.status != 200:  # noqa: PLR2004 - an HTTP status
-        return str(told.get("error", {}).get("message", told)), True
-    return told["choices"][0]["message"].get("content") or "", False
+        return str(answer.get("error", {}).get("message", answer)), True
+    return answer["choices"][0]["message"].get("content") or "", False
 
 
 async def _convert_body(_visit: _Visit, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
     def convert() -> str:
         encoded = dragoman.translate_request(given["body"], source=str(given["source"]), target=str(given["target"]))
-        told = {"path": encoded.path, "body": encoded.body, "losses": [str(loss) for loss in encoded.losses]}
-        return msgspec.json.encode(told).decode()
+        converted = {"path": encoded.path, "body": encoded.body, "losses": [str(loss) for loss in encoded.losses]}
+        return msgspec.json.encode(converted).decode()
 
     return await asyncio.to_thread(convert), False
 
@@ -266,7 +266,7 @@ async def _other_tool(visit: _Visit, name: str, given: dict[str, Any]) -> tuple[
     servers = visit.gateway.mcp_tools
     found = next((one for one in servers.offered(visit.caller) if one.tool.name == name), None) if servers else None
     if found is None:
-        return f"no tool is called {name!r}", True
+        return f"no tool is named {name!r}", True
     result = await servers.call(ToolCall("mcp", name, given), found, visit.record)
     text = result.value if isinstance(result.value, str) else msgspec.json.encode(result.value).decode()
     return text, result.kind == "error"

@@ -106,7 +106,7 @@ class McpTools:
 
     # ── what a client asks for ──
 
-    def asked(self, client_request: ClientRequest) -> tuple[str, ...]:
+    def requested_servers(self, client_request: ClientRequest) -> tuple[str, ...]:
         """Return the servers whose tools the client asks for. Raises `BadBody` for one that is not configured."""
         header = client_request.headers.get(HEADER)
         if header is not None:
@@ -114,7 +114,7 @@ class McpTools:
             if "*" in names:
                 return tuple(self.table.servers)
             if unknown := [name for name in names if name not in self.table.servers]:
-                words = f"no MCP server is called {unknown[0]!r} here; there are {', '.join(self.table.servers)}"
+                words = f"no MCP server is named {unknown[0]!r} here; there are {', '.join(self.table.servers)}"
                 raise BadBody(Failure("invalid_request", words, 400, parameter=HEADER))
             return names
         if b'"mcp' not in client_request.body:
@@ -161,18 +161,18 @@ class McpTools:
     async def _ask(
         self, relay: Relay, client_request: ClientRequest, request: Request, plan: Plan, record: Record
     ) -> Completion:
-        asked = structs.replace(client_request, request=request, stream=False, options={}, is_changed=True)
-        begun = await relay.ask(asked, plan, record)
-        assert isinstance(begun, WholeAnswer)  # noqa: S101 - the call does not stream
-        assert begun.completion is not None  # noqa: S101 - the answer is not an error
-        return begun.completion
+        sent = structs.replace(client_request, request=request, stream=False, options={}, is_changed=True)
+        started = await relay.ask(sent, plan, record)
+        assert isinstance(started, WholeAnswer)  # noqa: S101 - the call does not stream
+        assert started.completion is not None  # noqa: S101 - the answer is not an error
+        return started.completion
 
     def _allowed(self, request: Request, caller: Caller, client_request: ClientRequest) -> tuple[Offered, ...]:
         hosted = {tool.name: tool for tool in request.tools if isinstance(tool, ProviderTool) and self._is_ours(tool)}
         if any(tool.approval == "always" for tool in hosted.values()):
             words = "The gateway runs these tools without asking: calls that must be approved are not for it."
             raise BadBody(Failure("invalid_request", words, 400, parameter="tools"))
-        found = self.offered(caller, self.asked(client_request))
+        found = self.offered(caller, self.requested_servers(client_request))
         wanted = {name: tool.allowed_tools for name, tool in hosted.items() if tool.allowed_tools}
         return tuple(one for one in found if one.server not in wanted or one.tool.name in wanted[one.server])
 
@@ -246,7 +246,7 @@ def _text(value: Any) -> str:
 
 
 def _not_run(call: ToolCall, *, is_over: bool) -> Loss:
-    why = "no round of tool calls is left" if is_over else "the same turn calls functions of the client"
+    why = "the limit of tool rounds is reached" if is_over else "the same turn calls functions of the client"
     return Loss("$", f"call of the gateway's tool {call.name!r}", "dropped", why)
 
 

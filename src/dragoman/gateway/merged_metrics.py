@@ -57,20 +57,20 @@ def upstream_health(breaker: str) -> dict[str, str]:
 
 
 def merge_health(bodies: Sequence[bytes]) -> dict[str, Any]:
-    told: list[Mapping[str, Any]] = [msgspec.json.decode(body) for body in bodies]
+    reports: list[Mapping[str, Any]] = [msgspec.json.decode(body) for body in bodies]
     breakers: dict[str, str] = {}
     unrecorded: Counter[str] = Counter()
-    for one in told:
+    for one in reports:
         unrecorded.update(one.get("unrecorded", {}))
         for name, upstream in one["upstreams"].items():
             breakers[name] = max(breakers.get(name, "closed"), upstream["breaker"], key=_WORSE.index)
     # One unhealthy worker makes the gateway unhealthy.
-    worst = next((one for one in told if one["status"] != "healthy"), told[0])
+    worst = next((one for one in reports if one["status"] != "healthy"), reports[0])
     more = {"unrecorded": dict(unrecorded)} if unrecorded else {}
     return {
         **worst,
-        "in_flight": sum(one["in_flight"] for one in told),
+        "in_flight": sum(one["in_flight"] for one in reports),
         "upstreams": {name: upstream_health(breaker) for name, breaker in breakers.items()},
-        "workers": len(told),
+        "workers": len(reports),
         **more,
     }

@@ -25,7 +25,7 @@ from dragoman.translate import encode_response
 FORMAT = "anthropic-messages"
 LIFETIME = 3600.0
 """Seconds a thread is kept after its last request. Anthropic promises five minutes and deletes within an hour."""
-_HELD = ("system", "tools")
+_THREAD_FIELDS = ("system", "tools")
 """Keys that `create` sets for the whole thread, and that `continue` must not repeat."""
 _PREFIX = "thread:"
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -42,12 +42,12 @@ class Thread:
     """One request whose reply may be continued."""
 
     def __init__(
-        self, threads: MessageThreads, client_request: ClientRequest, owner: str, held: dict[str, Any]
+        self, threads: MessageThreads, client_request: ClientRequest, owner: str, fields: dict[str, Any]
     ) -> None:
         self.client_request = client_request
         self._threads = threads
         self._owner = owner
-        self._held = held
+        self._fields = fields
         """System, tools and messages so far."""
         self._account = Accumulator()
         self._stream = StreamDecoder(FORMAT, account=self._account)
@@ -57,7 +57,7 @@ class Thread:
         await self._keep(str(msgspec.json.decode(fields["id"])), fields["content"])
         return response
 
-    def heard(self, out: bytes) -> None:
+    def publish(self, out: bytes) -> None:
         self._stream.feed(out)
 
     async def keep_streamed(self) -> None:
@@ -67,9 +67,9 @@ class Thread:
             await self._keep(completion.id, body["content"])
 
     async def _keep(self, id: str, content: Any) -> None:
-        held = {**self._held, "messages": [*self._held["messages"], {"role": "assistant", "content": content}]}
+        fields = {**self._fields, "messages": [*self._fields["messages"], {"role": "assistant", "content": content}]}
         with suppress(Unavailable):
-            await self._threads.store.keep(Kept(_PREFIX + id, self._owner, None, _encode(held), b""))
+            await self._threads.store.keep(Kept(_PREFIX + id, self._owner, None, _encode(fields), b""))
 
 
 class MessageThreads:
@@ -87,23 +87,23 @@ class MessageThreads:
         fields: dict[str, Any] = _object(client_request.body)
         fields.pop("thread", None)
         if thread.get("type") == "continue":
-            held = await self._held(str(thread.get("previous_message_id")), owner)
-            if held is None:
+            stored = await self._stored_fields(str(thread.get("previous_message_id")), owner)
+            if stored is None:
                 if native:
                     return None
-                raise _refusal(404, "thread_not_found", "The thread was not found: it has expired, or was never here.")
-            for name in _HELD:
+                raise _refusal(404, "thread_not_found", "The thread was not found: it has expired, or never existed.")
+            for name in _THREAD_FIELDS:
                 if name in fields:
                     words = f"{name}: a request that continues a thread must leave it out"
                     raise _refusal(400, "thread_fingerprint_mismatch", words)
-            fields = {**held, **fields, "messages": [*_array(held["messages"]), *_messages(fields)]}
+            fields = {**stored, **fields, "messages": [*_array(stored["messages"]), *_messages(fields)]}
         elif native:
             return None
-        whole = {**{name: fields[name] for name in _HELD if name in fields}, "messages": _messages(fields)}
+        whole = {**{name: fields[name] for name in _THREAD_FIELDS if name in fields}, "messages": _messages(fields)}
         rewritten = structs.replace(client_request, body=_encode(fields), rewritten=True, request=None)
         return Thread(self, rewritten, owner, whole)
 
-    async def _held(self, id: str, owner: str) -> dict[str, Raw] | None:
+    async def _stored_fields(self, id: str, owner: str) -> dict[str, Raw] | None:
         kept = await self.store.kept(_PREFIX + id, owner)
         if kept is None or await self.store.age(kept.id) > LIFETIME:
             return None

@@ -28,86 +28,102 @@ class Described(Struct, frozen=True):
     """The format of the bodies, if they are those of a vendor's API."""
 
 
-_GENERATE = "Ask a model"
+_GENERATE = "Generate an answer"
 _BATCH = "Start a batch of requests"
-_EMBED = "Vectors of texts"
+_EMBED = "Embed texts"
 _COUNT = "Count the tokens of a request"
 _VERTEX = "/v1/projects/{project}/locations/{location}"
 _PASSED: tuple[tuple[str, str, str, str], ...] = (
-    ("POST", "/v1/images/generations", "Make an image", "openai-chat"),
-    ("POST", "/v1/images/edits", "Change an image", "openai-chat"),
-    ("POST", "/v1/images/variations", "Variations of an image", "openai-chat"),
-    ("POST", "/v1/audio/speech", "Speech for a text", "openai-chat"),
-    ("POST", "/v1/audio/transcriptions", "Text of a recording", "openai-chat"),
-    ("POST", "/v1/audio/translations", "English text of a recording", "openai-chat"),
+    ("POST", "/v1/images/generations", "Generate an image", "openai-chat"),
+    ("POST", "/v1/images/edits", "Edit an image", "openai-chat"),
+    ("POST", "/v1/images/variations", "Generate variations of an image", "openai-chat"),
+    ("POST", "/v1/audio/speech", "Convert text to speech", "openai-chat"),
+    ("POST", "/v1/audio/transcriptions", "Transcribe audio", "openai-chat"),
+    ("POST", "/v1/audio/translations", "Translate audio into English text", "openai-chat"),
     ("POST", "/v1/moderations", "Classify a text", "openai-chat"),
     ("POST", "/v1/rerank", "Rank documents for a query", "openai-chat"),
     ("POST", "/v2/rerank", "Rank documents for a query", "cohere-chat"),
     ("POST", "/v1/files", "Upload a file", "openai-chat"),
-    ("GET", "/v1/files", "Files of the caller's key", "openai-chat"),
-    ("GET", "/v1/files/{id}", "A file", "openai-chat"),
+    ("GET", "/v1/files", "List files of the caller's key", "openai-chat"),
+    ("GET", "/v1/files/{id}", "Get a file's metadata", "openai-chat"),
     ("DELETE", "/v1/files/{id}", "Delete a file", "openai-chat"),
-    ("GET", "/v1/files/{id}/content", "What a file contains", "openai-chat"),
-    ("POST", "/v1/uploads", "Begin an upload in parts", "openai-chat"),
-    ("POST", "/v1/fine_tuning/jobs", "Begin a fine-tuning job", "openai-chat"),
-    ("GET", "/v1/fine_tuning/jobs", "Fine-tuning jobs of the caller's key", "openai-chat"),
-    ("GET", "/v1/fine_tuning/jobs/{id}", "A fine-tuning job", "openai-chat"),
+    ("GET", "/v1/files/{id}/content", "Get a file's content", "openai-chat"),
+    ("POST", "/v1/uploads", "Start an upload in parts", "openai-chat"),
+    ("POST", "/v1/fine_tuning/jobs", "Start a fine-tuning job", "openai-chat"),
+    ("GET", "/v1/fine_tuning/jobs", "List fine-tuning jobs of the caller's key", "openai-chat"),
+    ("GET", "/v1/fine_tuning/jobs/{id}", "Get a fine-tuning job", "openai-chat"),
     ("POST", "/upload/v1beta/files", "Upload a file", "gemini"),
-    ("GET", "/v1beta/files", "Files of the caller's key", "gemini"),
-    ("GET", "/v1beta/files/{id}", "A file", "gemini"),
+    ("GET", "/v1beta/files", "List files of the caller's key", "gemini"),
+    ("GET", "/v1beta/files/{id}", "Get a file's metadata", "gemini"),
     ("DELETE", "/v1beta/files/{id}", "Delete a file", "gemini"),
     ("POST", "/v1beta/cachedContents", "Cache contents", "gemini"),
-    ("GET", "/v1beta/cachedContents", "Cached contents of the caller's key", "gemini"),
-    ("GET", "/v1beta/cachedContents/{id}", "Cached contents", "gemini"),
-    ("PATCH", "/v1beta/cachedContents/{id}", "Change when they expire", "gemini"),
+    ("GET", "/v1beta/cachedContents", "List cached contents of the caller's key", "gemini"),
+    ("GET", "/v1beta/cachedContents/{id}", "Get cached contents", "gemini"),
+    ("PATCH", "/v1beta/cachedContents/{id}", "Change the expiry of cached contents", "gemini"),
     ("DELETE", "/v1beta/cachedContents/{id}", "Delete cached contents", "gemini"),
 )
 """Method, path, summary and format of endpoints whose bytes pass unchanged."""
 DESCRIBED: tuple[Described, ...] = (
     *(Described(method, path, "pass", summary, format) for method, path, summary, format in _PASSED),
-    Described("GET", "/health", "health", "Whether the gateway, and each upstream that was asked, is healthy"),
-    Described("GET", "/ready", "ready", "Whether a balancer should send requests here"),
-    Described("GET", "/metrics", "metrics", "Counters for Prometheus"),
+    Described("GET", "/health", "health", "State of the gateway and of each upstream that it has called"),
+    Described("GET", "/ready", "ready", "Readiness: whether a load balancer should send requests here"),
+    Described("GET", "/metrics", "metrics", "Metrics for Prometheus"),
     Described("POST", "/mcp", "mcp", "The gateway as an MCP server (streamable HTTP), where `mcp.serve` is set"),
     Described("GET", "/openapi.json", "openapi", "This description"),
-    Described("GET", "/", "front", "The page in a browser, or a line of text where the page is off"),
-    Described("GET", "/v1/models", "models", "Models that the caller's key may use", "openai-chat"),
-    Described("GET", "/v1/models/{model}", "model", "One model", "openai-chat"),
+    Described("GET", "/", "front", "The page in a browser, or a line of text if the page is disabled"),
+    Described("GET", "/v1/models", "models", "List models that the caller's key may use", "openai-chat"),
+    Described("GET", "/v1/models/{model}", "model", "Get a model", "openai-chat"),
     Described("POST", "/v1/chat/completions", "generate", _GENERATE, "openai-chat"),
     Described("POST", "/v1/completions", "generate", "Complete one prompt", "openai-chat"),
     Described("POST", "/v1/responses", "generate", _GENERATE, "openai-responses"),
     Described("POST", "/v1/responses/input_tokens", "count", _COUNT, "openai-responses"),
     Described("POST", "/v1/responses/compact", "compact", "Summarise a conversation", "openai-responses"),
-    Described("GET", "/v1/responses/{id}", "response", "A stored response", "openai-responses"),
+    Described("GET", "/v1/responses/{id}", "response", "Get a stored response", "openai-responses"),
     Described("DELETE", "/v1/responses/{id}", "delete_response", "Delete a stored response", "openai-responses"),
-    Described("GET", "/v1/responses/{id}/input_items", "input_items", "What a response answered", "openai-responses"),
+    Described(
+        "GET",
+        "/v1/responses/{id}/input_items",
+        "input_items",
+        "List the input items of a stored response",
+        "openai-responses",
+    ),
     Described("POST", "/v1/responses/{id}/cancel", "cancel_response", "Cancel a response", "openai-responses"),
     Described("POST", "/v1/conversations", "create_conversation", "Create a conversation", "openai-responses"),
-    Described("GET", "/v1/conversations/{id}", "conversation", "A conversation", "openai-responses"),
-    Described("POST", "/v1/conversations/{id}", "update_conversation", "Change its metadata", "openai-responses"),
+    Described("GET", "/v1/conversations/{id}", "conversation", "Get a conversation", "openai-responses"),
+    Described(
+        "POST",
+        "/v1/conversations/{id}",
+        "update_conversation",
+        "Change the metadata of a conversation",
+        "openai-responses",
+    ),
     Described("DELETE", "/v1/conversations/{id}", "delete_conversation", "Delete a conversation", "openai-responses"),
-    Described("GET", "/v1/conversations/{id}/items", "conversation_items", "Its items", "openai-responses"),
+    Described("GET", "/v1/conversations/{id}/items", "conversation_items", "List items", "openai-responses"),
     Described("POST", "/v1/conversations/{id}/items", "create_items", "Add items", "openai-responses"),
-    Described("GET", "/v1/conversations/{id}/items/{item}", "conversation_item", "One item", "openai-responses"),
+    Described("GET", "/v1/conversations/{id}/items/{item}", "conversation_item", "Get an item", "openai-responses"),
     Described("DELETE", "/v1/conversations/{id}/items/{item}", "delete_item", "Delete an item", "openai-responses"),
     Described("POST", "/v1/batches", "pass", _BATCH, "openai-chat"),
-    Described("GET", "/v1/batches/{id}", "pass", "A batch", "openai-chat"),
+    Described("GET", "/v1/batches/{id}", "pass", "Get a batch", "openai-chat"),
     Described("POST", "/v1/batches/{id}/cancel", "pass", "Cancel a batch", "openai-chat"),
     Described("POST", "/v1/messages", "generate", _GENERATE, "anthropic-messages"),
     Described("POST", "/v1/messages/batches", "pass", _BATCH, "anthropic-messages"),
-    Described("GET", "/v1/messages/batches/{id}", "pass", "A batch", "anthropic-messages"),
-    Described("GET", "/v1/messages/batches/{id}/results", "pass", "Its results", "anthropic-messages"),
+    Described("GET", "/v1/messages/batches/{id}", "pass", "Get a batch", "anthropic-messages"),
+    Described("GET", "/v1/messages/batches/{id}/results", "pass", "Get the results of a batch", "anthropic-messages"),
     Described("POST", "/v1/messages/batches/{id}/cancel", "pass", "Cancel a batch", "anthropic-messages"),
     Described("POST", "/v1/messages/count_tokens", "count", _COUNT, "anthropic-messages"),
     Described("POST", "/v1beta/models/{model}:generateContent", "generate", _GENERATE, "gemini"),
     Described("POST", "/v1beta/models/{model}:streamGenerateContent", "generate", f"{_GENERATE}, streamed", "gemini"),
     Described("POST", "/v1beta/models/{model}:countTokens", "count", _COUNT, "gemini"),
     Described("POST", "/v1beta/models/{model}:batchGenerateContent", "pass", _BATCH, "gemini"),
-    Described("GET", "/v1beta/batches/{id}", "pass", "A batch", "gemini"),
+    Described("GET", "/v1beta/batches/{id}", "pass", "Get a batch", "gemini"),
     Described("POST", "/v1beta/interactions", "generate", _GENERATE, "gemini-interactions"),
-    Described("GET", "/v1beta/interactions/{id}", "interaction", "A stored interaction", "gemini-interactions"),
-    Described("DELETE", "/v1beta/interactions/{id}", "delete_interaction", "Delete it", "gemini-interactions"),
-    Described("POST", "/v1beta/interactions/{id}/cancel", "cancel_interaction", "Cancel it", "gemini-interactions"),
+    Described("GET", "/v1beta/interactions/{id}", "interaction", "Get a stored interaction", "gemini-interactions"),
+    Described(
+        "DELETE", "/v1beta/interactions/{id}", "delete_interaction", "Delete an interaction", "gemini-interactions"
+    ),
+    Described(
+        "POST", "/v1beta/interactions/{id}/cancel", "cancel_interaction", "Cancel an interaction", "gemini-interactions"
+    ),
     Described("POST", f"{_VERTEX}/publishers/google/models/{{model}}:generateContent", "generate", _GENERATE, "vertex"),
     Described("POST", "/model/{model}/converse", "generate", _GENERATE, "bedrock-converse"),
     Described("POST", "/model/{model}/converse-stream", "generate", f"{_GENERATE}, streamed", "bedrock-converse"),
@@ -118,15 +134,15 @@ DESCRIBED: tuple[Described, ...] = (
     Described("POST", "/v1beta/models/{model}:batchEmbedContents", "embed", _EMBED, "gemini"),
     Described("POST", f"{_VERTEX}/publishers/google/models/{{model}}:predict", "embed", _EMBED, "vertex"),
     Described("POST", "/api/embed", "embed", _EMBED, "ollama-chat"),
-    Described("POST", "/api/embeddings", "embed", "The vector of one text", "ollama-chat"),
+    Described("POST", "/api/embeddings", "embed", "Embed one text", "ollama-chat"),
     Described("POST", "/v2/embed", "embed", _EMBED, "cohere-chat"),
     Described("POST", "/v2/chat", "generate", _GENERATE, "cohere-chat"),
     Described("POST", "/api/chat", "generate", _GENERATE, "ollama-chat"),
     Described("POST", "/api/generate", "generate", "Complete one prompt", "ollama-chat"),
-    Described("GET", "/api/tags", "tags", "Models", "ollama-chat"),
-    Described("GET", "/api/ps", "running", "Models that are loaded", "ollama-chat"),
-    Described("POST", "/api/show", "show", "What a model can do", "ollama-chat"),
-    Described("GET", "/api/version", "version", "The version of Ollama that is spoken", "ollama-chat"),
+    Described("GET", "/api/tags", "tags", "List models", "ollama-chat"),
+    Described("GET", "/api/ps", "running", "List loaded models", "ollama-chat"),
+    Described("POST", "/api/show", "show", "Get capabilities of a model", "ollama-chat"),
+    Described("GET", "/api/version", "version", "The version of the Ollama API", "ollama-chat"),
 )
 _OPEN: frozenset[Operation] = frozenset({"health", "ready", "openapi", "front", "version"})
 """Operations that need no key."""
@@ -148,7 +164,7 @@ _SCHEMAS: dict[str, Any] = {
             "problem": {"type": "string", "description": "Why the gateway is unhealthy"},
             "in_flight": {"type": "integer", "description": "Requests in progress"},
             "workers": {"type": "integer", "description": "Processes that share the port"},
-            "unrecorded": {**_COUNTS, "description": "What could not be written although requests were answered"},
+            "unrecorded": {**_COUNTS, "description": "Counts of usage records and log lines that could not be written"},
             "upstreams": {
                 "type": "object",
                 "additionalProperties": {
@@ -165,13 +181,13 @@ _SCHEMAS: dict[str, Any] = {
 }
 _ANSWERS: dict[Operation, str] = {"health": "Health", "ready": "Ready"}
 _HEADERS = {
-    "x-request-id": "The id under which the log has the request",
-    "x-dragoman-upstream": "Who answered",
-    "x-dragoman-losses": "How many things did not cross, if any",
-    "x-dragoman-lost": "The first five of them",
-    "x-dragoman-cache": "Whether the answer came from the cache: hit, miss or bypass; absent without a cache",
-    "age": "Of a hit: seconds since the model gave it",
-    "x-dragoman-cost": "What the answer cost, where a price is known and it does not stream",
+    "x-request-id": "Request id, as in the log",
+    "x-dragoman-upstream": "Provider and model that answered",
+    "x-dragoman-losses": "Number of losses of the conversion; absent if there are none",
+    "x-dragoman-lost": "The first five losses",
+    "x-dragoman-cache": "Result of the response cache: hit, miss or bypass; absent without a cache",
+    "age": "With a cache hit: seconds since the answer was generated",
+    "x-dragoman-cost": "Cost of the answer; only if a price is known and the answer is not streamed",
 }
 
 
@@ -200,21 +216,21 @@ def description() -> dict[str, Any]:
 
 
 def _operation(row: Described) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": row.summary,
         "operationId": _operation_id(row),
         "tags": [row.format or "gateway"],
     }
     if variables := _VARIABLE.findall(row.path):
-        told["parameters"] = [
+        operation["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in variables
         ]
     if row.method == "POST":
-        told["requestBody"] = {"required": True, "content": _json("Object")}
+        operation["requestBody"] = {"required": True, "content": _json("Object")}
     if row.operation in _OPEN:
-        told["security"] = []
-    told["responses"] = dict(_responses(row))
-    return told
+        operation["security"] = []
+    operation["responses"] = dict(_responses(row))
+    return operation
 
 
 def _operation_id(row: Described) -> str:
@@ -223,7 +239,7 @@ def _operation_id(row: Described) -> str:
 
 
 def _responses(row: Described) -> Iterator[tuple[str, Any]]:
-    answer: dict[str, Any] = {"description": "As the vendor's API answers" if row.format else row.summary}
+    answer: dict[str, Any] = {"description": "An answer in the vendor's format" if row.format else row.summary}
     if row.operation in _TEXT:
         answer["content"] = {"text/plain": {"schema": {"type": "string"}}}
     else:
@@ -235,9 +251,9 @@ def _responses(row: Described) -> Iterator[tuple[str, Any]]:
         }
     yield "200", answer
     if row.operation == "ready":
-        yield "503", {"description": "Keys cannot be checked", "content": _json("Ready")}
+        yield "503", {"description": "The key database cannot be reached", "content": _json("Ready")}
     elif row.operation not in _OPEN:
-        yield "default", {"description": "An error in the shape of the client's format", "content": _json("Object")}
+        yield "default", {"description": "An error in the client's format", "content": _json("Object")}
 
 
 def _json(schema: str) -> dict[str, Any]:

@@ -68,8 +68,8 @@ async def _model(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, recor
 
 async def _show(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     caller = await gateway.admitted(endpoint, exchange, record)
-    asked = msgspec.json.decode(exchange.body or b"{}")
-    name = asked.get("model") or asked.get("name") if isinstance(asked, dict) else None
+    body = msgspec.json.decode(exchange.body or b"{}")
+    name = body.get("model") or body.get("name") if isinstance(body, dict) else None
     if not isinstance(name, str):
         raise BadBody(Failure("invalid_request", "model is required", 400))
     caller.may_use(name)
@@ -82,8 +82,8 @@ def _window(gateway: Gateway, name: str, format: str) -> int:
     The lookup uses the provider's own name, not the one that the configuration gives it.
     """
     first = next(iter(gateway.router.plan(name, format).candidates), None)
-    asked = name if first is None else f"{first.upstream.channel.provider.name}/{first.model}"
-    return window_of("", asked, {})
+    model = name if first is None else f"{first.upstream.channel.provider.name}/{first.model}"
+    return window_of("", model, {})
 
 
 def _describe_model(name: str, window: int) -> dict[str, object]:

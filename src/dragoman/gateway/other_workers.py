@@ -78,16 +78,16 @@ class OtherWorkers:
         return body if response.status == _OK else None
 
     async def follow(self, target: str) -> AsyncGenerator[bytes, None]:
-        heard: asyncio.Queue[bytes] = asyncio.Queue(_BEHIND)
-        following = [asyncio.ensure_future(self._follow(place, target, heard)) for place in self._others]
+        queue: asyncio.Queue[bytes] = asyncio.Queue(_BEHIND)
+        following = [asyncio.ensure_future(self._follow(place, target, queue)) for place in self._others]
         try:
             while True:
-                yield await heard.get()
+                yield await queue.get()
         finally:
             for task in following:
                 task.cancel()
 
-    async def _follow(self, place: int, target: str, heard: asyncio.Queue[bytes]) -> None:
+    async def _follow(self, place: int, target: str, queue: asyncio.Queue[bytes]) -> None:
         """Queue the events of a worker, and reconnect when it is replaced."""
         while True:
             client = UpstreamHttp(unix=self._socket(place))
@@ -99,7 +99,7 @@ class OtherWorkers:
                         *lines, rest = (rest + data).split(b"\n")
                         for line in lines:
                             if line.startswith(_DATA):
-                                await heard.put(line[len(_DATA) :].rstrip())
+                                await queue.put(line[len(_DATA) :].rstrip())
                     response.close()
             finally:
                 await client.close()

@@ -168,10 +168,12 @@ def _has(row: Passed, candidate: Candidate, gateway: Gateway) -> bool:
     return upstream.channel.provider.name in row.providers and not gateway.router.is_simulated(upstream.place)
 
 
-def _no_provider(row: Passed, asked: Sequence[str]) -> Failure:
+def _no_provider(row: Passed, providers: Sequence[str]) -> Failure:
     """Return a 501. Clients would retry it; `refuse` adds the header that tells them not to."""
     could = ", ".join(dict.fromkeys(row.providers))
-    whose = f"{', '.join(asked)} has no endpoint for it" if asked else "no provider that is configured here has it"
+    whose = (
+        f"{', '.join(providers)} has no endpoint for it" if providers else "no provider that is configured here has it"
+    )
     words = (
         f"{row.name.capitalize()} passes through this gateway unchanged, and {whose}. These providers have it: {could}."
     )
@@ -415,8 +417,8 @@ async def _mentioned(here: Here, row: Passed, body: bytes) -> bytes:
 
 async def _with_own_batches(here: Here, row: Passed, body: bytes) -> bytes:
     """Add what this gateway stores itself to the start of the first page of a list."""
-    asked = here.exchange.head.parameters
-    if not row.here or not here.gateway.batches.is_enabled or any(name in asked for name in _CURSORS):
+    parameters = here.exchange.head.parameters
+    if not row.here or not here.gateway.batches.is_enabled or any(name in parameters for name in _CURSORS):
         return body
     shown, _ = await listed_here(here)
     if not shown:
@@ -445,7 +447,7 @@ async def _own_entries(gateway: Gateway, row: Passed, body: bytes, caller: Calle
         fields = msgspec.json.decode(body, type=dict[str, Raw])
         entries = msgspec.json.decode(fields.get(row.items, Raw(b"[]")), type=list[Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Denied(Failure("server", "the upstream's list is not what its format says", 502)) from None
+        raise Denied(Failure("server", "the upstream's list does not follow its format", 502)) from None
     own = []
     for entry in entries:
         for id in _ids_in(bytes(entry), structs.replace(row, id=row.id.rpartition(".")[2])):

@@ -106,8 +106,8 @@ def _candidate(gateway: Gateway, endpoint: Endpoint, caller: Caller, model: str,
             record.upstream, record.target, record.format = one.upstream.name, one.model, provider.format
             return one
     having = ", ".join(name for name, row in PROVIDERS.items() if row.realtime == endpoint.dialect)
-    asked = ", ".join(sorted({one.upstream.place for one in plan.candidates}))
-    words = f"{asked} has no realtime API of this kind. These providers have it: {having}."
+    names = ", ".join(sorted({one.upstream.place for one in plan.candidates}))
+    words = f"{names} has no realtime API of this kind. These providers have it: {having}."
     raise BadBody(Failure("invalid_request", words, 501))
 
 
@@ -157,10 +157,10 @@ class _Session:
 
         channel = candidate.upstream.channel
         path = self._endpoint.path or f"/realtime?model={quote(candidate.model, safe='')}"
-        asked = HttpRequest(
+        request = HttpRequest(
             method="GET", url=channel.base_url + path, headers=_headers(head, channel.headers), body=b""
         )
-        signed = await channel.credential.sign(asked)
+        signed = await channel.credential.sign(request)
         url = signed.url.replace("http", "ws", 1)
         subprotocols: Any = [_SUBPROTOCOL] if self._client.subprotocol else None
         return await connect(

@@ -187,9 +187,9 @@ class Relay:
             upstream_call = await asyncio.to_thread(prepare_call, client_request, candidate, plan.settings)
         record.upstream, record.target = upstream.name, candidate.model
         record.format, record.losses = upstream_call.channel.provider.format, upstream_call.losses
-        held = record.held
-        if held is not None:
-            held.attempted(upstream_call, upstream.name, candidate.model)
+        capture = record.capture
+        if capture is not None:
+            capture.attempted(upstream_call, upstream.name, candidate.model)
         trace = record.trace
         if trace is not None:
             trace.attempted(record, upstream_call.channel, upstream_call.call)
@@ -197,16 +197,16 @@ class Relay:
         breaker.begin()
         upstream.in_flight += 1
         try:
-            begun = await (
-                self._stream(upstream_call, upstream, held)
+            started = await (
+                self._stream(upstream_call, upstream, capture)
                 if client_request.stream
-                else self._whole(upstream_call, held)
+                else self._whole(upstream_call, capture)
             )
         except ProviderError as error:
             breaker.failed(error)
             upstream.in_flight -= 1
-            if held is not None:
-                held.refused(upstream_call, error)
+            if capture is not None:
+                capture.refused(upstream_call, error)
             if trace is not None:
                 trace.refused(error.kind, error.status)
             _attach_refusal(error, upstream_call.call, upstream_call.channel, same=upstream_call.same)
@@ -216,20 +216,20 @@ class Relay:
             upstream.in_flight -= 1
             raise
         breaker.succeeded()
-        if trace is not None and isinstance(begun, StreamedAnswer):
+        if trace is not None and isinstance(started, StreamedAnswer):
             trace.began(time.monotonic() - upstream_call.call.started)
-        if isinstance(begun, WholeAnswer):
+        if isinstance(started, WholeAnswer):
             upstream.in_flight -= 1
             if trace is not None:
-                trace.answered(begun.completion)
-        return begun
+                trace.answered(started.completion)
+        return started
 
-    async def _whole(self, upstream_call: UpstreamCall, held: CapturedRequest | None) -> WholeAnswer:
+    async def _whole(self, upstream_call: UpstreamCall, capture: CapturedRequest | None) -> WholeAnswer:
         response = await send_once(upstream_call.channel, upstream_call.call)
         body = response.whole() if isinstance(response, UpstreamResponse) else b""
         body = body or await read_whole(response, self._answer_limit)
-        if held is not None:
-            held.received(response.status, body)
+        if capture is not None:
+            capture.received(response.status, body)
         call = upstream_call.call
         try:
             if len(body) <= LARGE:
@@ -247,13 +247,15 @@ class Relay:
         return WholeAnswer(upstream_call, encoded, completion, _passed_back(response, upstream_call), status)
 
     async def _stream(
-        self, upstream_call: UpstreamCall, upstream: Upstream, held: CapturedRequest | None
+        self, upstream_call: UpstreamCall, upstream: Upstream, capture: CapturedRequest | None
     ) -> StreamedAnswer:
         response = await send_once(upstream_call.channel, upstream_call.call)
         if _is_whole(response, upstream_call):
             body = await read_whole(response, upstream_call.channel.limits.error, truncate=True)
             raise _broken(upstream_call, failure_within(upstream_call.channel, upstream_call.call, body))
-        translator = upstream_call.translator() if held is None else held.listening(upstream_call, response.status)
+        translator = (
+            upstream_call.translator() if capture is None else capture.listening(upstream_call, response.status)
+        )
         try:
             first = await _first(response, translator)
         except DecodeError as error:
@@ -272,7 +274,7 @@ class Relay:
         self,
         streamed: StreamedAnswer,
         exchange: Exchange,
-        heard: Callable[[bytes], None] | None,
+        publish: Callable[[bytes], None] | None,
         ending: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Forward each chunk as it arrives. When either side disconnects, the other is closed immediately.
@@ -281,17 +283,17 @@ class Relay:
         """
         response, translator = streamed.response, streamed.translator
         try:
-            if heard is not None:
-                heard(streamed.first)
-            await stream_to(response, _onward(translator.feed, exchange.write, heard), exchange.drain)
+            if publish is not None:
+                publish(streamed.first)
+            await stream_to(response, _onward(translator.feed, exchange.write, publish), exchange.drain)
         except ProviderError as error:
             last = _break_off(streamed, exchange, error.failure)
-            if heard is not None and last:
-                heard(last)
+            if publish is not None and last:
+                publish(last)
             return
         last = translator.close()
-        if heard is not None:
-            heard(last)
+        if publish is not None:
+            publish(last)
         if ending is not None:
             await ending()
         exchange.finish(last)
@@ -341,15 +343,15 @@ async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
     return first
 
 
-def _onward(feed: Callable[[bytes], bytes], write: Sink, heard: Callable[[bytes], None] | None) -> Sink:
+def _onward(feed: Callable[[bytes], bytes], write: Sink, publish: Callable[[bytes], None] | None) -> Sink:
     """Return a sink that writes the translation of each read in one write."""
-    if heard is None:
+    if publish is None:
         return lambda data: write(feed(data))
 
     def overheard(data: bytes) -> bool:
         out = feed(data)
         crowded = write(out)
-        heard(out)
+        publish(out)
         return crowded
 
     return overheard
@@ -418,7 +420,7 @@ def _broken(
     """Return the error for an answer with a success status whose body is not a valid answer."""
     if failure is None:
         reason = "it is not a stream" if error is None else str(error)
-        failure = Failure("server", f"the upstream's answer is not what its format says: {reason}")
+        failure = Failure("server", f"the upstream's answer does not follow its format: {reason}")
     status = _BAD_GATEWAY if failure.kind == "server" else failure.status
     # Drop vendor-specific details: the contents of an invalid answer follow no rules.
     failure = structs.replace(failure, status=status, metadata=None, details=None)
@@ -457,7 +459,7 @@ def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -
             return b""
         encoder = StreamEncoder(protocol.format)
         last = encoder.encode([StreamFailed(failure)]) + encoder.close()
-        exchange.finish(translator.told(last) if isinstance(translator, CapturingTranslator) else last)
+        exchange.finish(translator.capture_last(last) if isinstance(translator, CapturingTranslator) else last)
         return last
     last = translator.fail(failure)
     exchange.finish(last)

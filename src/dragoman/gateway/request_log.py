@@ -158,9 +158,9 @@ class TextLog(Log):
     def _request(self, line: Mapping[str, object]) -> str:
         status = int(str(line.get("status", 0)))
         style: Style = "green" if status < _CLIENT_ERROR else "yellow" if status < _SERVER_ERROR else "red"
-        asked, target = str(line.get("model", "")), _target(line)
+        model, target = str(line.get("model", "")), _target(line)
         parts = [
-            f"{line.get('client', '')}{' ' + asked if asked else ''}{' -> ' + target if target else ''}",
+            f"{line.get('client', '')}{' ' + model if model else ''}{' -> ' + target if target else ''}",
             f"{line.get('seconds', 0):.2f} s",
             *_accounts(line),
         ]

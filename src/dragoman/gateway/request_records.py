@@ -47,7 +47,7 @@ class Record(Struct, kw_only=True):
     error: str = ""
     seconds: float = 0.0
     cost: float | None = None
-    held: CapturedRequest | None = None
+    capture: CapturedRequest | None = None
     """The capture of this request, for the page and the log."""
     trace: Trace | None = None
     """The OpenTelemetry span of this request."""
@@ -60,9 +60,9 @@ class Record(Struct, kw_only=True):
 
 
 _UNRECORDED: Mapping[str, str] = {
-    "usage_waiting": "Requests whose usage could not be written yet.",
-    "usage_lost": "Requests whose usage will never be written.",
-    "log_lines_lost": "Lines of the log that could not be written.",
+    "usage_waiting": "Requests whose usage waits to be written to the database.",
+    "usage_lost": "Requests whose usage could not be written to the database.",
+    "log_lines_lost": "Log lines that could not be written.",
 }
 Labels: TypeAlias = tuple[str, ...]
 # From the overhead of the gateway itself to the longest wait for a first byte.
@@ -169,25 +169,31 @@ class Metrics:
         first_bytes = {key: counts.first_bytes for key, counts in pairs if any(counts.first_bytes.counts)}
         durations = {key: counts.durations for key, counts in pairs}
         lines: list[str] = []
-        tell = lines.extend
-        tell(_counter("requests_total", "Requests served.", (*pair, "status"), requests))
-        tell(_counter("tokens_total", "Tokens, as upstreams counted them.", ("upstream", "kind"), self._tokens()))
-        tell(_counter("losses_total", "What did not cross.", ("source", "target", "severity"), self._losses))
-        tell(_counter("failures_total", "Requests that failed.", (*pair, "kind"), failures))
-        tell(_counter("retries_total", "Attempts beyond the first.", pair, retries))
-        tell(_counter("cost_total", "Cost in USD, or in the currency of your prices.", ("upstream",), self._costs()))
+        add = lines.extend
+        add(_counter("requests_total", "Requests served.", (*pair, "status"), requests))
+        add(_counter("tokens_total", "Tokens as counted by upstreams.", ("upstream", "kind"), self._tokens()))
+        add(_counter("losses_total", "Losses reported by conversions.", ("source", "target", "severity"), self._losses))
+        add(_counter("failures_total", "Requests that failed.", (*pair, "kind"), failures))
+        add(_counter("retries_total", "Retries of upstream requests.", pair, retries))
+        add(_counter("cost_total", "Cost in USD, or in the currency of your prices.", ("upstream",), self._costs()))
         if self._cache:
-            tell(_counter("cache_total", "Requests by what the cache had.", ("client", "result"), self._cache))
-        tell(_histogram("first_byte_seconds", "Until the first byte for the client.", pair, first_bytes))
-        tell(_histogram("request_seconds", "Until the last byte.", pair, durations))
-        lines += [*_head("in_flight", "Requests under way.", "gauge"), f"dragoman_in_flight {self.in_flight}"]
+            add(_counter("cache_total", "Requests by result of the response cache.", ("client", "result"), self._cache))
+        add(
+            _histogram(
+                "first_byte_seconds", "Seconds from a request to the first byte of its answer.", pair, first_bytes
+            )
+        )
+        add(_histogram("request_seconds", "Seconds from a request to the last byte of its answer.", pair, durations))
+        lines += [*_head("in_flight", "Requests in progress.", "gauge"), f"dragoman_in_flight {self.in_flight}"]
         for name, count in (unrecorded or {}).items():
             lines += [*_head(name, _UNRECORDED[name], "gauge"), f"dragoman_{name} {count}"]
-        lines += _head("breaker_open", "Upstreams with a model that is left alone for a while.", "gauge")
+        lines += _head("breaker_open", "1 if the circuit breaker of a model of this upstream is open.", "gauge")
         for name, state in breakers.items():
             lines.append(f"dragoman_breaker_open{_labels(('upstream',), (name,))} {int(state == 'open')}")
         lines += _head(
-            "model_breaker_open", "Models that are left alone for a while; those that are not are left out.", "gauge"
+            "model_breaker_open",
+            "1 if the circuit breaker of this model is open; models with a closed one are left out.",
+            "gauge",
         )
         for labels, state in resting.items():
             lines.append(f"dragoman_model_breaker_open{_labels(('upstream', 'model'), labels)} {int(state == 'open')}")
@@ -206,8 +212,8 @@ def _head(name: str, words: str, kind: str) -> list[str]:
 
 
 def _labels(names: Iterable[str], values: Iterable[str], *more: str) -> str:
-    told = [f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True)]
-    return "{" + ",".join([*told, *more]) + "}"
+    pairs = [f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True)]
+    return "{" + ",".join([*pairs, *more]) + "}"
 
 
 def _escaped(value: str) -> str:
@@ -215,8 +221,8 @@ def _escaped(value: str) -> str:
 
 
 def _counter(name: str, words: str, labels: Labels, counts: Mapping[Labels, float]) -> list[str]:
-    told = (f"dragoman_{name}{_labels(labels, key)} {count!r}" for key, count in counts.items())
-    return [*_head(name, words, "counter"), *told]
+    samples = (f"dragoman_{name}{_labels(labels, key)} {count!r}" for key, count in counts.items())
+    return [*_head(name, words, "counter"), *samples]
 
 
 def _histogram(name: str, words: str, labels: Labels, histograms: Mapping[tuple[str, str], _Histogram]) -> list[str]:

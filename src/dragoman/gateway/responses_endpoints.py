@@ -87,18 +87,18 @@ async def _compact(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
     await gateway.enter(caller, client_request, plan, record)
     try:
         if plan.candidates[0].upstream.channel.provider.format == endpoint.format:
-            body = {name: held for name, held in _object(client_request.body).items() if name not in _NOT_COMPACTED}
-            asked = structs.replace(client_request, body=_encode(body))
-            await gateway.forward(asked, plan.candidates[0], lambda path: f"{path}/compact", exchange, record)
+            body = {name: value for name, value in _object(client_request.body).items() if name not in _NOT_COMPACTED}
+            sent = structs.replace(client_request, body=_encode(body))
+            await gateway.forward(sent, plan.candidates[0], lambda path: f"{path}/compact", exchange, record)
             return
         fields: dict[str, Any] = _object(client_request.body)
         items = fields.get("input", Raw(b"[]"))
         items = _array(items) if bytes(items)[:1] == b"[" else [_message(items)]
-        body = {name: held for name, held in fields.items() if name not in _NOT_FOR_A_SUMMARY}
-        asked = structs.replace(
+        body = {name: value for name, value in fields.items() if name not in _NOT_FOR_A_SUMMARY}
+        sent = structs.replace(
             client_request, body=_encode({**body, "input": [*items, _message(_SUMMARISE)]}), request=None
         )
-        answered = await gateway.relay.ask(asked, plan, record)
+        answered = await gateway.relay.ask(sent, plan, record)
         assert isinstance(answered, WholeAnswer)  # noqa: S101 - the call does not stream
         compacted = _compacted(answered, items)
         record.usage = answered.completion.usage if answered.completion else None
@@ -122,13 +122,13 @@ def _compacted(answered: WholeAnswer, items: list[Raw]) -> dict[str, Any]:
     summary = completion.messages[0].text if completion is not None and completion.messages else ""
     if not summary:
         raise Failed(Failure("server", "The model gave no summary.", 502))
-    said = [Raw(item) for _, item in identified([item for item in items if _role(item) == "user"])]
+    user_items = [Raw(item) for _, item in identified([item for item in items if _role(item) == "user"])]
     usage = (completion.usage if completion is not None else None) or Usage(0, 0)
     return {
         "id": f"resp_{secrets.token_hex(16)}",
         "object": "response.compaction",
         "created_at": int(time.time()),
-        "output": [*said, compaction_item(f"cmp_{secrets.token_hex(16)}", summary)],
+        "output": [*user_items, compaction_item(f"cmp_{secrets.token_hex(16)}", summary)],
         "usage": encode_usage(structs.replace(usage, metadata=None)),
     }
 
@@ -209,13 +209,13 @@ async def _list_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, 
     _put(exchange, record, _page(await gateway.responses.store.items(found.id, found.owner), exchange.head.parameters))
 
 
-def _page(items: list[tuple[str, bytes]], asked: Mapping[str, str]) -> dict[str, Any]:
+def _page(items: list[tuple[str, bytes]], parameters: Mapping[str, str]) -> dict[str, Any]:
     """Return a page of items, newest first by default; `after` is the last item of the previous page."""
-    items = items if asked.get("order") == "asc" else items[::-1]
+    items = items if parameters.get("order") == "asc" else items[::-1]
     ids = [id for id, _ in items]
-    after = asked.get("after", "")
+    after = parameters.get("after", "")
     begin = ids.index(after) + 1 if after in ids else 0
-    limit = asked.get("limit", "")
+    limit = parameters.get("limit", "")
     size = min(int(limit), _LONGEST_PAGE) if limit.isdecimal() and int(limit) else _PAGE
     page = items[begin : begin + size]
     return {
@@ -230,8 +230,8 @@ def _page(items: list[tuple[str, bytes]], asked: Mapping[str, str]) -> dict[str,
 async def _create_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     found = await _found(gateway, endpoint, exchange, record)
     added = identified(_conversation_of(exchange).items or [])
-    held = await gateway.responses.store.items(found.id, found.owner)
-    if sum(len(item) for _, item in (*held, *added)) > LARGEST_HISTORY:
+    items_before = await gateway.responses.store.items(found.id, found.owner)
+    if sum(len(item) for _, item in (*items_before, *added)) > LARGEST_HISTORY:
         raise too_long_a_history()
     await gateway.responses.store.add_items(found.id, found.owner, added)
     _put(exchange, record, _page(added, {"order": "asc"}))

@@ -75,8 +75,8 @@ class _Turn(Exchange):
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Send a whole answer, which is an error, since turns stream."""
         self.started = self.whole = True
-        if self.heard is not None:
-            self.heard(status, body)
+        if self.on_sent is not None:
+            self.on_sent(status, body)
         if status >= _FAILED_FROM:
             self.has_failed = True
             error = _object(body).get("error", Raw(b'{"type":"server_error","message":""}'))
@@ -127,7 +127,7 @@ class ResponsesWebSocket:
         self.local = LocalResponses()
         self.is_crowded = False
         """Whether the client reads more slowly than we write."""
-        self._asked = head
+        self._head = head
         self._tunnel = tunnel
         self._serve = serve
         self._frames = ServerProtocol(state=State.OPEN, max_size=largest)
@@ -138,8 +138,8 @@ class ResponsesWebSocket:
         self._turns = 0
 
     async def run(self) -> None:
-        asked = Request(f"{self._asked.path}?{self._asked.query}", Headers(self._asked.headers))
-        accepted = ServerProtocol().accept(asked)
+        request = Request(f"{self._head.path}?{self._head.query}", Headers(self._head.headers))
+        accepted = ServerProtocol().accept(request)
         self._tunnel.write(accepted.serialize())
         if accepted.status_code != _SWITCHED:
             return
@@ -237,7 +237,7 @@ class ResponsesWebSocket:
     async def _take_turn(self, event: _ClientEvent, body: bytes, before: asyncio.Task[None] | None) -> None:
         if not self._tunnel.budget.take(len(body)):
             self._turns -= 1
-            words = "The gateway holds as many bytes of requests as it may; try again."
+            words = "The gateway's memory for request bodies is full; try again."
             self.emit_error(503, {"type": "server_error", "code": None, "message": words}, event.stream_id)
             return
         try:

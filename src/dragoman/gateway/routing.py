@@ -206,7 +206,7 @@ class Router:
         having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
         if having is None and slash and not self._names_as_it_likes(home, format):
             known = dict.fromkeys([*self.config.routes, *(place.name for place in self.available())])
-            raise NoSuchModel(model, f"no provider is called {head!r}; there are {', '.join(known) or 'none'}")
+            raise NoSuchModel(model, f"unknown provider {head!r}; there are {', '.join(known) or 'none'}")
         having = having or (home,)
         return f"{home if home in having else having[0]}/{model}"
 

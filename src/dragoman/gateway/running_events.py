@@ -31,7 +31,7 @@ class UnknownEvent(Exception):
     """No event of this stream has the id, or it is no longer held."""
 
 
-class Room:
+class EventMemory:
     """The memory limit for events: of one interaction, and of all of them."""
 
     def __init__(self, each: int = 8 * _MEBIBYTE, together: int = 64 * _MEBIBYTE) -> None:
@@ -51,10 +51,10 @@ _head = msgspec.json.Decoder(_Head).decode
 class RunningEvents:
     """The events of one interaction. `id` is set if the client got an id before the answer began."""
 
-    def __init__(self, room: Room, id: str = "") -> None:
+    def __init__(self, shared: EventMemory, id: str = "") -> None:
         self.id = id
         self._is_promised = bool(id)
-        self._room = room
+        self._shared = shared
         self._framing = ServerSentEvents(Limits(), "gemini-interactions")
         self._events: list[tuple[str, bytes]] = []
         self._dropped = 0
@@ -106,18 +106,18 @@ class RunningEvents:
     def _append(self, id: str, event: bytes) -> None:
         self._events.append((id, event))
         self._size += len(event)
-        self._room.used += len(event)
-        if self._size > self._room.each or self._room.used > self._room.together:
+        self._shared.used += len(event)
+        if self._size > self._shared.each or self._shared.used > self._shared.together:
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
         """Drop a quarter of the events at once, so that the cost per event does not grow with their number."""
         count = max(1, len(self._events) // 4)
-        gone = sum(len(event) for _, event in self._events[:count])
+        dropped = sum(len(event) for _, event in self._events[:count])
         del self._events[:count]
         self._dropped += count
-        self._size -= gone
-        self._room.used -= gone
+        self._size -= dropped
+        self._shared.used -= dropped
 
     def end(self, status: str) -> None:
         """End the stream; add a final event with this status if there was none."""
@@ -130,7 +130,7 @@ class RunningEvents:
 
     def release(self) -> None:
         """Return the memory to the budget; clients that are still reading can finish."""
-        self._room.used -= self._size
+        self._shared.used -= self._size
         self._size = 0
 
     def _wake(self) -> None:

@@ -193,7 +193,7 @@ def _greeting(running: Running, setting: Setting, agents: Sequence[str], *, offl
     if offline:
         yield "  no keys of any provider found: the simulators answer (store one: dragoman keys set anthropic)"
     if agents:
-        yield f"  agents, asked as models: {', '.join(agents)}"
+        yield f"  agents, served as models: {', '.join(agents)}"
     names = ", ".join(place.name for place in running.gateway.router.available())
     yield f"  providers: {names or 'none'}"
     here = sorted(name for name, models in setting.local.items() if models)

@@ -131,7 +131,7 @@ class ServedAgents:
             request = wire.decode_request(await exchange.receive())
             agent = self._agents.get(request.model or "")
             if agent is None:
-                raise _refused(Failure("not_found", f"no agent is called {request.model!r}", 404))
+                raise _refused(Failure("not_found", f"no agent named {request.model!r}", 404))
         except ProviderError as error:
             encoded = wire.encode_error(error.failure)
             exchange.send(error.failure.status or 500, _JSON, encoded.content)

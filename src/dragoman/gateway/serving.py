@@ -10,7 +10,7 @@ import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -29,7 +29,7 @@ from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.config import Config, ConfigError, load_config
 from dragoman.gateway.config import Server as ServerTable
-from dragoman.gateway.exchange import Application, ServerLimits
+from dragoman.gateway.exchange import MAX_CONNECTIONS, Application, ServerLimits
 from dragoman.gateway.http_server import Server, server_context
 from dragoman.gateway.mcp_endpoint import McpEndpoint
 from dragoman.gateway.mcp_tools import McpTools
@@ -136,16 +136,16 @@ async def serving(
     router = setting.router(setting.config)
     for format in CLIENT_PROTOCOLS:  # in advance, so that the first client need not wait
         warm(format)
-    told = log or _log(setting.config)
-    ledger.problem = lambda words: told.event("database_away", error=words)
+    request_log = log or _log(setting.config)
+    ledger.problem = lambda words: request_log.event("database_away", error=words)
     responses = Responses(ledger.store)
     capture = Capture() if config.page and front is not None else None
     if capture is None and setting.config.log.bodies:
         capture = capture_for_log(config.max_requests)
-    gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
-    gateway.cache = _answer_cache(setting, ledger, told)
-    await _open_mcp(gateway, setting, told)
-    gateway.tracing = open_tracing(setting.config.telemetry, setting.environment, told)
+    gateway = Gateway(router, access, log=request_log, responses=responses, capture=capture)
+    gateway.cache = _answer_cache(setting, ledger, request_log)
+    await _open_mcp(gateway, setting, request_log)
+    gateway.tracing = open_tracing(setting.config.telemetry, setting.environment, request_log)
     bound = listening or listening_socket(config.host, config.port)
     host, port = bound.getsockname()[:2]
     tls = _tls(config)
@@ -174,7 +174,7 @@ async def serving(
             await asyncio.to_thread(gateway.tracing.close)
         await asyncio.wait([tending])
         await ledger.close()
-        told.close()
+        request_log.close()
 
 
 class Running:
@@ -241,10 +241,28 @@ def _log(config: Config) -> Log:
         raise ConfigError(f"cannot write the log {config.log.file} (log.file): {error.strerror}") from None
 
 
+def raise_file_limit() -> int:
+    """Let this process open as many files as it may; returns how many that are. Many shells allow 1,024 at first."""
+    try:
+        import resource  # noqa: PLC0415 - absent on Windows
+    except ImportError:
+        return 2 * MAX_CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4 * MAX_CONNECTIONS
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    with suppress(OSError, ValueError):  # macOS may refuse what it says is allowed
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return int(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
 def _limits(config: ServerTable) -> ServerLimits:
     return ServerLimits(
         body=config.max_body,
         buffered=config.max_buffered,
+        unread=config.max_buffered,
+        connections=min(MAX_CONNECTIONS, raise_file_limit() // 2),
         request_seconds=config.request_seconds,
         body_rate=config.body_rate,
     )

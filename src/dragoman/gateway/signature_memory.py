@@ -71,10 +71,10 @@ class SignatureMemory:
             return
         key = key_of(message)
         skeleton = [_bare(part) for part in message.parts if isinstance(part, _SIGNED)]
-        held = encode_json(skeleton)
-        if key is not None and len(held) <= _LARGEST:
+        encoded = encode_json(skeleton)
+        if key is not None and len(encoded) <= _LARGEST:
             with suppress(Unavailable):
-                await self._store.remember(owner, key, held)
+                await self._store.remember(owner, key, encoded)
 
     def may_know(self, request: Request) -> bool:
         """Whether anything of this request can be remembered: it continues an earlier answer."""
@@ -86,8 +86,8 @@ class SignatureMemory:
 
     async def recall(self, request: Request, owner: str) -> Mapping[str, bytes]:
         """Return what is remembered of the messages of a request, by their keys."""
-        said = [message for message in request.messages if message.role == "assistant"][-_MOST_LOOKED_UP:]
-        keys = {key for message in said if (key := key_of(message)) is not None}
+        answers = [message for message in request.messages if message.role == "assistant"][-_MOST_LOOKED_UP:]
+        keys = {key for message in answers if (key := key_of(message)) is not None}
         if not keys:
             return {}
         with suppress(Unavailable):
@@ -127,10 +127,10 @@ def restored(request: Request, remembered: Mapping[str, bytes], family: str) -> 
 def _restored(message: Message, remembered: Mapping[str, bytes], family: str) -> Message:
     if message.role != "assistant":
         return message
-    held = remembered.get(key_of(message) or "")
-    if held is None:
+    stored = remembered.get(key_of(message) or "")
+    if stored is None:
         return message
-    skeleton = [part for part in _parts(held) if not isinstance(part, Reasoning) or _is_of(part, family)]
+    skeleton = [part for part in _parts(stored) if not isinstance(part, Reasoning) or _is_of(part, family)]
     if _owed(skeleton, family) == _owed(message.parts, family):
         return message
     return structs.replace(message, parts=tuple(_rebuilt(message.parts, skeleton, family)))
@@ -158,7 +158,7 @@ def _rebuilt(parts: Sequence[AnyPart], skeleton: Sequence[AnyPart], family: str)
     thoughts = {part.text for part in skeleton if isinstance(part, Reasoning)}
     same_words = _words(parts) == _words(skeleton)
     others = [part for part in parts if not _replaces(part, thoughts, family, same_words=same_words)]
-    said = [part for part in others if isinstance(part, Text | Refusal)]
+    texts = [part for part in others if isinstance(part, Text | Refusal)]
     rebuilt: list[AnyPart] = []
     for part in skeleton:
         if isinstance(part, Reasoning):
@@ -172,8 +172,8 @@ def _rebuilt(parts: Sequence[AnyPart], skeleton: Sequence[AnyPart], family: str)
         elif same_words:
             rebuilt.append(part if _is_of(part, family) else structs.replace(part, signature=None))
         else:
-            rebuilt += said
-            said = []
+            rebuilt += texts
+            texts = []
     placed = {id(part) for part in rebuilt}
     calls_left = set(calls)
     rest = [
@@ -228,11 +228,11 @@ class UnsignedEvents:
         """Starts of reasoning parts without text so far."""
 
     def __call__(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
-        told = list(events)
-        if not self._silent and len(told) == 1 and type(told[0]) is PartDelta:
-            return told  # nearly all calls
+        answered = list(events)
+        if not self._silent and len(answered) == 1 and type(answered[0]) is PartDelta:
+            return answered  # nearly all calls
         kept: list[AnyEvent] = []
-        for event in told:
+        for event in answered:
             if isinstance(event, PartStart):
                 start = structs.replace(event, part=_unsigned(event.part, self._family))
                 if isinstance(start.part, Reasoning) and start.part.signature is None and not start.part.text:

@@ -19,7 +19,7 @@ from msgspec import Raw, Struct, structs
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.routing import Plan
-from dragoman.gateway.running_events import Room, RunningEvents
+from dragoman.gateway.running_events import EventMemory, RunningEvents
 from dragoman.gateway.state.base import Kept, Store, Unavailable
 from dragoman.gateway.state_errors import UnknownResponse
 from dragoman.gateway.stored_responses import Background, Noted, Responses
@@ -78,7 +78,7 @@ class KeptInteraction:
         self.running = self._interactions.run(self._owner, self._own_input, background.id)
         return background
 
-    def heard(self, out: bytes) -> None:
+    def publish(self, out: bytes) -> None:
         self._decoder.feed(out)
         if not self.stores:
             return
@@ -174,8 +174,8 @@ class Running(Struct, eq=False):
     events: RunningEvents
 
     def so_far(self) -> Kept:
-        told = {"id": self.events.id, "object": "interaction", "status": "in_progress"}
-        return Kept(self.events.id, self.owner, None, _encode(self.input), _encode(told))
+        interaction = {"id": self.events.id, "object": "interaction", "status": "in_progress"}
+        return Kept(self.events.id, self.owner, None, _encode(self.input), _encode(interaction))
 
 
 class Interactions(Responses):
@@ -184,13 +184,13 @@ class Interactions(Responses):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._running: dict[str, Running] = {}
-        self.room = Room()
+        self.memory = EventMemory()
 
     # ── running interactions ──
 
     def run(self, owner: str, own: list[Raw], id: str = "") -> Running:
         """Register a new interaction; with an id, it can be watched immediately."""
-        running = Running(owner, own, RunningEvents(self.room, id))
+        running = Running(owner, own, RunningEvents(self.memory, id))
         self.show(running)
         return running
 
@@ -345,7 +345,7 @@ def _whole_stream(kept: Kept) -> bytes:
         events += [("step.start", {"index": index, "step": step}), ("step.stop", {"index": index})]
     events.append(("interaction.completed", {"interaction": fields}))
     lines = [
-        b"event: %b\ndata: %b\n\n" % (name.encode(), _encode({**said, "event_type": name, "event_id": f"e{number}"}))
-        for number, (name, said) in enumerate(events, 1)
+        b"event: %b\ndata: %b\n\n" % (name.encode(), _encode({**data, "event_type": name, "event_id": f"e{number}"}))
+        for number, (name, data) in enumerate(events, 1)
     ]
     return b"".join(lines) + b"event: done\ndata: [DONE]\n\n"

@@ -102,7 +102,7 @@ class Keeping:
     def stores(self) -> bool:
         return self.client_request.known.store is not False
 
-    def heard(self, out: bytes) -> None:
+    def publish(self, out: bytes) -> None:
         """Remember the last event of a stream, which contains the whole answer."""
         for payload in self._events.feed(out):
             if payload.find(_COMPLETED, 0, _TYPE_WITHIN) >= 0 or payload.find(_INCOMPLETE, 0, _TYPE_WITHIN) >= 0:
@@ -256,8 +256,8 @@ class Responses:
         if msgspec.json.decode(kept.response).get("background") is not True:
             raise not_cancellable()
         if _status(kept) == "in_progress":  # the worker that runs it will notice
-            told = _encode({**_object(kept.response), "status": "cancelled"})
-            kept = structs.replace(kept, response=told)
+            cancelled = _encode({**_object(kept.response), "status": "cancelled"})
+            kept = structs.replace(kept, response=cancelled)
             await self.store.keep(kept)
         return kept
 
@@ -393,7 +393,7 @@ def _now() -> int:
 
 
 def _orphaned(kept: Kept) -> Kept:
-    error = {"code": "server_error", "message": "The gateway that worked on this response is gone."}
+    error = {"code": "server_error", "message": "The gateway process that worked on this response has ended."}
     return structs.replace(kept, response=_encode({**_object(kept.response), "status": "failed", "error": error}))
 
 

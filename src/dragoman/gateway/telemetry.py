@@ -13,7 +13,7 @@ from dragoman.installation import install_command
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Tracing
 
-_SPOKEN = "http/protobuf"
+_PROTOCOL = "http/protobuf"
 
 
 def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log) -> Tracing | None:
@@ -21,9 +21,9 @@ def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log
     endpoint = _endpoint(table, environment)
     if not endpoint:
         return None
-    told = environment.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL")
-    if not table.endpoint and told not in {None, "", _SPOKEN}:
-        log.event("telemetry_off", reason=f"{told} is not spoken here, only {_SPOKEN}")
+    protocol = environment.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    if not table.endpoint and protocol not in {None, "", _PROTOCOL}:
+        log.event("telemetry_off", reason=f"{protocol} is not supported, only {_PROTOCOL}")
         return None
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415

@@ -21,7 +21,7 @@ _PER_OBJECT = 3
 class Counter(Struct, frozen=True):
     path: Callable[[str], str]
     """Maps the path that generates to the one that counts."""
-    told: Callable[[int], Mapping[str, object]]
+    encode: Callable[[int], Mapping[str, object]]
 
 
 COUNTERS: Mapping[str, Counter] = {

@@ -174,20 +174,20 @@ class Trace:
 
 def _completion_attributes(completion: Completion) -> dict[str, str | int | list[str]]:
     usage, finish = completion.usage, completion.finish
-    told: dict[str, str | int | list[str] | None] = {
+    attributes: dict[str, str | int | list[str] | None] = {
         "gen_ai.response.id": completion.id,
         "gen_ai.response.model": completion.model,
         "gen_ai.response.finish_reasons": None if finish is None else [finish.raw or finish.reason],
     }
     if usage is not None:
-        told |= {
+        attributes |= {
             "gen_ai.usage.input_tokens": usage.input,
             "gen_ai.usage.output_tokens": usage.output,
             "gen_ai.usage.cache_read.input_tokens": usage.cached,
             "gen_ai.usage.cache_creation.input_tokens": usage.cache_written,
             "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
         }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 @lru_cache(maxsize=256)

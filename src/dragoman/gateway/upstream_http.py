@@ -37,7 +37,7 @@ from dragoman.gateway.write_batching import WriteBatcher
 IDLE_SECONDS = 25.0
 """Shorter than servers keep idle connections."""
 MOST_IDLE = 256
-HELD = 1 << 20
+MAX_BUFFERED = 1 << 20
 """Bytes that may wait for a slow reader before reading from the server pauses."""
 UNPACKED_AT_ONCE = 64 << 20
 """Maximum decompressed bytes of one read."""
@@ -108,9 +108,9 @@ class UpstreamConnection(BufferedReader):
         """The reader of the sink is slow and must be waited for."""
         self.broken: Exception | None = None
         """The error that the sink raised."""
-        self.heard = 0.0
+        self.last_read = 0.0
         self.pieces: deque[bytes] = deque()
-        self.held = 0
+        self.buffered = 0
         self.status = 0
         """0 until the head of the answer has arrived."""
         self.headers: Mapping[str, str] = {}
@@ -207,7 +207,7 @@ class UpstreamConnection(BufferedReader):
             try:
                 decoder.end()
             except CodingError as error:
-                self.lost = BadAnswer(f"the body is not packed as it states: {error}")
+                self.lost = BadAnswer(f"the body cannot be decompressed: {error}")
                 self.reusable = False
                 return
         self.done = True
@@ -224,12 +224,12 @@ class UpstreamConnection(BufferedReader):
             if not data:
                 return
         if self._sink is not None:
-            self.heard = self._loop.time()
+            self.last_read = self._loop.time()
             self._pour(data, self._sink)
             return
         self.pieces.append(data)
-        self.held += len(data)
-        if self.held > HELD and self._transport is not None and not self._paused:
+        self.buffered += len(data)
+        if self.buffered > MAX_BUFFERED and self._transport is not None and not self._paused:
             self._paused = True
             self._transport.pause_reading()
 
@@ -238,9 +238,9 @@ class UpstreamConnection(BufferedReader):
         try:
             return decoder.feed(data, UNPACKED_AT_ONCE)
         except TooLarge:
-            raise BadAnswer("the body unpacks to more than it may") from None
+            raise BadAnswer("the decompressed body is too large") from None
         except CodingError as error:
-            raise BadAnswer(f"the body is not packed as it states: {error}") from None
+            raise BadAnswer(f"the body cannot be decompressed: {error}") from None
 
     def _pour(self, data: bytes, sink: Sink) -> None:
         try:
@@ -258,7 +258,7 @@ class UpstreamConnection(BufferedReader):
         else:
             data = b"".join(self.pieces)
             self.pieces.clear()
-        self.held = 0
+        self.buffered = 0
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
@@ -346,8 +346,8 @@ class UpstreamHttp:
                 await connection.more(first)
         except TimeoutError:
             self.discard(connection)
-            over = "the time for the whole call is over"
-            waited = f"nothing came for {loop.time() - started:.1f} s before the answer began"
+            over = "the time limit of the whole call was exceeded"
+            waited = f"no data for {loop.time() - started:.1f} s before the answer began"
             raise transport_error("timeout", over if loop.time() >= end else waited) from None
         except BaseException:
             self.discard(connection)
@@ -516,7 +516,7 @@ class UpstreamResponse:
             await connection.flow(sink, self._until)
         except TimeoutError:
             # The limit was set at the first chunk; compute it from the last one only now that it matters.
-            self._until = min(self._end, connection.heard + self._pause)
+            self._until = min(self._end, connection.last_read + self._pause)
         except BaseException:
             self.close()
             raise
@@ -538,7 +538,9 @@ class UpstreamResponse:
     def _too_slow(self) -> ProviderError:
         over = self._now() >= self._end
         words = (
-            "the time for the whole call is over" if over else "nothing came for too long in the middle of the answer"
+            "the time limit of the whole call was exceeded"
+            if over
+            else "no data for too long in the middle of the answer"
         )
         return transport_error("timeout", words)
 

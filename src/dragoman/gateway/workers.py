@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 Work: TypeAlias = Callable[[int, bool], Coroutine[Any, Any, None]]
 """Runs a worker, given its place and whether it is the first one in that place."""
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_HEARD = (*_PASSED_ON, signal.SIGCHLD)
+_SIGNALS = (*_PASSED_ON, signal.SIGCHLD)
 _FIRST_BREATH = 0.2
 _LONGEST_BREATH = 10.0
 _SETTLED = 10.0
@@ -63,16 +63,16 @@ class WorkerPool:
         self._children: dict[int, int] = {}
         self._due: dict[int, float] = dict.fromkeys(self._places, 0.0)
         self._paces = [Pace() for _ in self._places]
-        self._begun: set[int] = set()
+        self._started: set[int] = set()
         self._ending = False
         self._alive = os.pipe()
-        self._heard = os.pipe()
+        self._signal_pipe = os.pipe()
 
     def run(self) -> int:
         # Signals become bytes in a pipe, so that none is lost between a fork and the registration of the child.
-        os.set_blocking(self._heard[1], False)
-        signal.set_wakeup_fd(self._heard[1], warn_on_full_buffer=False)
-        for number in _HEARD:
+        os.set_blocking(self._signal_pipe[1], False)
+        signal.set_wakeup_fd(self._signal_pipe[1], warn_on_full_buffer=False)
+        for number in _SIGNALS:
             signal.signal(number, _noted)
         while self._children or (self._due and not self._ending):
             now = time.monotonic()
@@ -88,7 +88,7 @@ class WorkerPool:
         child = os.fork()
         if child == 0:
             self._be(place)
-        self._begun.add(place)
+        self._started.add(place)
         self._children[child] = place
 
     def _be(self, place: int) -> NoReturn:
@@ -96,7 +96,7 @@ class WorkerPool:
         status = 1
         try:
             signal.set_wakeup_fd(-1)
-            for number in _HEARD:  # until the worker installs its own
+            for number in _SIGNALS:  # until the worker installs its own
                 signal.signal(number, signal.SIG_DFL)
             os.close(self._alive[1])
             run_loop(self._working(place))
@@ -115,13 +115,13 @@ class WorkerPool:
             os.kill(os.getpid(), signal.SIGTERM)
 
         loop.add_reader(self._alive[0], orphaned)
-        await self._work(place, place not in self._begun)
+        await self._work(place, place not in self._started)
 
     def _wait(self, until: float | None) -> None:
         patience = None if until is None else max(until - time.monotonic(), 0.0)
-        if not select.select([self._heard[0]], [], [], patience)[0]:
+        if not select.select([self._signal_pipe[0]], [], [], patience)[0]:
             return
-        for number in os.read(self._heard[0], 256):
+        for number in os.read(self._signal_pipe[0], 256):
             if number not in _PASSED_ON:
                 continue
             self._ending = self._ending or number != signal.SIGHUP

@@ -26,7 +26,6 @@ from dragoman.ir import (
     Message,
     Metadata,
     Opaque,
-    ProviderTool,
     Reasoning,
     ReasoningSettings,
     Refusal,
@@ -188,10 +187,6 @@ def _tool(tool: AnyTool) -> Node:
         return Node(tool.name + _parameters(tool.parameters), tool.description or "", remark)
     if isinstance(tool, CustomTool):
         return Node(f"{tool.name}(free text)", tool.description or "", _join("custom", _private(tool.metadata)))
-    return _provider_tool(tool)
-
-
-def _provider_tool(tool: ProviderTool) -> Node:
     return Node(tool.name, remark=_join(f"run or defined by {tool.origin}", _cache_remark(tool.cache)))
 
 
@@ -301,10 +296,10 @@ def _call(call: ToolCall, pairs: Pairs) -> Node:
 
 
 def _arguments(call: ToolCall) -> str:
-    held = arguments_held(call)
-    if call.custom or held is UNSET:
+    arguments = arguments_held(call)
+    if call.custom or arguments is UNSET:
         return _quote(call.arguments_text or "")
-    return _json(held)
+    return _json(arguments)
 
 
 def _result(result: ToolResult, pairs: Pairs) -> Node:
@@ -317,8 +312,8 @@ def _result(result: ToolResult, pairs: Pairs) -> Node:
     if result.parts:
         node.children += (_DESCRIBED[type(part)](part) for part in result.parts)
         return node
-    held = value_held(result)
-    node.text = _quote(held) if isinstance(held, str) else _json(held)
+    value = value_held(result)
+    node.text = _quote(value) if isinstance(value, str) else _json(value)
     return node
 
 
@@ -363,7 +358,7 @@ def describe_finish(finish: Finish | None) -> Iterable[Node]:
     if finish is None:
         return
     stopped = f"at {finish.stop_sequence!r}" if finish.stop_sequence is not None else ""
-    raw = f"said as {finish.raw}" if finish.raw is not None and finish.raw != finish.reason else ""
+    raw = f"reported as {finish.raw}" if finish.raw is not None and finish.raw != finish.reason else ""
     yield Node("finish", finish.reason, _join(raw, stopped, _private(finish.metadata)), style="cyan")
 
 
@@ -390,11 +385,11 @@ def _tokens(usage: Usage, name: str) -> str:
 
 def _add_metadata(root: Node, metadata: Metadata | None) -> None:
     for family, entries in (metadata or {}).items():
-        wire = {key: held for key, held in entries.items() if not key.startswith("~")}
+        wire = {key: entry for key, entry in entries.items() if not key.startswith("~")}
         if not wire:
             continue
         node = root.add(Node(f"{family} only", style="yellow"))
-        node.children += (Node(key, _json(held)) for key, held in wire.items())
+        node.children += (Node(key, _json(entry)) for key, entry in wire.items())
 
 
 def _private(metadata: Metadata | None) -> str:

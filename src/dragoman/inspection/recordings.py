@@ -127,21 +127,21 @@ def _pieces(given: Input) -> Iterator[Piece]:
 
 def _frames(given: Input) -> Iterator[Piece]:
     """Frames with their numbers. Invalid bytes are passed on unchanged, so that the decoder reports them."""
-    number, needed, held = 1, _FRAME_HEAD, bytearray()
+    number, needed, buffer = 1, _FRAME_HEAD, bytearray()
     try:
-        while data := given.stream.readline(max(_READ_BYTES, needed - len(held))):
-            held += data
-            while len(held) >= needed:
-                if needed > _FRAME_HEAD or not begins_with_frame(held):
-                    yield Piece(bytes(held[:needed]), number)
-                    del held[:needed]
+        while data := given.stream.readline(max(_READ_BYTES, needed - len(buffer))):
+            buffer += data
+            while len(buffer) >= needed:
+                if needed > _FRAME_HEAD or not begins_with_frame(buffer):
+                    yield Piece(bytes(buffer[:needed]), number)
+                    del buffer[:needed]
                     number, needed = number + 1, _FRAME_HEAD
                 else:
-                    needed = min(int.from_bytes(held[:4], "big"), Limits().event_bytes)
+                    needed = min(int.from_bytes(buffer[:4], "big"), Limits().event_bytes)
     except OSError as error:
         raise InputProblem(f"cannot read {given.name}: {system_reason(error)}") from error
-    if held:
-        yield Piece(bytes(held), number)
+    if buffer:
+        yield Piece(bytes(buffer), number)
 
 
 def _reframe(pieces: Iterator[Piece], framing: Framing, write: Callable[[bytes], bytes], name: str) -> Iterator[Piece]:
@@ -170,10 +170,10 @@ def _event_frames(payload: bytes) -> bytes:
     except msgspec.DecodeError as error:
         raise DecodeError(path="$", expected="an event", got=str(error), source="stream") from error
     frames = []
-    for name, held in entries.items():
+    for name, entry in entries.items():
         kind = "exception" if name.endswith("Exception") else "event"
         headers = {f":{kind}-type": name, ":content-type": "application/json", ":message-type": kind}
-        frames.append(aws_frame(aws_headers(headers), bytes(held)))
+        frames.append(aws_frame(aws_headers(headers), bytes(entry)))
     return b"".join(frames)
 
 

@@ -104,7 +104,7 @@ class _Timeline:
             self._groups.remove(group)
         (node,) = describe_usage(event.usage)
         if len(group.events) > 1:
-            node.remark = f"told {len(group.events)} times" + (f", {node.remark}" if node.remark else "")
+            node.remark = f"sent {len(group.events)} times" + (f", {node.remark}" if node.remark else "")
         self._usage = group
         self._add_line(node, group)
 

@@ -229,11 +229,11 @@ def _check_metadata(value: Any, path: str) -> Any:
     """Format family -> key -> JSON, kept as exact bytes, as by decoders."""
     if not isinstance(value, Mapping):
         refuse_type(path, "a mapping of format family to a mapping", value)
-    kept = {family: _check_entries(family, entries, path) for family, entries in value.items()}
+    checked = {family: _check_entries(family, entries, path) for family, entries in value.items()}
     is_exact = isinstance(value, dict) and all(
         type(entry) is Raw for entries in value.values() for entry in entries.values()
     )
-    return value if is_exact else kept  # decoded metadata may be a subclass of dict
+    return value if is_exact else checked  # decoded metadata may be a subclass of dict
 
 
 def _check_entries(family: Any, entries: Any, path: str) -> dict[str, Raw]:

@@ -43,11 +43,11 @@ class Usage(Value, frozen=True):
 
 
 USAGE_DETAILS: Mapping[str, str] = {
-    "audio_input": "tokens of sound that was read",
-    "audio_output": "tokens of sound that was spoken",
-    "accepted_prediction": "tokens of a prediction that were right",
-    "rejected_prediction": "tokens of a prediction that were wrong",
-    "cache_written_1h": "tokens written to a cache for an hour",
+    "audio_input": "audio tokens of the input",
+    "audio_output": "audio tokens of the output",
+    "accepted_prediction": "accepted tokens of a prediction",
+    "rejected_prediction": "rejected tokens of a prediction",
+    "cache_written_1h": "tokens written to a cache with a lifetime of an hour",
     "web_fetches": "pages that the provider fetched",
 }
 
@@ -92,8 +92,8 @@ class WithheldCall(Value, frozen=True):
     @property
     def explanation(self) -> str:
         """The reason in a clause, for users and models: "the provider blocked the answer (SAFETY)"."""
-        told = _EXPLAINED[self.reason]
-        return told if self.word is None else f"{told} ({self.word})"
+        text = _EXPLAINED[self.reason]
+        return text if self.word is None else f"{text} ({self.word})"
 
 
 def withholds_calls(finish: Finish | None) -> bool:

@@ -36,6 +36,10 @@ FREE_TEXT = "~free_text"
 ADDED = "~added"
 """Note, of any family, on a tool that was given in the middle of the conversation: where it stood in the body."""
 
+REFUSED = "~refused"
+"""Note, of any family, on the finish of a streamed answer: the explanation of a refusal. If the answer ended with a
+text of these words, that text is the refusal; it was streamed as text before the wire said so."""
+
 DATA_TEXT = "~data"
 """Note, of any family: this text is the JSON text of a value that stood beside media.
 
@@ -88,10 +92,10 @@ _entries = msgspec.json.Decoder(Extra).decode
 
 def inner_extra(extra: Mapping[str, Any], name: str) -> Extra | None:
     """The extras of an inner object, as `keep` stored them."""
-    held = extra.get(WITHIN + name)
-    if held is None:
+    inner = extra.get(WITHIN + name)
+    if inner is None:
         return None
     try:
-        return _entries(held)
+        return _entries(inner)
     except msgspec.ValidationError:  # a wire key that happens to look like a note
         return None

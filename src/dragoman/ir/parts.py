@@ -190,10 +190,10 @@ arguments_held = getter(ToolCall, "arguments")
 
 
 def _read_arguments(call: ToolCall) -> Any:
-    held: Raw | dict[str, Any] | UnsetType = arguments_held(call)
-    if held is UNSET:
+    arguments: Raw | dict[str, Any] | UnsetType = arguments_held(call)
+    if arguments is UNSET:
         raise UnparsedArguments(call_id=call.id, name=call.name, text=call.arguments_text or "")
-    return parse_json(held) if type(held) is Raw else held
+    return parse_json(arguments) if type(arguments) is Raw else arguments
 
 
 ToolCall.arguments = property(_read_arguments)  # type: ignore[assignment]

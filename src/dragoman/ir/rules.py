@@ -110,13 +110,13 @@ def _confirm_call(given: Given) -> None:
     arguments, text = given["arguments"], given.get("arguments_text")
     if text is None or arguments is UNSET:
         return
-    meant = {"input": text} if given.get("custom") else _parse_held(read_arguments(text))
-    if _parse_held(arguments) != meant:
+    parsed = {"input": text} if given.get("custom") else _parse_held(read_arguments(text))
+    if _parse_held(arguments) != parsed:
         refuse("ToolCall.arguments_text", "the JSON text of arguments", text, "leave one of the two out")
 
 
-def _parse_held(held: Any) -> Any:
-    return parse_json(held) if type(held) is Raw else held
+def _parse_held(value: Any) -> Any:
+    return parse_json(value) if type(value) is Raw else value
 
 
 def _refuse_empty(given: Given, kind: str, *names: str) -> None:

@@ -132,9 +132,9 @@ def parse_plain_json(text: bytes) -> Any:
 
 def _without_decimals(value: Any, path: str) -> Any:
     if isinstance(value, dict):
-        return {key: _without_decimals(held, f"{path}.{key}") for key, held in value.items()}
+        return {key: _without_decimals(member, f"{path}.{key}") for key, member in value.items()}
     if isinstance(value, list):
-        return [_without_decimals(held, f"{path}[{index}]") for index, held in enumerate(value)]
+        return [_without_decimals(member, f"{path}[{index}]") for index, member in enumerate(value)]
     if not isinstance(value, Decimal | Raw):
         return value
     if isinstance(value, Decimal) and value.adjusted() < _MOST_DIGITS and value == value.to_integral_value():
@@ -162,9 +162,9 @@ EMPTY_OBJECT = Raw(b"{}")
 
 def read_arguments(text: str) -> Raw | UnsetType:
     """The mapping in an argument text, or UNSET when there is none. No text at all, and null, mean no arguments."""
-    held = exact_json(text) if text[:1] == "{" else exact_object(text)
-    if held is not None:
-        return held
+    parsed = exact_json(text) if text[:1] == "{" else exact_object(text)
+    if parsed is not None:
+        return parsed
     return EMPTY_OBJECT if text.strip() in {"", "null"} else UNSET
 
 
@@ -286,8 +286,8 @@ def holds_json(*names: str) -> Callable[[V], V]:
 
 def _reader(get: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(self: Value) -> Any:
-        held = get(self)
-        return parse_json(held) if type(held) is Raw else held
+        value = get(self)
+        return parse_json(value) if type(value) is Raw else value
 
     return read
 

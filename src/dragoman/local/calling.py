@@ -74,8 +74,8 @@ def _messages(messages: list[Json]) -> Iterator[Json]:
             names |= {call["id"]: call["function"]["name"] for call in message["tool_calls"]}
             # As plain text: a model that sees JSON calls keeps writing JSON.
             calls = [f"I call {one['name']} with {one['arguments']}." for one in functions]
-            said = _text(message.get("content"))
-            yield {"role": "assistant", "content": "\n".join([said, *calls] if said else calls)}
+            text = _text(message.get("content"))
+            yield {"role": "assistant", "content": "\n".join([text, *calls] if text else calls)}
         else:
             yield message
 
@@ -150,45 +150,45 @@ class ReplyReader:
 
     def __init__(self) -> None:
         self.called = False
-        self._held = ""
+        self._buffer = ""
         self._arguments = ""
         self._read: Callable[[str], Iterator[Json]] = self._begin
 
     def feed(self, piece: str, id: str) -> list[Json]:
-        self._held += piece
+        self._buffer += piece
         return list(self._read(id))
 
     def end(self) -> list[Json]:
         """The text that was held back, if the reply was cut before its closing brace."""
-        if not self.called or not self._held or _is_json(self._arguments):
+        if not self.called or not self._buffer or _is_json(self._arguments):
             return []
-        return [_arguments(self._held)]
+        return [_arguments(self._buffer)]
 
     def _begin(self, id: str) -> Iterator[Json]:
-        if call := _CALL_BEGINS.match(self._held):
+        if call := _CALL_BEGINS.match(self._buffer):
             self.called, self._read = True, self._in_call
-            self._held = self._held[call.end() :]
+            self._buffer = self._buffer[call.end() :]
             function = {"name": json.loads(call[1]), "arguments": ""}
             yield {"tool_calls": [{"index": 0, "id": f"call_{id}", "type": "function", "function": function}]}
             yield from self._in_call(id)
-        elif answer := _ANSWER_BEGINS.match(self._held):
+        elif answer := _ANSWER_BEGINS.match(self._buffer):
             self._read = self._in_answer
-            self._held = self._held[answer.end() :]
+            self._buffer = self._buffer[answer.end() :]
             yield from self._in_answer(id)
 
     def _in_call(self, _id: str) -> Iterator[Json]:
         """Holds back the last brace, which may close the reply."""
-        brace = self._held.rfind("}")
-        sure = self._held if brace < 0 else self._held[:brace]
-        self._held = self._held[len(sure) :]
+        brace = self._buffer.rfind("}")
+        sure = self._buffer if brace < 0 else self._buffer[:brace]
+        self._buffer = self._buffer[len(sure) :]
         self._arguments += sure
         if sure:
             yield _arguments(sure)
 
     def _in_answer(self, _id: str) -> Iterator[Json]:
-        read = _STRING.match(self._held)
+        read = _STRING.match(self._buffer)
         if read is not None and read[0]:
-            self._held = self._held[read.end() :]
+            self._buffer = self._buffer[read.end() :]
             yield {"content": json.loads(f'"{read[0]}"', strict=False)}
 
 
@@ -228,7 +228,7 @@ class CallingResponse:
             data = await self._response.chunk()
             self._ended = not data
             self._unread += data
-            if read := self._lines() if self._stream else self._whole():
+            if read := self._lines() if self._stream else self._json_answer():
                 return read
         return b""
 
@@ -255,15 +255,15 @@ class CallingResponse:
     def _deltas_of(self, event: Json) -> Iterator[Json]:
         choice: Json = event["choices"][0]
         delta: Json = choice["delta"]
-        said = delta.pop("content", None) or ""
+        content = delta.pop("content", None) or ""
         finish = choice["finish_reason"]
-        meant = self._reader.feed(said, _bare(event["id"])) + (self._reader.end() if finish else [])
-        for one in meant:
+        deltas = self._reader.feed(content, _bare(event["id"])) + (self._reader.end() if finish else [])
+        for one in deltas:
             yield {**event, "choices": [{**choice, "delta": one, "finish_reason": None}]}
         if delta or finish:
             yield {**event, "choices": [{**choice, "delta": delta, "finish_reason": self._finish(finish)}]}
 
-    def _whole(self) -> bytes:
+    def _json_answer(self) -> bytes:
         if not self._ended or not self._unread:
             return b""
         answer: Json = msgspec.json.decode(self._unread)

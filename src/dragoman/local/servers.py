@@ -86,8 +86,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _not_loaded(plan: Plan, log: IO[bytes]) -> NotConfigured:
     """Not a `ProviderError`: those are retried, and loading would fail again."""
     log.seek(0)
-    said = " ".join(log.read().decode("utf-8", "replace").split())[-_SHOWN:]
-    return NotConfigured(f"llama.cpp could not load {plan.path}: {said or 'no output'}", missing=plan.path)
+    output = " ".join(log.read().decode("utf-8", "replace").split())[-_SHOWN:]
+    return NotConfigured(f"llama.cpp could not load {plan.path}: {output or 'no output'}", missing=plan.path)
 
 
 class Servers:

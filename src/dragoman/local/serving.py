@@ -71,9 +71,9 @@ def _parameters(order: Order) -> Any:
 
 
 def _knows_tools(url: str, key: str) -> bool:
-    asked = urllib.request.Request(f"{url}/props", headers={"authorization": f"Bearer {key}"})  # noqa: S310 - our own server
+    request = urllib.request.Request(f"{url}/props", headers={"authorization": f"Bearer {key}"})  # noqa: S310 - our own server
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(asked) as answer:
+    with direct.open(request) as answer:
         properties: dict[str, Any] = msgspec.json.decode(answer.read())
     return bool(properties.get("chat_template_caps", {}).get("supports_tools"))
 

@@ -39,15 +39,15 @@ class LocalTransport:
         body: dict[str, Any] = msgspec.json.decode(request.body)
         server = self._server_of(body["model"])
         ready = await _start(server, timeouts)
-        adapted = None if ready.knows_tools else prepare_request(body)
+        prepared = None if ready.knows_tools else prepare_request(body)
         sent = structs.replace(
             request,
             url=request.url.replace(self._base_url, f"{ready.url}/v1", 1),
             headers={**request.headers, "authorization": f"Bearer {server.key}"},
-            body=request.body if adapted is None else msgspec.json.encode(adapted.body),
+            body=request.body if prepared is None else msgspec.json.encode(prepared.body),
         )
         response = await self._network.send(sent, timeouts=timeouts)
-        if adapted is None or not adapted.calls or response.status >= _FIRST_ERROR:
+        if prepared is None or not prepared.calls or response.status >= _FIRST_ERROR:
             return response
         return CallingResponse(response, stream=bool(body.get("stream")))
 

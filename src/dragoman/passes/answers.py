@@ -86,14 +86,14 @@ def _without_unsigned_reasoning(completion: Completion, log: LossLog) -> Complet
     messages = []
     for message in completion.messages:
         hidden = [part for part in message.parts if isinstance(part, Reasoning) and part.signature is None]
-        kept = message
+        signed = message
         if hidden:
             for part in hidden:
                 log.note(part, "", "reasoning", _UNASKED)
             shown = tuple(part for part in message.parts if not isinstance(part, Reasoning) or part.signature)
-            kept = structs.replace(message, parts=shown)
-            log.replaced(kept, message)
-        messages.append(kept)
+            signed = structs.replace(message, parts=shown)
+            log.replaced(signed, message)
+        messages.append(signed)
     return structs.replace(completion, messages=tuple(messages))
 
 
@@ -119,11 +119,11 @@ class HiddenReasoning:
                     self._waiting[event.index].append(event)
                     continue
             elif isinstance(event, PartEnd) and event.index in self._waiting:
-                held = self._waiting.pop(event.index)
+                waiting = self._waiting.pop(event.index)
                 if event.signature is None:
                     self._log.note(_ANSWER, "", "reasoning", _UNASKED)
                     continue
-                shown += held
+                shown += waiting
             shown.append(event)
         return shown
 
@@ -181,10 +181,10 @@ def _restore_message(message: Message, declared: _Declared, log: LossLog) -> Mes
     for part in message.parts:
         if isinstance(part, ToolCall):
             name = declared.original(part.name)
-            kept = declared.noted(_as_declared(part, name, custom=name in declared.custom))
-            if kept is not part:
-                log.replaced(kept, part)
-            parts.append(kept)
+            declared_call = declared.noted(_as_declared(part, name, custom=name in declared.custom))
+            if declared_call is not part:
+                log.replaced(declared_call, part)
+            parts.append(declared_call)
         else:
             parts.append(part)
     restored = structs.replace(message, parts=tuple(parts))
@@ -246,17 +246,23 @@ class RestoredEvents:
         start, pieces = self._waiting.pop(event.index)
         call: ToolCall = start.part  # type: ignore[assignment]
         text = "".join(pieces)
-        held = exact_object(text)
-        whole = (
-            structs.replace(call, arguments=UNSET if held is None else held, arguments_text=text) if pieces else call
+        arguments = exact_object(text)
+        complete = (
+            structs.replace(call, arguments=UNSET if arguments is None else arguments, arguments_text=text)
+            if pieces
+            else call
         )
         is_custom = call.name in self._declared.custom
-        kept = whole if event.incomplete else _as_declared(whole, call.name, custom=is_custom)
-        noted = self._declared.noted(kept)
+        restored = complete if event.incomplete else _as_declared(complete, call.name, custom=is_custom)
+        noted = self._declared.noted(restored)
         if not event.incomplete and has_note(noted.metadata, CLIENT_ITEM) and noted.parsed:
             return [structs.replace(start, part=noted), event]
-        if not kept.custom:
+        if not restored.custom:
             return [start, *([PartDelta(event.index, text)] if text else []), event]
         opened = structs.replace(noted, custom=True, arguments=UNSET, arguments_text=None)
-        said = kept.arguments_text or ""
-        return [structs.replace(start, part=opened), *([PartDelta(event.index, said)] if said else []), event]
+        custom_text = restored.arguments_text or ""
+        return [
+            structs.replace(start, part=opened),
+            *([PartDelta(event.index, custom_text)] if custom_text else []),
+            event,
+        ]

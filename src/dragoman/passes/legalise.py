@@ -158,7 +158,11 @@ class _Target:
 
     def call_traits(self, calls: Mapping[str, str], *, has_tools: bool) -> int:
         bits = 0 if has_tools else CALLS_WITHOUT_TOOLS
-        if self.profile.call_id is not None and not self._good_ids.issuperset(calls) and not self._take_ids(calls):
+        if (
+            self.profile.call_id is not None
+            and not self._good_ids.issuperset(calls)
+            and not _take(calls, self.profile.call_id, self._good_ids)
+        ):
             bits |= ODD_ID
         if not self._good_names.issuperset(calls.values()) and not self._take_names(calls.values()):
             bits |= ODD_NAME
@@ -181,9 +185,6 @@ class _Target:
             return ODD_SETTING
         too_many = profile.stop_limit is not None and len(stop) > profile.stop_limit
         return ODD_SETTING if too_many or (stop and not profile.blank_stop) else 0
-
-    def _take_ids(self, ids: Iterable[str]) -> bool:
-        return _take(ids, self.profile.call_id, self._good_ids)
 
     def _take_names(self, names: Iterable[str]) -> bool:
         return _take(names, self.profile.tool_name, self._good_names)

@@ -15,7 +15,7 @@ def check_places(request: Request, profile: Profile, log: LossLog) -> Request:
     for index, message in enumerate(request.messages):
         for place, part in enumerate(message.parts):
             if isinstance(part, ToolResult) != (message.role == "tool"):
-                raise _placement_error(index, place, "results stand in tool messages, and nothing else does", profile)
+                raise _placement_error(index, place, "tool messages hold tool results and nothing else", profile)
             if isinstance(part, ToolCall) and message.role != "assistant":
                 raise _placement_error(index, place, f"a message of role {message.role} makes no calls", profile)
     return request

@@ -121,7 +121,7 @@ def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog
         log.note(node, "usage.cached", what, f"more than the whole input, which has {usage.input}")
     if usage.service_tier is not None and usage.service_tier not in profile.answer_tiers:
         what = f"service tier {usage.service_tier!r}"
-        log.note(node, "usage.service_tier", what, "an answer of this API has no word for it")
+        log.note(node, "usage.service_tier", what, "answers of this API have no field for it")
     if usage.details is not None:
         names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
         if names:
@@ -199,9 +199,9 @@ class PrivateEvents:
         early, late = self._metadata, event.metadata
         if early and late:
             early = {family: {**early.get(family, {}), **late.get(family, {})} for family in {**early, **late}}
-        said = early or late
-        if said:
-            self._report(_THE_ANSWER, said, "")
+        reported = early or late
+        if reported:
+            self._report(_THE_ANSWER, reported, "")
         if event.finish.metadata is not None:
             self._report(_THE_ANSWER, event.finish.metadata, "finish.")
         if self._usage is not None:
@@ -245,11 +245,11 @@ def _report_node(
         if family == profile.family:
             continue
         translated = profile.translates.get(family, _NO_KEYS)
-        for key, held in entries.items():
+        for key, entry in entries.items():
             if key in SPELLINGS or is_spelling(key) or within + key in translated:
                 continue
             if key[:1] != "~":
-                if len(held) > _LONGEST_NOTHING or held not in _SAYS_NOTHING:
+                if len(entry) > _LONGEST_NOTHING or entry not in _SAYS_NOTHING:
                     is_noted = within == _COUNTS or key in bookkeeping.get(type(node), ())
                     severity: Severity = "noted" if is_noted else "dropped"
                     log.entries.append((node, within + key, key, severity, f"only {family} understands it"))

@@ -101,9 +101,9 @@ def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) 
         if not isinstance(tool, ProviderTool) or _is_known(tool, profile):
             tools.append(tool)
             continue
-        there = tuple(_convert_tool(tool, model, profile, log))
-        tools += there
-        names[tool.name] = tuple(_chosen_names(there, profile))
+        converted = tuple(_convert_tool(tool, model, profile, log))
+        tools += converted
+        names[tool.name] = tuple(_chosen_names(converted, profile))
     most_calls = None
     if profile.limits_all_calls:
         tools, most_calls = _limit_all(tools, log)
@@ -131,9 +131,9 @@ _UNCOUNTED = frozenset({None, "tool_search"})
 def _drop_limit(tool: AnyTool, log: LossLog) -> AnyTool:
     if not isinstance(tool, ProviderTool) or tool.max_uses is None:
         return tool
-    there = structs.replace(tool, max_uses=None)
-    log.replaced(there, tool)
-    return there
+    converted = structs.replace(tool, max_uses=None)
+    log.replaced(converted, tool)
+    return converted
 
 
 def _limit_each(request: Request, most: int, profile: Profile, log: LossLog) -> Request:
@@ -160,9 +160,9 @@ def _has_limit(tool: AnyTool, profile: Profile) -> bool:
 def _with_limit(tool: AnyTool, most: int, log: LossLog) -> AnyTool:
     if not isinstance(tool, ProviderTool):
         return tool
-    there = structs.replace(tool, max_uses=most if tool.max_uses is None else min(most, tool.max_uses))
-    log.replaced(there, tool)
-    return there
+    converted = structs.replace(tool, max_uses=most if tool.max_uses is None else min(most, tool.max_uses))
+    log.replaced(converted, tool)
+    return converted
 
 
 def _load_deferred(tools: list[AnyTool], profile: Profile, log: LossLog) -> list[AnyTool]:
@@ -205,9 +205,11 @@ def _convert_tool(tool: ProviderTool, model: str | None, profile: Profile, log: 
     if most is not None and rule.most_results is not None and most > rule.most_results:
         log.degrade(tool, "", f"{most} results of tool {tool.name!r}", f"this API takes {rule.most_results} at most")
         left_out["max_results"] = rule.most_results
-    there = structs.replace(tool, name=rule.name or tool.name, origin=None, definition=None, metadata=None, **left_out)
-    log.replaced(there, tool)
-    yield there
+    converted = structs.replace(
+        tool, name=rule.name or tool.name, origin=None, definition=None, metadata=None, **left_out
+    )
+    log.replaced(converted, tool)
+    yield converted
 
 
 def _as_functions(tool: ProviderTool, log: LossLog) -> Iterator[ToolDefinition]:
@@ -220,9 +222,9 @@ def _as_functions(tool: ProviderTool, log: LossLog) -> Iterator[ToolDefinition]:
 def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
     """Why the tool must be dropped although the target has its kind; empty if it may be sent."""
     for option in RESTRICTING:
-        held = None if option in rule.options else getattr(tool, option)
-        if held and held != "never":
-            return f"this API cannot be held to its {option}"
+        value = None if option in rule.options else getattr(tool, option)
+        if value and value != "never":
+            return f"this API cannot guarantee its {option}"
     if tool.origin is not None and tool.kind == "file_search":
         return f"what it searches is stored with {tool.origin}"
     return "" if tool.kind != "mcp" or tool.server_url is not None else "the address of its server is not given"
@@ -233,12 +235,12 @@ def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log:
     left_out: dict[str, Any] = {}
     foreign = SCOPED if tool.origin is not None else frozenset()
     for option in OPTIONS:
-        held: Any = getattr(tool, option)
-        if held in (None, ()) or (option == "approval" and held == "never"):
+        value: Any = getattr(tool, option)
+        if value in (None, ()) or (option == "approval" and value == "never"):
             continue
         if option not in foreign and (option in rule.options or (option == "max_uses" and profile.limits_all_calls)):
             continue
-        why = f"it means something to {tool.origin} only" if option in foreign else "this API has no such option"
+        why = f"only {tool.origin} understands it" if option in foreign else "this API has no such option"
         log.degrade(tool, "", f"{option} of tool {tool.name!r}", why)
         left_out[option] = _ABSENT.get(option)
     for entries in (tool.metadata or {}).values():
@@ -265,8 +267,10 @@ def _choice(request: Request, crossed: dict[str, tuple[str, ...]], log: LossLog)
         return choice
     names: list[str] = []
     for name in choice.names:
-        there = crossed.get(name, (name,))
-        if not there:
-            log.drop(request, "tool_choice", f"choice of {name!r}", "the tool did not cross, or no choice can name it")
-        names += there
+        converted = crossed.get(name, (name,))
+        if not converted:
+            log.drop(
+                request, "tool_choice", f"choice of {name!r}", "the tool was not converted, or no choice can name it"
+            )
+        names += converted
     return structs.replace(choice, names=tuple(names)) if names else None

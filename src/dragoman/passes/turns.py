@@ -51,9 +51,9 @@ def drop_blank_text(request: Request, profile: Profile, log: LossLog) -> Request
     """Drops blank text for APIs that refuse it, and messages left empty. Signed blank parts are kept."""
     messages = []
     for message in request.messages:
-        kept = _without_blanks(message, profile, log)
-        if kept is not None:
-            messages.append(kept)
+        changed = _without_blanks(message, profile, log)
+        if changed is not None:
+            messages.append(changed)
     return structs.replace(request, messages=tuple(messages))
 
 
@@ -74,9 +74,9 @@ def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message
         return message
     if not parts:
         return None
-    kept = structs.replace(message, parts=tuple(parts))
-    log.replaced(kept, message)
-    return kept
+    changed = structs.replace(message, parts=tuple(parts))
+    log.replaced(changed, message)
+    return changed
 
 
 def _is_owed(part: AnyPart, profile: Profile) -> bool:
@@ -101,7 +101,7 @@ def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
     """Ensures one turn beside the system text, and a first and last turn that the API accepts."""
     given = request.messages
     if not given:
-        raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
+        raise EncodeError(path="$.messages", reason="no message has content", target=profile.name)
     messages = list(given)
     if messages[-1].role == "system" and all(message.role == "system" for message in messages):
         messages = _system_as_user(messages, profile, log)
@@ -111,7 +111,7 @@ def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
             first += 1
         if first < len(messages) and messages[first].role == "assistant":
             messages.insert(first, Message("user", "" if profile.blank_text else CONTINUE))
-            log.invent(messages[first + 1], "", "a user turn before it", "this API wants a user turn first")
+            log.invent(messages[first + 1], "", "a user turn before it", "this API requires a user turn first")
     if messages[-1].role == "assistant":
         messages = _legal_ending(messages, request, profile, log)
     changed = tuple(messages)
@@ -124,7 +124,7 @@ def _system_as_user(messages: list[Message], profile: Profile, log: LossLog) -> 
     last = messages[-1]
     turned = structs.replace(last, role="user")
     log.replaced(turned, last)
-    log.degrade(last, "", "role system", "sent as a user turn: this API wants one beside the system text")
+    log.degrade(last, "", "role system", "sent as a user turn: this API requires one beside the system text")
     return [*messages[:-1], turned]
 
 

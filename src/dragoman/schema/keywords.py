@@ -61,7 +61,7 @@ def _enum(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
         return walk.drop(node, keyword, "only scalar values may be listed")
     if not dialect.enum_as_text or all(isinstance(item, str) for item in value):
         return value
-    walk.note(node, keyword, "rewritten", "the values are said as text")
+    walk.note(node, keyword, "rewritten", "the values are written as text")
     return list(dict.fromkeys(_as_text(item) for item in value))
 
 
@@ -109,13 +109,13 @@ def _limit(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
     """A limit is an int64 of the proto: an integer, or its text."""
     most = walk.dialect.max_min_items
     if keyword == "minItems" and most is not None and value not in range(most + 1):
-        return walk.drop(node, keyword, f"at most {most} may be demanded")
+        return walk.drop(node, keyword, f"at most {most} may be required")
     if not walk.dialect.int64_limits or (isinstance(value, str) and value.isascii() and value.isdigit()):
         return value
     if json_type(value) not in ("integer", "number") or not 0 <= value <= _LARGEST_INT64 or value != int(value):
         return walk.drop(node, keyword, "not a whole number in the range of the target")
     if not isinstance(value, int):
-        walk.note(node, keyword, "rewritten", "said as an integer", exact=True)
+        walk.note(node, keyword, "rewritten", "written as an integer", exact=True)
     return int(value)
 
 
@@ -145,7 +145,7 @@ CHECKS: dict[str, Handler] = {
 
 def _visit_map(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
     if value is None:
-        return value if walk.dialect.root_only else walk.drop(node, keyword, "null says nothing")
+        return value if walk.dialect.root_only else walk.drop(node, keyword, "null has no meaning here")
     if not isinstance(value, dict):
         raise walk.error(node, keyword, "an object of schemas", json_type(value))
     is_level = keyword == "properties"
@@ -206,15 +206,15 @@ def _require_items(walk: Walk, node: Node, members: Node) -> None:
     if wanted == "optional" or main_type(members) != "array" or "items" in members or "prefixItems" in members:
         return
     if wanted == "demanded":
-        walk.note(node, "items", "kept", "an array must say what its items are")
+        walk.note(node, "items", "kept", "an array must declare its items")
         return
-    walk.note(node, "items", "rewritten", "an array must say what its items are: anything", exact=True)
+    walk.note(node, "items", "rewritten", "an array must declare its items: any value", exact=True)
     members["items"] = {}
 
 
 def _require_type(walk: Walk, node: Node, members: Node) -> None:
     if walk.dialect.typed_nodes and members.keys().isdisjoint(("type", "enum", "const", "$ref", "anyOf", "allOf")):
-        walk.note(node, "type", "kept", "every schema must say its type")
+        walk.note(node, "type", "kept", "every schema must declare its type")
 
 
 def _require_named_type(walk: Walk, node: Node, members: Node) -> None:
@@ -222,7 +222,7 @@ def _require_named_type(walk: Walk, node: Node, members: Node) -> None:
     if not walk.dialect.single_type or len(kinds) != 1 or not members.keys().isdisjoint(("type", "anyOf", "ref")):
         return
     (kind,) = kinds
-    walk.note(node, "type", "rewritten", f"a type must be named, and the keywords speak of {kind}")
+    walk.note(node, "type", "rewritten", f"a type must be declared, and the keywords imply {kind}")
     untyped = dict(members)
     members.clear()
     members.update({"type": kind} | untyped)

@@ -21,7 +21,7 @@ def object_root(walk: Walk, root: Json) -> Node:
         return node
     if not _may_be_object(node):
         raise walk.error(node, "type", '"object" at the root', repr(node["type"]))
-    walk.note(node, "type", "rewritten", "the root must say that it is an object", exact="type" not in node)
+    walk.note(node, "type", "rewritten", "the root must declare that it is an object", exact="type" not in node)
     typed = {"type": "object"} | {keyword: value for keyword, value in node.items() if keyword != "type"}
     return walk.source.derive(typed, node)
 
@@ -59,7 +59,7 @@ def _merge_alternatives(walk: Walk, node: Node, keyword: str) -> Node:
     for branch in objects:
         for lost in branch:
             if lost not in _UNITED:
-                walk.drop(branch, lost, "said by one alternative only")
+                walk.drop(branch, lost, "declared by one alternative only")
     return walk.merge(rest, _union(walk, objects))
 
 

@@ -227,11 +227,11 @@ def type_names(given: Json) -> list[str]:
 
 
 def _common_types(one: Json, other: Json) -> Json:
-    mine, theirs = ({name.lower() for name in type_names(given)} for given in (one, other))
+    first, second = ({name.lower() for name in type_names(given)} for given in (one, other))
     common = [
         name
         for name in dict.fromkeys(type_names(one) + type_names(other))
-        if all(name.lower() in names or (name.lower() == "integer" and "number" in names) for names in (mine, theirs))
+        if all(name.lower() in names or (name.lower() == "integer" and "number" in names) for names in (first, second))
     ]
     return UNSET if not common else common[0] if len(common) == 1 else common
 

@@ -59,14 +59,14 @@ def merge_all_of(walk: Walk, node: Node) -> Node:
 def one_of_to_any_of(walk: Walk, node: Node) -> Node:
     if "oneOf" not in node or walk.dialect.accepts("oneOf") or "anyOf" in node:
         return node
-    walk.note(node, "oneOf", "rewritten", "said as anyOf: more than one schema may match")
+    walk.note(node, "oneOf", "rewritten", "written as anyOf: more than one schema may match")
     return walk.source.derive({("anyOf" if name == "oneOf" else name): value for name, value in node.items()}, node)
 
 
 def const_to_enum(walk: Walk, node: Node) -> Node:
     if "const" not in node or walk.dialect.accepts("const"):
         return node
-    walk.note(node, "const", "rewritten", "said as an enum of one value", exact=True)
+    walk.note(node, "const", "rewritten", "written as an enum of one value", exact=True)
     return walk.merge(walk.source.without(node, "const"), walk.source.derive({"enum": [node["const"]]}, node))
 
 
@@ -81,7 +81,7 @@ def tuple_to_items(walk: Walk, node: Node) -> Node:
     if "additionalItems" in node:
         walk.note(node, "additionalItems", "rewritten", "said as items", exact=walk.dialect.accepts("prefixItems"))
     if walk.dialect.accepts("prefixItems"):
-        walk.note(node, "items", "rewritten", "a list of schemas is said as prefixItems", exact=True)
+        walk.note(node, "items", "rewritten", "a list of schemas is written as prefixItems", exact=True)
         tail = {} if following is None else {"items": following}
         return walk.source.derive({**rest, "prefixItems": positions, **tail}, node)
     walk.note(node, keyword, "rewritten", "each item may match the schema of any position")
@@ -117,7 +117,7 @@ def one_type(walk: Walk, node: Node) -> Node:
     meaning_kept = ("enum" in single or values is None or null) and not (null and "anyOf" in node)
     for keyword in ("type", "enum"):
         if single.get(keyword) != node.get(keyword):
-            walk.note(node, keyword, "rewritten", "said as one type, with nullable for null", exact=meaning_kept)
+            walk.note(node, keyword, "rewritten", "written as one type, with nullable for null", exact=meaning_kept)
     return walk.source.derive(single, node)
 
 
@@ -141,7 +141,7 @@ def _split_types(walk: Walk, node: Node, names: list[str], *, null: bool) -> Nod
             branches.append(walk.source.derive(branch, node))
     if null:
         branches.append(walk.source.derive({"type": "null"}, node))
-    walk.note(node, "type", "rewritten", "several types are said as anyOf", exact=True)
+    walk.note(node, "type", "rewritten", "several types are written as anyOf", exact=True)
     return walk.source.derive({**rest, "anyOf": branches}, node)
 
 
@@ -171,17 +171,17 @@ def null_to_nullable(walk: Walk, node: Node) -> Node:
         walk.drop(node, "anyOf", "it has no schema that anything could match")
         return rest
     if len(others) == 1 and len(branches) > 1:
-        walk.note(node, "anyOf", "rewritten", "null among its schemas is said by nullable", exact=True)
+        walk.note(node, "anyOf", "rewritten", "null among its schemas is written as nullable", exact=True)
         for branch in branches:
             for keyword in _ANNOTATIONS if branch is not others[0] else ():
                 if keyword in branch:
-                    walk.drop(branch, keyword, "said of null alone")
+                    walk.drop(branch, keyword, "it applies to null only")
         merged = walk.merge(rest, others[0])
         # Beside a type that is not nullable, null was never allowed.
         nullable = {"nullable": True} if "type" not in rest or rest.get("nullable") is True else {}
         return walk.normal(walk.source.derive(merged | nullable, merged))
     if len(branches) < len(given):
-        walk.note(node, "anyOf", "rewritten", "a schema that nothing matches is no alternative", exact=True)
+        walk.note(node, "anyOf", "rewritten", "a schema that nothing matches is not an alternative", exact=True)
     elif all(branch is was for branch, was in zip(branches, given, strict=True)):
         return node
     return walk.source.derive(node | {"anyOf": branches}, node)
@@ -207,7 +207,7 @@ def any_of_alone(walk: Walk, node: Node) -> Node:
     if nullable is False:
         walk.drop(node, "nullable", "nothing may stand beside anyOf")
     if nullable and len(branches) > 1:
-        walk.note(node, "nullable", "rewritten", "said by a schema of null", exact=True)
+        walk.note(node, "nullable", "rewritten", "written as a schema of null", exact=True)
     if nullable and len(branches) > 1 and not any(_is_null(branch) for branch in branches):
         branches.append(walk.source.derive({"type": "null"}, node))
     moved = walk.source.derive(beside, node)
@@ -237,7 +237,7 @@ def inclusive_limits(walk: Walk, node: Node) -> Node:
         known = walk.dialect.accepts(exclusive) or not walk.dialect.accepts(inclusive)
         if known or json_type(limit) not in ("integer", "number") or abs(limit) >= _LARGEST_LIMIT:
             continue
-        walk.note(node, exclusive, "rewritten", f"said as {inclusive} of the next integer", exact=True)
+        walk.note(node, exclusive, "rewritten", f"written as {inclusive} of the next integer", exact=True)
         following = math.floor(limit) + 1 if inclusive == "minimum" else math.ceil(limit) - 1
         node = walk.merge(walk.source.without(node, exclusive), walk.source.derive({inclusive: following}, node))
     return node

@@ -95,7 +95,7 @@ class Walk:
             if closed.get("additionalProperties", True) is not True and any(map(is_object, others)):
                 # Two closed objects have no common instance; the merged object is what was meant.
                 self.note(
-                    closed, "additionalProperties", "rewritten", "it now spares the properties of all that is merged"
+                    closed, "additionalProperties", "rewritten", "it now allows the properties of all merged schemas"
                 )
         forbidden = self.dialect.single_type and any("type" in node and not node.get("nullable") for node in nodes)
         if not forbidden or merged.get("nullable") is not True:
@@ -117,7 +117,7 @@ class Walk:
         if self.dialect.boolean_schemas:
             return schema
         if self.dialect.typed_nodes:
-            self.note(holder, place, "kept", "every schema must say its type")
+            self.note(holder, place, "kept", "every schema must declare its type")
             return schema
         self.note(holder, place, "rewritten", "every schema must be an object", exact=schema)
         return {}

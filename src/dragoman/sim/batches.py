@@ -210,8 +210,8 @@ def counts(batch: Batch) -> Mapping[Outcome, int]:
 def page(context: RequestContext, ids: Sequence[str], *, limit: str, after: str, usual: int) -> tuple[list[str], bool]:
     """A page of ids, newest first; `after` is the last id of the previous page."""
     newest = list(reversed(ids))
-    asked = context.exchange.query.get(limit, "")
-    size = int(asked) if asked.isdecimal() and int(asked) else usual
+    requested = context.exchange.query.get(limit, "")
+    size = int(requested) if requested.isdecimal() and int(requested) else usual
     last = context.exchange.query.get(after, "")
     start = newest.index(last) + 1 if last in newest else 0
     return newest[start : start + size], start + size < len(newest)

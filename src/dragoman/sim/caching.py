@@ -25,12 +25,12 @@ def count_marked(memory: Memory, prefixes: Iterable[tuple[str, int]]) -> tuple[i
     return read, max(written, 0)
 
 
-def count_automatic(memory: Memory, asked: Prompt) -> int:
+def count_automatic(memory: Memory, prompt: Prompt) -> int:
     """Tokens read from the automatic cache: the longest known prefix, rounded down to blocks."""
-    digest = hashlib.sha256(f"{asked.model}\0{asked.tools}".encode())
-    total = tokens.count_asked(replace(asked, turns=()))
+    digest = hashlib.sha256(f"{prompt.model}\0{prompt.tools}".encode())
+    total = tokens.count_prompt(replace(prompt, turns=()))
     read = 0
-    for turn in asked.turns:
+    for turn in prompt.turns:
         digest.update(repr(turn).encode())
         total += tokens.count_turn(turn)
         name = digest.hexdigest()

@@ -40,9 +40,9 @@ LONGEST_COUNT = 20_000
 RAMBLE = "a river carries words between two towns that share no language and nobody loses one"
 
 
-def respond(asked: Prompt) -> Answer:
+def respond(prompt: Prompt) -> Answer:
     """Thoughts, text and calls, within the limits of the request."""
-    return apply_limits(asked, list(_parts(asked)), counts=Counts(input=tokens.count_asked(asked)))
+    return apply_limits(prompt, list(_parts(prompt)), counts=Counts(input=tokens.count_prompt(prompt)))
 
 
 # --- where the conversation stands ----------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def respond(asked: Prompt) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    asked: Prompt
+    prompt: Prompt
     question: str
     media: tuple[str, ...]
     # Rounds of calls since the question, and their results.
@@ -60,15 +60,15 @@ class Situation:
     remark: str = ""
 
 
-def situation_of(asked: Prompt) -> Situation:
-    turns = asked.turns
+def situation_of(prompt: Prompt) -> Situation:
+    turns = prompt.turns
     asking = [index for index, turn in enumerate(turns) if _is_question(turn)]
     questions = [index for index in asking if not _is_comment(turns, index)]
     start = questions[-1] if questions else -1
     after = turns[start + 1 :]
     remarks = [turns[index] for index in asking if index > start]
     return Situation(
-        asked,
+        prompt,
         question=turns[start].text if questions else "\n".join(turn.text for turn in remarks),
         media=tuple(kind for turn in (*turns[max(start, 0) : start + 1], *remarks) for kind in turn.media),
         rounds=sum(1 for turn in after if turn.calls),
@@ -95,13 +95,13 @@ def _last_results(turns: Sequence[Turn]) -> tuple[Result, ...]:
 # --- what to say ----------------------------------------------------------------------------------------------------
 
 
-def _parts(asked: Prompt) -> Iterator[Part]:
-    situation = situation_of(asked)
+def _parts(prompt: Prompt) -> Iterator[Part]:
+    situation = situation_of(prompt)
     calls = calls_for(situation)
-    if asked.thinks:
+    if prompt.thinks:
         yield ThoughtPart(_thought_text(situation, calls))
     if calls:
-        if asked.narrates and not asked.choice.must:
+        if prompt.narrates and not prompt.choice.must:
             yield TextPart(f"I'll use {_enumerate_words(list(dict.fromkeys(call.name for call in calls)))} for that.")
         yield from calls
     else:
@@ -122,11 +122,11 @@ def _thought_text(situation: Situation, calls: Sequence[CallPart]) -> str:
 
 
 def _answer_text(situation: Situation) -> str:
-    asked = situation.asked
+    prompt = situation.prompt
     prose = _prose(situation)
-    if asked.schema is not None:
-        return compact(instance_of(asked.schema, Hints(_with_results(situation), prose=prose)))
-    if asked.any_json:
+    if prompt.schema is not None:
+        return compact(instance_of(prompt.schema, Hints(_with_results(situation), prose=prose)))
+    if prompt.any_json:
         return compact({"answer": prose})
     return prose
 
@@ -150,14 +150,14 @@ def _by_skill(situation: Situation, text: str) -> str:
 
 def _describe_results(situation: Situation) -> str:
     """One sentence per result. Results of several calls of one tool are labelled with their subject."""
-    made = [call for turn in situation.asked.turns for call in turn.calls]
-    told: list[str] = []
+    made = [call for turn in situation.prompt.turns for call in turn.calls]
+    sentences: list[str] = []
     for result in situation.results:
         answered = next((call for call in made if _is_answer_to(result, call)), None)
         if answered is not None:
             made.remove(answered)
-        told.append(_describe_result(result, _about(answered)))
-    return " ".join(told)
+        sentences.append(_describe_result(result, _about(answered)))
+    return " ".join(sentences)
 
 
 def _is_answer_to(result: Result, call: Call) -> bool:
@@ -226,9 +226,9 @@ def _calculate(found: re.Match[str], _: Situation) -> str:
 
 
 def _recall_name(_: re.Match[str], situation: Situation) -> str:
-    for turn in reversed(situation.asked.turns):
-        if turn.role == "user" and (told := re.search(r"[Mm]y name is (\w[\w'-]*)", turn.text)):
-            return f"Your name is {told[1]}."
+    for turn in reversed(situation.prompt.turns):
+        if turn.role == "user" and (introduction := re.search(r"[Mm]y name is (\w[\w'-]*)", turn.text)):
+            return f"Your name is {introduction[1]}."
     return "You have not told me your name."
 
 
@@ -264,7 +264,7 @@ def _small_talk(situation: Situation) -> str:
 
 def _variant(situation: Situation, choices: Sequence[str]) -> str:
     """Selects one of several equivalent answers by the seed."""
-    digest = hashlib.sha256(f"{situation.asked.seed}\0{situation.question}".encode()).digest()
+    digest = hashlib.sha256(f"{situation.prompt.seed}\0{situation.question}".encode()).digest()
     return choices[digest[0] % len(choices)]
 
 
@@ -272,13 +272,13 @@ def _variant(situation: Situation, choices: Sequence[str]) -> str:
 
 
 def calls_for(situation: Situation) -> list[CallPart]:
-    asked = situation.asked
-    tools = [tool for tool in asked.tools if asked.choice.names is None or tool.name in asked.choice.names]
-    if not tools or not asked.choice.may or _forbids_tools(situation):
+    prompt = situation.prompt
+    tools = [tool for tool in prompt.tools if prompt.choice.names is None or tool.name in prompt.choice.names]
+    if not tools or not prompt.choice.may or _forbids_tools(situation):
         return []
     steps = prompt_reading.steps_of(situation.question)
     wanted = _plan_calls(steps, situation.rounds, tools)
-    if not wanted and asked.choice.must:
+    if not wanted and prompt.choice.must:
         step = steps[min(situation.rounds, len(steps) - 1)]
         wanted = [(_best(step, tools), step, ())]
     context = _with_results(situation)
@@ -287,7 +287,7 @@ def calls_for(situation: Situation) -> list[CallPart]:
         for tool, text, subjects in wanted
     ]
     unique = list({(call.name, call.text): call for call in calls}.values())
-    return unique if asked.parallel else unique[:1]
+    return unique if prompt.parallel else unique[:1]
 
 
 Wanted = tuple[Tool, str, tuple[str, ...]]
@@ -295,7 +295,7 @@ Wanted = tuple[Tool, str, tuple[str, ...]]
 
 def _forbids_tools(situation: Situation) -> bool:
     pattern = r"\b(?:without|don't|do not|no)\b(?: \w+){0,2} (?:tools?|functions?)\b"
-    return not situation.asked.choice.must and re.search(pattern, situation.question, re.IGNORECASE) is not None
+    return not situation.prompt.choice.must and re.search(pattern, situation.question, re.IGNORECASE) is not None
 
 
 def _plan_calls(steps: Sequence[str], rounds: int, tools: Sequence[Tool]) -> list[Wanted]:
@@ -311,11 +311,11 @@ def _find_wanted(step: str, tools: Sequence[Tool]) -> list[Wanted]:
     wanted: list[Wanted] = []
     latest: list[Tool] = []
     for fragment in prompt_reading.fragments_of(step):
-        meant = [tool for tool in tools if _score(tool, fragment) >= MEANT]
+        matching = [tool for tool in tools if _score(tool, fragment) >= MEANT]
         subjects = _subjects(fragment, tools)
-        if meant:
-            wanted.extend((tool, fragment, subjects) for tool in meant)
-            latest = meant
+        if matching:
+            wanted.extend((tool, fragment, subjects) for tool in matching)
+            latest = matching
         elif subjects and latest:
             wanted.extend((tool, fragment, subjects) for tool in latest)
     if not wanted and (named or _score(_best(step, tools), step) >= MEANT):
@@ -325,17 +325,17 @@ def _find_wanted(step: str, tools: Sequence[Tool]) -> list[Wanted]:
 
 def _one_call_per_subject(wanted: Sequence[Wanted], step: str, tools: Sequence[Tool]) -> Iterator[Wanted]:
     """One call per subject if the tool takes one subject at a time; otherwise one call for the whole step."""
-    whole = _subjects(step, tools)
+    step_subjects = _subjects(step, tools)
     once: set[str] = set()
     for tool, fragment, subjects in wanted:
         if _takes_one_subject(tool):
             # A fragment without a subject uses that of the step.
             yield from ((tool, fragment, (subject,)) for subject in subjects)
             if not subjects:
-                yield tool, step if whole else fragment, whole[:1]
+                yield tool, step if step_subjects else fragment, step_subjects[:1]
         elif tool.name not in once:
             once.add(tool.name)
-            yield tool, step, whole
+            yield tool, step, step_subjects
 
 
 def _subjects(text: str, tools: Sequence[Tool]) -> tuple[str, ...]:
@@ -369,9 +369,9 @@ def _takes_one_subject(tool: Tool) -> bool:
 def _score(tool: Tool, text: str) -> int:
     if prompt_reading.is_mentioned(tool.name, text):
         return 100
-    spoken = prompt_reading.telling_stems(text)
-    name = prompt_reading.overlap(prompt_reading.telling_stems(tool.name), spoken)
-    return NAME_WEIGHT * name + prompt_reading.overlap(prompt_reading.telling_stems(tool.description), spoken)
+    stems = prompt_reading.telling_stems(text)
+    name = prompt_reading.overlap(prompt_reading.telling_stems(tool.name), stems)
+    return NAME_WEIGHT * name + prompt_reading.overlap(prompt_reading.telling_stems(tool.description), stems)
 
 
 def _best(text: str, tools: Sequence[Tool]) -> Tool:
@@ -401,46 +401,46 @@ def _explicit_call(tool: Tool, question: str) -> CallPart | None:
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
-def apply_limits(asked: Prompt, parts: Sequence[Part], *, counts: Counts, finish: Finish | None = None) -> Answer:
+def apply_limits(prompt: Prompt, parts: Sequence[Part], *, counts: Counts, finish: Finish | None = None) -> Answer:
     """The parts cut at stop sequences and the token limit, with token counts."""
-    kept, stopped = _cut_at_stop(parts, asked.stop)
-    kept, exhausted = _cut_at_limit(kept, asked.max_tokens)
+    cut, stopped = _cut_at_stop(parts, prompt.stop)
+    cut, exhausted = _cut_at_limit(cut, prompt.max_tokens)
     counts = replace(
         counts,
-        output=sum(tokens.count_part(part) for part in kept),
-        thought=sum(tokens.count_part(part) for part in kept if isinstance(part, ThoughtPart)),
+        output=sum(tokens.count_part(part) for part in cut),
+        thought=sum(tokens.count_part(part) for part in cut if isinstance(part, ThoughtPart)),
     )
-    called = any(isinstance(part, CallPart) for part in kept)
+    called = any(isinstance(part, CallPart) for part in cut)
     reached: Finish = "length" if exhausted else "stop_sequence" if stopped else "calls" if called else "stop"
     ended = reached if finish is None or exhausted else finish
-    return Answer(tuple(kept), ended, counts, stopped if ended == "stop_sequence" else None)
+    return Answer(tuple(cut), ended, counts, stopped if ended == "stop_sequence" else None)
 
 
 def _cut_at_stop(parts: Sequence[Part], stops: Sequence[str]) -> tuple[list[Part], str | None]:
-    kept: list[Part] = []
+    before: list[Part] = []
     for part in parts:
         if isinstance(part, TextPart):
             found = [(part.text.find(stop), stop) for stop in stops if stop and stop in part.text]
             if found:
                 position, stop = min(found)
-                kept.append(TextPart(part.text[:position]))
-                return kept, stop
-        kept.append(part)
-    return kept, None
+                before.append(TextPart(part.text[:position]))
+                return before, stop
+        before.append(part)
+    return before, None
 
 
 def _cut_at_limit(parts: Sequence[Part], budget: int | None) -> tuple[list[Part], bool]:
-    kept: list[Part] = []
+    before: list[Part] = []
     left = budget
     for part in parts:
         cost = tokens.count_part(part)
         if left is not None and cost > left:
             if left > 0:
-                kept.append(_cut(part, left))
-            return [one for one in kept if one != TextPart("")], True
+                before.append(_cut(part, left))
+            return [one for one in before if one != TextPart("")], True
         left = None if left is None else left - cost
-        kept.append(part)
-    return kept, False
+        before.append(part)
+    return before, False
 
 
 def _cut(part: Part, budget: int) -> Part:

@@ -104,8 +104,8 @@ def is_mentioned(value: str, text: str) -> bool:
 
 def stated_value(name: str, text: str) -> str | None:
     """The value that the text gives for a parameter: `limit: 5`, `limit=5`, `limit is 5`, `limit 5`."""
-    spoken = re.escape(name).replace("_", r"[_\s-]")
-    given = re.search(rf"(?<!\w){spoken}(?:\s*[:=]\s*|\s+(?:is|of|to|should be)\s+)(.+)", text, re.IGNORECASE)
+    name_pattern = re.escape(name).replace("_", r"[_\s-]")
+    given = re.search(rf"(?<!\w){name_pattern}(?:\s*[:=]\s*|\s+(?:is|of|to|should be)\s+)(.+)", text, re.IGNORECASE)
     if not given:
         return None
     rest = given[1].strip()

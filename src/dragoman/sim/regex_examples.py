@@ -90,8 +90,8 @@ class _Writer:
             end += 2 if self.pattern[end] == "\\" else 1
         self.at = end + 1
         if negated:
-            whole = self.pattern[start - 2 : end + 1]
-            return next(filler for filler in _FILLERS if re.fullmatch(whole, filler))
+            source = self.pattern[start - 2 : end + 1]
+            return next(filler for filler in _FILLERS if re.fullmatch(source, filler))
         first = self.pattern[start]
         return _CLASSES.get(self.pattern[start + 1], self.pattern[start + 1]) if first == "\\" else first
 

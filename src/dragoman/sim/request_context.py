@@ -34,32 +34,32 @@ class RequestContext:
     turn: ScriptedTurn | None = None
     model: str = ""
 
-    def answers(self, asked: Prompt, number: int = 1) -> list[Answer]:
+    def answers(self, prompt: Prompt, number: int = 1) -> list[Answer]:
         """Answers of the script, or of the model; several answers differ by their seed."""
-        self._check_length(asked)
-        self.turn = self.prompter.next(self.api, asked)
+        self._check_length(prompt)
+        self.turn = self.prompter.next(self.api, prompt)
         if self.turn is not None:
             self.fault = self.turn if self.fault == NO_FAULT else self.fault
             if self.turn.refusal is not None:
                 raise Refused(self.turn.refusal)
             if self.turn.has_answer:
-                return [self.turn.answer(asked)] * number
+                return [self.turn.answer(prompt)] * number
         elif self.prompter.script.afterwards == "error":
             raise Refused(Problem("server", "The script of the simulator has no turn left for this request."))
-        return [respond(replace(asked, seed=asked.seed + index)) for index in range(number)]
+        return [respond(replace(prompt, seed=prompt.seed + index)) for index in range(number)]
 
-    def _check_length(self, asked: Prompt) -> None:
+    def _check_length(self, prompt: Prompt) -> None:
         limit = self.context_window
-        if limit is not None and (got := tokens.count_asked(asked)) > limit:
+        if limit is not None and (got := tokens.count_prompt(prompt)) > limit:
             raise Refused(Problem("too_long", numbers={"got": got, "limit": limit}))
 
-    def answer_cached(self, asked: Prompt, number: int = 1) -> list[Answer]:
+    def answer_cached(self, prompt: Prompt, number: int = 1) -> list[Answer]:
         """Answers of an API with automatic caching."""
-        read = caching.count_automatic(self.memory, asked)
-        return [replace(one, counts=replace(one.counts, read=read)) for one in self.answers(asked, number)]
+        read = caching.count_automatic(self.memory, prompt)
+        return [replace(one, counts=replace(one.counts, read=read)) for one in self.answers(prompt, number)]
 
-    def answer(self, asked: Prompt) -> Answer:
-        return self.answers(asked)[0]
+    def answer(self, prompt: Prompt) -> Answer:
+        return self.answers(prompt)[0]
 
     def chunks(self, text: str) -> list[str]:
         """The text in the pieces in which it is streamed."""

@@ -52,7 +52,7 @@ class Hints:
     def __post_init__(self) -> None:
         self._numbers = iter(prompt_reading.numbers(self.text))
 
-    def said_of(self, name: str) -> str | None:
+    def stated_value(self, name: str) -> str | None:
         return (
             prompt_reading.stated_value(name, self.text) or prompt_reading.stated_value(name, self.context)
             if name
@@ -172,7 +172,7 @@ class _Builder:
         """Whether the text mentions this parameter; if not, null is used where it is allowed."""
         if self.hints.prose is not None or not name:
             return True
-        if self.hints.said_of(name) is not None:
+        if self.hints.stated_value(name) is not None:
             return True
         if any(self.hints.mentions(value) for value in _list_at(node, "enum")):
             return True
@@ -240,9 +240,9 @@ class _Builder:
 
     def _items(self, item: JsonObject, name: str, least: int, depth: int) -> list[object]:
         if values := _list_at(item, "enum"):
-            spoken = [value for value in values if self.hints.mentions(value)]
+            mentioned = [value for value in values if self.hints.mentions(value)]
             repeated = values * (max(least, 1) // len(values) + 1)
-            return spoken if len(spoken) >= least else repeated[: max(least, 1)]
+            return mentioned if len(mentioned) >= least else repeated[: max(least, 1)]
         kind = "const" if "const" in item else _types(item)[0]
         if kind == "string" and "format" not in item:
             offered = list(self.hints.subjects) or prompt_reading.subjects(self.hints.text)
@@ -255,18 +255,18 @@ class _Builder:
         return [self.value(item, name, depth + 1) for _ in range(least)]
 
     def _number(self, node: JsonObject, name: str, *, whole: bool) -> float:
-        said = self.hints.said_of(name)
-        given = prompt_reading.numbers(said) if said else []
+        stated = self.hints.stated_value(name)
+        given = prompt_reading.numbers(stated) if stated else []
         number = given[0] if given else self.hints.next_number()
         if number is None:
             number = _number_at(node, "default")
         return _fit_number(1.0 if number is None else number, node, whole=whole)
 
     def _boolean(self, node: JsonObject, name: str) -> bool:
-        said = (self.hints.said_of(name) or "").lower()
-        if said.startswith(("false", "no", "off")):
+        stated = (self.hints.stated_value(name) or "").lower()
+        if stated.startswith(("false", "no", "off")):
             return False
-        if said.startswith(("true", "yes", "on")):
+        if stated.startswith(("true", "yes", "on")):
             return True
         default = node.get("default")
         return (
@@ -281,12 +281,12 @@ class _Builder:
 
     def _text(self, node: JsonObject, name: str) -> str:
         declared = node.get("format")
-        said = self.hints.said_of(name)
+        stated = self.hints.stated_value(name)
         if isinstance(declared, str) and declared in _EXAMPLES:
             kind = "uri" if declared == "url" else declared
             return (self._found(kind) if kind in prompt_reading.FORMATS else None) or _EXAMPLES[declared]
-        if said:
-            return self._fit_text(said, node)
+        if stated:
+            return self._fit_text(stated, node)
         if self.hints.prose is not None and _PROSE.search(name):
             return self._fit_text(self.hints.prose, node)
         if _WHOLE_TEXT.search(name) and not prompt_reading.quoted(self.hints.text):

@@ -29,7 +29,7 @@ import msgspec
 from dragoman.sim.conversation_view import Answer, Counts, Finish, Part, Prompt, TextPart, ThoughtPart, call_of
 from dragoman.sim.faults import Fault
 from dragoman.sim.model import apply_limits
-from dragoman.sim.tokens import count_asked
+from dragoman.sim.tokens import count_prompt
 
 
 class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,19 +42,19 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     # Matches if a tool of this name is offered. Agents also send requests without tools, for titles or summaries.
     tool: str = ""
 
-    def fits(self, api: str, asked: Prompt) -> bool:
-        rounds = sum(1 for turn in asked.turns if turn.calls)
+    def fits(self, api: str, prompt: Prompt) -> bool:
+        rounds = sum(1 for turn in prompt.turns if turn.calls)
         return (
             fnmatchcase(api, self.api)
-            and fnmatchcase(asked.model, self.model)
-            and self.says.lower() in _newest_text(asked).lower()
+            and fnmatchcase(prompt.model, self.model)
+            and self.says.lower() in _newest_text(prompt).lower()
             and self.rounds in (None, rounds)
-            and (not self.tool or any(fnmatchcase(tool.name, self.tool) for tool in asked.tools))
+            and (not self.tool or any(fnmatchcase(tool.name, self.tool) for tool in prompt.tools))
         )
 
 
-def _newest_text(asked: Prompt) -> str:
-    turns = [turn for turn in asked.turns if turn.role == "user"]
+def _newest_text(prompt: Prompt) -> str:
+    turns = [turn for turn in prompt.turns if turn.role == "user"]
     newest = turns[-1] if turns else None
     return "\n".join([newest.text, *(result.text for result in newest.results)]) if newest else ""
 
@@ -90,19 +90,21 @@ class ScriptedTurn(Fault, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def has_answer(self) -> bool:
         return self.text is not None or self.reasoning is not None or bool(self.calls)
 
-    def answer(self, asked: Prompt) -> Answer:
-        answer = apply_limits(asked, self._parts(asked), counts=Counts(input=count_asked(asked)), finish=self.finish)
+    def answer(self, prompt: Prompt) -> Answer:
+        answer = apply_limits(
+            prompt, self._parts(prompt), counts=Counts(input=count_prompt(prompt)), finish=self.finish
+        )
         answer = replace(answer, word=self.finish_word)
         if self.usage is None:
             return answer
         given = {name: value for name, value in msgspec.structs.asdict(self.usage).items() if value is not None}
         return replace(answer, counts=replace(answer.counts, **given))
 
-    def _parts(self, asked: Prompt) -> list[Part]:
+    def _parts(self, prompt: Prompt) -> list[Part]:
         parts: list[Part] = [ThoughtPart(self.reasoning)] if self.reasoning is not None else []
         if self.text is not None:
             parts.append(TextPart(self.text))
-        free = {tool.name for tool in asked.tools if tool.free_text}
+        free = {tool.name for tool in prompt.tools if tool.free_text}
         for call in self.calls:
             called = call_of(call.name, call.arguments, free_text=call.name in free)
             parts.append(called if call.text is None else replace(called, text=call.text))
@@ -153,9 +155,9 @@ class ScriptPlayer:
         self.script = script
         self._taken = [0] * len(script.turns)
 
-    def next(self, api: str, asked: Prompt) -> ScriptedTurn | None:
+    def next(self, api: str, prompt: Prompt) -> ScriptedTurn | None:
         for index, turn in enumerate(self.script.turns):
-            if (turn.times == 0 or self._taken[index] < turn.times) and turn.when.fits(api, asked):
+            if (turn.times == 0 or self._taken[index] < turn.times) and turn.when.fits(api, prompt):
                 self._taken[index] += 1
                 return turn
         return None

@@ -28,10 +28,10 @@ def count_part(part: Part) -> int:
     return count(part.text)
 
 
-def count_asked(asked: Prompt) -> int:
-    tools = sum(count(tool.name) + count(tool.description) + count(compact(tool.parameters)) for tool in asked.tools)
-    schema = count(compact(asked.schema)) if asked.schema is not None else 0
-    return sum(count_turn(turn) for turn in asked.turns) + tools + schema + PER_MESSAGE
+def count_prompt(prompt: Prompt) -> int:
+    tools = sum(count(tool.name) + count(tool.description) + count(compact(tool.parameters)) for tool in prompt.tools)
+    schema = count(compact(prompt.schema)) if prompt.schema is not None else 0
+    return sum(count_turn(turn) for turn in prompt.turns) + tools + schema + PER_MESSAGE
 
 
 def count_turn(turn: Turn) -> int:

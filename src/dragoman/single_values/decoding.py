@@ -16,7 +16,6 @@ from dragoman.ir.values import encode_json, exact_json
 from dragoman.single_values.encoding import encode_messages
 from dragoman.single_values.values import WireInput, WireInputs
 from dragoman.single_values.wrapping import (
-    Item,
     read,
     read_bytes,
     read_items,
@@ -50,7 +49,7 @@ def decode_tool_calls(value: WireInputs, source: str, *, position: int = 0) -> t
     items = read_items(data, source, "a tool call or an assistant message")
     holder = None if where.calls is None else (where.assistant, where.calls)
     request = read(wrap_messages(items, where, holder=holder, envelope=where.call_envelope), source)
-    if not _has_messages(items, where.message_signs):
+    if not any(sign in item.keys for item in items for sign in where.message_signs):
         _refuse_others(request, ToolCall, "a tool call", source)
     calls = [call for message in request.messages for call in message.tool_calls]
     if not all(call.name for call in calls):
@@ -174,10 +173,6 @@ def _only(values: Sequence[T], what: str, source: str) -> T:
         got = f"{len(values)} {what}s" if values else f"no {what}"
         raise DecodeError(path="$", expected=f"one {what}", got=got, source=source)
     return values[0]
-
-
-def _has_messages(items: Sequence[Item], signs: Sequence[str]) -> bool:
-    return any(sign in item.keys for item in items for sign in signs)
 
 
 def _refuse_others(request: Request, kind: type[ToolCall | ToolResult], expected: str, source: str) -> None:

@@ -22,7 +22,7 @@ from dragoman.translate import decode_request, encode_request_for
 _read_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_list = msgspec.json.Decoder(list[Raw]).decode
 
-_ASKED = Message("user", "…")
+_QUESTION = Message("user", "…")
 """Placeholder turns around the encoded values, so that the request is legal; removed afterwards."""
 _FRAME = "$"
 """Path of losses of the frame, not of the values."""
@@ -118,7 +118,7 @@ def _encode_calls(calls: Sequence[ToolCall], target: str, model: str | None) -> 
     _check(calls, ToolCall, "ToolCall", target)
     where = layout(target)
     answers = tuple(ToolResult(call.id, call.name, "text", "…") for call in calls)
-    messages = (_ASKED, Message("assistant", tuple(calls)), Message("tool", answers))
+    messages = (_QUESTION, Message("assistant", tuple(calls)), Message("tool", answers))
     tools = tuple(ToolDefinition(call.name) for call in calls)
     body = _encode(_Frame(Request(model, messages, tools), "parts", {1: 0}), target)
     items = body.messages(where)[1:]
@@ -139,8 +139,8 @@ def _is_call(item: Raw, where: Layout) -> bool:
     if where.call_sign is None:
         return True
     key, value = where.call_sign
-    held = _read_object(item).get(key)
-    return held is not None and (value is None or bytes(held) == encode_json(value))
+    call = _read_object(item).get(key)
+    return call is not None and (value is None or bytes(call) == encode_json(value))
 
 
 # ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -184,7 +184,7 @@ def _encode_results(
     where = layout(target)
     answered = _calls_of(results, where, calls)
     _check_names(results, answered, where, target)
-    messages = (_ASKED, Message("assistant", answered), Message("tool", tuple(results)))
+    messages = (_QUESTION, Message("assistant", answered), Message("tool", tuple(results)))
     tools = tuple(ToolDefinition(call.name) for call in answered)
     places = {result.tool_call_id: index for index, result in enumerate(results)}
     named = {index: places[call.id] for index, call in enumerate(answered)}
@@ -259,9 +259,9 @@ def encode_tool_definitions(
 
 def _encode_tools(tools: Sequence[AnyTool], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
     _check(tools, AnyTool, "a tool definition", target)
-    body = _encode(_Frame(Request(model, (_ASKED,), tuple(tools)), "tools"), target)
-    held = body.member(layout(target).tools)
-    return [] if held is None else _read_list(held), body.losses
+    body = _encode(_Frame(Request(model, (_QUESTION,), tuple(tools)), "tools"), target)
+    written = body.member(layout(target).tools)
+    return [] if written is None else _read_list(written), body.losses
 
 
 ChoiceInput: TypeAlias = ToolChoice | Literal["auto", "none", "required"] | Mapping[str, str]
@@ -279,10 +279,10 @@ def encode_tool_choice(
     choice = _read_choice(choice, target)
     where = layout(target)
     tools = tuple(ToolDefinition(name) for name in choice.names or ("tool",))
-    body = _encode(_Frame(Request(model, (_ASKED,), tools, choice), "choice"), target)
-    held = body.member(where.tool_choice)
-    losses = body.losses or _unsaid(choice, held, where, target)
-    return _result(held, losses, target, strict=strict, single=True)
+    body = _encode(_Frame(Request(model, (_QUESTION,), tools, choice), "choice"), target)
+    written = body.member(where.tool_choice)
+    losses = body.losses or _unsaid(choice, written, where, target)
+    return _result(written, losses, target, strict=strict, single=True)
 
 
 def _read_choice(choice: ChoiceInput, target: str) -> ToolChoice:
@@ -296,20 +296,22 @@ def _read_choice(choice: ChoiceInput, target: str) -> ToolChoice:
     raise EncodeError(path="$", reason=reason, target=target)
 
 
-def _unsaid(choice: ToolChoice, held: Raw | None, where: Layout, target: str) -> list[Loss]:
+def _unsaid(choice: ToolChoice, written: Raw | None, where: Layout, target: str) -> list[Loss]:
     """Losses of choices that an API expresses by the declared tools, which a single choice cannot."""
     again: ToolChoice | None = None
-    if held is not None:
-        member: Any = held
+    if written is not None:
+        member: Any = written
         for key in reversed(where.tool_choice):
             member = {key: member}
         again = decode_request(encode_json({where.messages: [], **member}), target).tool_choice
     mode, names = ("auto", ()) if again is None else (again.mode, again.names)
     if mode == choice.mode and len(names) == len(choice.names):
         return []
-    said = f"{choice.mode} {', '.join(choice.names)}".strip()
-    severity: Severity = "dropped" if held is None else "degraded"
-    return [Loss("$[0]", f"tool choice {said}", severity, "this API says it by the tools that a request declares")]
+    described = f"{choice.mode} {', '.join(choice.names)}".strip()
+    severity: Severity = "dropped" if written is None else "degraded"
+    return [
+        Loss("$[0]", f"tool choice {described}", severity, "this API expresses it by the tools that a request declares")
+    ]
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -346,17 +348,17 @@ def _encode_messages(messages: Sequence[Message], target: str, model: str | None
     called = (Message("assistant", calls),) if calls else ()
     after, cut_after = _after(rest, where)
     # A user turn in front keeps system messages in the list, where the list has a place for them.
-    before = (_ASKED, *lead, *called) if where.system is None else (*lead, _ASKED, *called)
+    before = (_QUESTION, *lead, *called) if where.system is None else (*lead, _QUESTION, *called)
     places = {before.index(message): index for index, message in enumerate(lead)}
     places |= {len(before) + index: leading + index for index in range(len(rest))}
     body = _encode(_Frame(Request(model, (*before, *rest, *after)), "messages", places), target)
     wires = body.messages(where)
-    kept = 1 + (_count(lead, where, target, model) if where.system is None and lead else 0)
+    skipped = 1 + (_count(lead, where, target, model) if where.system is None and lead else 0)
     cut_before = _items_of_calls(calls, where) if calls else 0
     losses = body.losses
     if where.system is not None and where.system in body.members:
         losses += _system_losses(messages, where.system)
-    return [*wires[1:kept], *wires[kept + cut_before : len(wires) - cut_after]], losses
+    return [*wires[1:skipped], *wires[skipped + cut_before : len(wires) - cut_after]], losses
 
 
 def _calls_before(messages: Sequence[Message], where: Layout, target: str) -> tuple[ToolCall, ...]:
@@ -377,14 +379,14 @@ def _after(messages: Sequence[Message], where: Layout) -> tuple[tuple[Message, .
         return (), 0
     calls = messages[-1].tool_calls
     if not calls:
-        return (_ASKED,), 1
+        return (_QUESTION,), 1
     results = tuple(ToolResult(call.id, call.name, "text", "…") for call in calls)
     return (Message("tool", results),), len(results) if where.results is None else 1
 
 
 def _count(messages: tuple[Message, ...], where: Layout, target: str, model: str | None) -> int:
     """Number of list items of these system messages."""
-    body = _encode(_Frame(Request(model, (_ASKED, *messages)), "messages"), target)
+    body = _encode(_Frame(Request(model, (_QUESTION, *messages)), "messages"), target)
     return len(body.messages(where)) - 1
 
 

@@ -88,25 +88,25 @@ def wrap_messages(
 ) -> Wrapped:
     """A body with these messages. Items that are not messages are put into a message of `holder` (role, key)."""
     messages: list[Raw] = list(before)
-    held: list[Raw] = []
+    pending: list[Raw] = []
     places: list[tuple[str, str]] = []
     for item in items:
         if holder is None or any(sign in item.keys for sign in layout.message_signs):
-            _close(messages, held, holder)
+            _close(messages, pending, holder)
             places.append((f"$.{layout.messages}[{len(messages)}]", item.path))
             messages.append(item.raw if holder is not None else in_envelope(item, envelope)[0])
         else:
             raw, within = in_envelope(item, envelope)
-            places.append((f"$.{layout.messages}[{len(messages)}].{holder[1]}[{len(held)}]{within}", item.path))
-            held.append(raw)
-    _close(messages, held, holder)
+            places.append((f"$.{layout.messages}[{len(messages)}].{holder[1]}[{len(pending)}]{within}", item.path))
+            pending.append(raw)
+    _close(messages, pending, holder)
     return Wrapped(encode_json({layout.messages: messages}), _longest_first(places))
 
 
-def _close(messages: list[Raw], held: list[Raw], holder: tuple[str, str] | None) -> None:
-    if held and holder is not None:
-        messages.append(Raw(encode_json({"role": holder[0], holder[1]: held})))
-        held.clear()
+def _close(messages: list[Raw], pending: list[Raw], holder: tuple[str, str] | None) -> None:
+    if pending and holder is not None:
+        messages.append(Raw(encode_json({"role": holder[0], holder[1]: pending})))
+        pending.clear()
 
 
 def wrap_tools(items: Sequence[Item], layout: Layout) -> Wrapped:
@@ -149,7 +149,7 @@ def read(wrapped: Wrapped, source: str) -> Request:
 
 
 def _path_in_input(path: str, places: Sequence[tuple[str, str]]) -> str:
-    for there, here in places:
-        if path == there or path.startswith((f"{there}.", f"{there}[")):
-            return here + path.removeprefix(there)
+    for wrapped, given in places:
+        if path == wrapped or path.startswith((f"{wrapped}.", f"{wrapped}[")):
+            return given + path.removeprefix(wrapped)
     return path

@@ -24,7 +24,7 @@ from dragoman.loss import Loss
 from dragoman.testing.reports import Finding, Report
 from dragoman.testing.subjects import Bodies, Subject
 
-Said: TypeAlias = Request | Completion | DecodedStream
+Decoded: TypeAlias = Request | Completion | DecodedStream
 
 
 def check_codec(
@@ -85,13 +85,13 @@ def _write(subject: Subject, case: Case, example: Example) -> tuple[bytes, tuple
     return subject.write_stream(example[: len(example) - case.cut], ended=not case.cut)
 
 
-def _read(subject: Subject, case: Case, content: bytes) -> Said:
+def _read(subject: Subject, case: Case, content: bytes) -> Decoded:
     if case.kind == "request":
         return subject.codec.decode_request(content)
     if case.kind == "response":
         return subject.as_asked(subject.codec.decode_response(content), case.request)
-    told = decode_events(subject.read_stream(content))
-    return DecodedStream(subject.as_asked(told.completion, case.request), told.failure)
+    decoded = decode_events(subject.read_stream(content))
+    return DecodedStream(subject.as_asked(decoded.completion, case.request), decoded.failure)
 
 
 def _kinds(subject: Subject) -> tuple[str, ...]:
@@ -137,10 +137,14 @@ def _find_silent_loss(subject: Subject, case: Case, example: Example) -> str | N
         content, losses = _write(subject, case, example)
     except DragomanError:
         return None  # refused with a reason
-    told = any(loss.severity != "invented" for loss in losses)
+    is_reported = any(loss.severity != "invented" for loss in losses)
     wanted = case.fact(decode_events(example) if isinstance(example, tuple) else example)
     found = case.fact(_read(subject, case, content))
-    return None if told or found == wanted else f"lost without a report: {_shorten(wanted)} became {_shorten(found)}"
+    return (
+        None
+        if is_reported or found == wanted
+        else f"lost without a report: {_shorten(wanted)} became {_shorten(found)}"
+    )
 
 
 def determinism(subject: Subject) -> Iterator[Trial]:
@@ -168,14 +172,14 @@ def streams_tell_the_same_story(subject: Subject) -> Iterator[Trial]:
 
 def _find_cut_dependence(subject: Subject, case: Case, example: Example) -> str | None:
     content, _ = _write(subject, case, example)
-    whole = subject.read_stream(content)
+    uncut = subject.read_stream(content)
     for size in (1, 7):
-        if subject.read_stream(content, size) != whole:
+        if subject.read_stream(content, size) != uncut:
             return f"cut into pieces of {size} bytes it gives other events"
-    if case.cut and not (whole and isinstance(whole[-1], StreamFailed)):
+    if case.cut and not (uncut and isinstance(uncut[-1], StreamFailed)):
         return "the stream breaks off, and nothing reports it"
     calls = (
-        [call.name for call in facts.parts(decode_events(whole), ToolCall) if not call.incomplete] if case.cut else []
+        [call.name for call in facts.parts(decode_events(uncut), ToolCall) if not call.incomplete] if case.cut else []
     )
     return f"the stream breaks off within a call that looks complete: {calls}" if calls else None
 

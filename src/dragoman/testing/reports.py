@@ -41,5 +41,5 @@ class Report(Struct, frozen=True):
 
     def __str__(self) -> str:
         tried = ", ".join(f"{law} {count}x" for law, count in self.tried.items())
-        told = "\n".join(f"  {finding}" for finding in self.findings) or "  nothing found"
-        return f"{self.codec}: {len(self.findings)} findings ({tried})\n{told}"
+        findings = "\n".join(f"  {finding}" for finding in self.findings) or "  nothing found"
+        return f"{self.codec}: {len(self.findings)} findings ({tried})\n{findings}"

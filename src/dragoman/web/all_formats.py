@@ -105,7 +105,7 @@ def convert_to_all(given: PlaygroundInput) -> Conversions:
     if not content.strip():
         raise UnreadableInput(Problem(type="Empty", message="there is nothing to read"))
     if given.format != "auto" and given.format not in formats(None):
-        raise UnreadableInput(Problem(type="UnknownFormat", message=f"no format is called {given.format!r}"))
+        raise UnreadableInput(Problem(type="UnknownFormat", message=f"there is no format named {given.format!r}"))
     try:
         is_stream = given.kind == "stream" or (given.kind == "auto" and looks_streamed(content))
         return _convert_stream(content, given) if is_stream else _convert_body(content, given)

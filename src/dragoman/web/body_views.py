@@ -146,9 +146,9 @@ def _events(pieces: Iterable[bytes], decoder: StreamDecoder) -> Iterator[object]
 
 def _interpret(body: Body, decode: Callable[[], Meaning]) -> Interpretation:
     if body.is_cut:
-        kept, whole = len(body.content), body.size
+        kept_size, size = len(body.content), body.size
         return Interpretation(
-            problem=Problem(type="Cut", message=f"only {kept} of {whole} bytes were kept: not enough to read it")
+            problem=Problem(type="Cut", message=f"only {kept_size} of {size} bytes were kept: not enough to read it")
         )
     try:
         return interpret_value(decode())

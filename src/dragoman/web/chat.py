@@ -84,8 +84,8 @@ def chat(hub_of: Callable[[Head], Awaitable[ConversationHub]], streams: Streams)
 # ── everything ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def state(asked: ChatRequest) -> None:
-    hub = asked.hub
+async def state(request: ChatRequest) -> None:
+    hub = request.hub
     models = [
         {"name": one.name, "model": one.model, "window": one.window, "simulated": one.is_simulated}
         for one in hub.participants.values()
@@ -94,118 +94,118 @@ async def state(asked: ChatRequest) -> None:
         {"name": tool.name, "description": tool.definition.description or "", "read_only": tool.read_only}
         for tool in hub.settings.tools
     ]
-    told = {"share": hub.options.share, "default": hub.options.default, "formats": kinds()}
+    options = {"share": hub.options.share, "default": hub.options.default, "formats": kinds()}
     foreign = FOREIGN_FORMATS if hub.settings.in_format is not None else ()
     warning = hub.settings.warning
-    asked.reply({"models": models, "tools": tools, "warning": warning, "foreign": foreign, **told})
+    request.reply({"models": models, "tools": tools, "warning": warning, "foreign": foreign, **options})
 
 
-async def models(asked: ChatRequest) -> None:
+async def models(request: ChatRequest) -> None:
     """Model names to suggest; any other name of a provider works too."""
-    catalogue = asked.hub.settings.catalogue
-    known = [one.model for one in asked.hub.participants.values()]
-    asked.reply(sorted({*known, *(await catalogue() if catalogue else ())}))
+    catalogue = request.hub.settings.catalogue
+    known = [one.model for one in request.hub.participants.values()]
+    request.reply(sorted({*known, *(await catalogue() if catalogue else ())}))
 
 
-async def set_model(asked: ChatRequest) -> None:
-    asked.hub.set_model(asked.names["name"], str(asked.body["model"]))
-    await state(asked)
+async def set_model(request: ChatRequest) -> None:
+    request.hub.set_model(request.names["name"], str(request.body["model"]))
+    await state(request)
 
 
-async def set_options(asked: ChatRequest) -> None:
-    given = asked.body
+async def set_options(request: ChatRequest) -> None:
+    given = request.body
     known: dict[str, Any] = {}
     if "share" in given:
         known["share"] = bool(given["share"])
     if "default" in given:
         known["default"] = tuple(str(name) for name in given["default"])
-    asked.hub.configure(**known)
-    await state(asked)
+    request.hub.configure(**known)
+    await state(request)
 
 
 # ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def conversations(asked: ChatRequest) -> None:
-    asked.reply(asked.hub.list_rows(asked.query.get("q", "")))
+async def conversations(request: ChatRequest) -> None:
+    request.reply(request.hub.list_rows(request.query.get("q", "")))
 
 
-async def create(asked: ChatRequest) -> None:
+async def create(request: ChatRequest) -> None:
     """A new one, a branch of another, or one from a file."""
-    hub, given = asked.hub, asked.body
+    hub, given = request.hub, request.body
     if "document" in given:
         opened = hub.import_document(given["document"], str(given.get("name", "")))
     elif "branch" in given:
         opened = hub.branch(str(given["branch"]), str(given["entry"]), before=bool(given.get("before")))
     else:
         opened = hub.new()
-    asked.reply({"id": opened.id}, 201)
+    request.reply({"id": opened.id}, 201)
 
 
-async def snapshot(asked: ChatRequest) -> None:
-    asked.reply(asked.opened.snapshot())
+async def snapshot(request: ChatRequest) -> None:
+    request.reply(request.opened.snapshot())
 
 
-async def change(asked: ChatRequest) -> None:
-    opened, given = asked.opened, asked.body
+async def change(request: ChatRequest) -> None:
+    opened, given = request.opened, request.body
     if "name" in given:
-        asked.hub.rename(asked.names["id"], str(given["name"]))
+        request.hub.rename(request.names["id"], str(given["name"]))
     if "system_prompt" in given:
         opened.service.change(system_prompt=str(given["system_prompt"]))
-    asked.reply({"id": opened.id})
+    request.reply({"id": opened.id})
 
 
-async def delete(asked: ChatRequest) -> None:
-    await asked.hub.delete(asked.names["id"])
-    asked.reply({})
+async def delete(request: ChatRequest) -> None:
+    await request.hub.delete(request.names["id"])
+    request.reply({})
 
 
-async def export_conversation(asked: ChatRequest) -> None:
-    opened = asked.opened
-    found = export(opened.service.conversation, asked.query.get("format", "markdown"), asked.query.get("model"))
+async def export_conversation(request: ChatRequest) -> None:
+    opened = request.opened
+    found = export(opened.service.conversation, request.query.get("format", "markdown"), request.query.get("model"))
     headers = {
         "content-type": f"{found.media_type}; charset=utf-8",
         # The file name is ours: names of conversations may contain any character.
         "content-disposition": f'attachment; filename="conversation-{opened.id}{found.suffix}"',
         "cache-control": "no-store",
     }
-    asked.exchange.send(200, headers, found.content.encode())
+    request.exchange.send(200, headers, found.content.encode())
 
 
-async def show_in_format(asked: ChatRequest) -> None:
+async def show_in_format(request: ChatRequest) -> None:
     """One message, or one answer with its tools, in a wire format, with its losses."""
-    wanted = asked.query.get("part", "")
-    entries = [one for one in asked.service.conversation.entries if wanted and wanted in {one.id, one.answer}]
+    wanted = request.query.get("part", "")
+    entries = [one for one in request.service.conversation.entries if wanted and wanted in {one.id, one.answer}]
     if not entries:
         raise UnknownConversation("there is no such message")
-    found = show_as(entries, asked.query.get("format", "openai-chat"))
+    found = show_as(entries, request.query.get("format", "openai-chat"))
     losses = [{"path": one.path, "what": one.what, "severity": one.severity, "why": one.why} for one in found.losses]
-    asked.reply({"content": found.content, "losses": losses})
+    request.reply({"content": found.content, "losses": losses})
 
 
 # ── talking ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def send(asked: ChatRequest) -> None:
-    given = asked.body
+async def send(request: ChatRequest) -> None:
+    given = request.body
     attachments = [_attachment(one) for one in given.get("attachments", ())]
     text, format = str(given.get("text", "")), str(given.get("format") or "")
-    service, translations = asked.service, []
+    service, translations = request.service, []
     instead = {}
     if format and not given.get("memo"):
-        instead = _in_format(asked, text, format)
+        instead = _in_format(request, text, format)
     turn = service.start(text, attachments, memo=bool(given.get("memo")), instead=instead)
     if instead:
         translations = [translate_turn(service, one, turn) for one in instead.values()]
-    asked.reply({"turn": turn, "translations": translations}, 202)
+    request.reply({"turn": turn, "translations": translations}, 202)
 
 
-def _in_format(asked: ChatRequest, text: str, format: str) -> dict[str, Participant]:
+def _in_format(request: ChatRequest, text: str, format: str) -> dict[str, Participant]:
     """Participants of the message, addressed in the format of another API's client."""
-    make = asked.hub.settings.in_format
+    make = request.hub.settings.in_format
     if make is None:
         raise ValueError("this page cannot translate: start it with `dragoman serve`")
-    service = asked.service
+    service = request.service
     return {name: make(service.participants[name], format) for name in service.addressed(text)}
 
 
@@ -217,30 +217,30 @@ def _attachment(given: Mapping[str, Any]) -> Part:
     return attachment(str(given.get("name", "")), str(given.get("media_type", "")), data)
 
 
-async def stop(asked: ChatRequest) -> None:
-    answer = asked.body.get("answer")
-    asked.service.stop(*([str(answer)] if answer else []))
-    asked.reply({})
+async def stop(request: ChatRequest) -> None:
+    answer = request.body.get("answer")
+    request.service.stop(*([str(answer)] if answer else []))
+    request.reply({})
 
 
-async def retry(asked: ChatRequest) -> None:
-    asked.reply({"turn": asked.service.retry(str(asked.body.get("answer")))}, 202)
+async def retry(request: ChatRequest) -> None:
+    request.reply({"turn": request.service.retry(str(request.body.get("answer")))}, 202)
 
 
-async def permit(asked: ChatRequest) -> None:
-    given = asked.body
-    question, allow, always = asked.names["question"], bool(given.get("allow")), bool(given.get("always"))
-    asked.reply({"known": asked.service.permit(question, allow=allow, always=always)})
+async def permit(request: ChatRequest) -> None:
+    given = request.body
+    question, allow, always = request.names["question"], bool(given.get("allow")), bool(given.get("always"))
+    request.reply({"known": request.service.permit(question, allow=allow, always=always)})
 
 
-async def gauges(asked: ChatRequest) -> None:
-    asked.reply(asked.service.gauges(str(asked.body.get("text", ""))))
+async def gauges(request: ChatRequest) -> None:
+    request.reply(request.service.gauges(str(request.body.get("text", ""))))
 
 
-async def events(asked: ChatRequest) -> None:
+async def events(request: ChatRequest) -> None:
     """Streams a snapshot, then events. A page that reconnects gets a new snapshot."""
-    opened = asked.opened
-    stream = asked.streams.stream()
+    opened = request.opened
+    stream = request.streams.stream()
 
     def send_event(event: AnyChatEvent) -> None:
         if isinstance(event, Changed):
@@ -252,7 +252,7 @@ async def events(asked: ChatRequest) -> None:
 
     with opened.service.watched(send_event):
         stream.put("snapshot", opened.snapshot())
-        await stream.run(asked.exchange)
+        await stream.run(request.exchange)
 
 
 _ONE = "/conversations/{id}"

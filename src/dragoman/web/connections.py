@@ -59,7 +59,7 @@ class Connections(Struct, frozen=True, kw_only=True):
     clients: list[ClientSetup]
 
 
-def describe_connections(gateway: Gateway, environment: Environment, person: PageUser, url: str) -> Connections:
+def describe_connections(gateway: Gateway, environment: Environment, user: PageUser, url: str) -> Connections:
     """Connections as this user may see them: ordinary keys do not see the gateway's keys.
 
     `url` is the address of the gateway as the user sees it.
@@ -72,7 +72,7 @@ def describe_connections(gateway: Gateway, environment: Environment, person: Pag
             provider=place.provider.name,
             format=place.provider.format,
             is_simulated=gateway.router.is_simulated(place.name),
-            keys=_keys(place, tables, environment) if person.sees_all else [],
+            keys=_keys(place, tables, environment) if user.sees_all else [],
             models=place.models,
             upstreams=states.get(place.name, []),
         )

@@ -58,12 +58,12 @@ class OpenConversation:
             self.save(answered=not isinstance(event, Said))
 
     def save(self, *, answered: bool = True) -> None:
-        here = self.service.conversation
-        if not here.entries and not here.name and not here.system_prompt:
+        conversation = self.service.conversation
+        if not conversation.entries and not conversation.name and not conversation.system_prompt:
             return
         self._saving = True
         try:
-            self._take_over(self._save_under_free_name(here))
+            self._take_over(self._save_under_free_name(conversation))
             if answered and not self.service.running:
                 self._draft.discard()
         except OSError as error:
@@ -71,35 +71,37 @@ class OpenConversation:
         finally:
             self._saving = False
 
-    def _save_under_free_name(self, here: Conversation) -> Conversation:
+    def _save_under_free_name(self, conversation: Conversation) -> Conversation:
         try:
-            return self._store.save(structs.replace(here, name=here.name or free_name(self._store, here.title)))
+            return self._store.save(
+                structs.replace(conversation, name=conversation.name or free_name(self._store, conversation.title))
+            )
         except AlreadyThere:
-            return self._store.save(structs.replace(here, name=free_name(self._store, here.name)))
+            return self._store.save(structs.replace(conversation, name=free_name(self._store, conversation.name)))
         except ChangedElsewhere:
             # Another program changed it: keep both, under two names.
             self.service.notice("this conversation was changed elsewhere; yours continues as a copy", warning=True)
-            name = free_name(self._store, f"{here.name} (copy)")
-            return self._store.save(structs.replace(here, name=name, revision=0, id=new_id()))
+            name = free_name(self._store, f"{conversation.name} (copy)")
+            return self._store.save(structs.replace(conversation, name=name, revision=0, id=new_id()))
 
     def _take_over(self, saved: Conversation) -> None:
         """Takes over what the store assigned; newer entries stay."""
-        here = self.service.conversation
+        conversation = self.service.conversation
         decided = {name: getattr(saved, name) for name in ("id", "name", "revision", "created")}
-        self.service.conversation = structs.replace(here, **decided)
-        if saved.id != here.id:
+        self.service.conversation = structs.replace(conversation, **decided)
+        if saved.id != conversation.id:
             self.service.change()  # tell the pages
 
     def snapshot(self) -> dict[str, Any]:
         """All that a page needs to start, or to resume in the middle of an answer."""
         service = self.service
-        here = service.conversation
+        conversation = service.conversation
         return {
-            "id": here.id,
-            "name": here.name,
-            "title": here.title,
-            "system_prompt": here.system_prompt,
-            "entries": [entry_document(entry) for entry in here.entries],
+            "id": conversation.id,
+            "name": conversation.name,
+            "title": conversation.title,
+            "system_prompt": conversation.system_prompt,
+            "entries": [entry_document(entry) for entry in conversation.entries],
             "running": [
                 {
                     "answer": one.id,
@@ -110,7 +112,7 @@ class OpenConversation:
                 }
                 for one in service.running
             ],
-            "questions": [msgspec.to_builtins(asked) for asked in service.open_questions],
+            "questions": [msgspec.to_builtins(question) for question in service.open_questions],
             "gauges": [msgspec.to_builtins(gauge) for gauge in service.gauges()],
         }
 
@@ -175,22 +177,22 @@ class ConversationHub:
 
     def import_document(self, document: Any, name: str = "") -> OpenConversation:
         found = import_document(document, name=name)
-        kept = structs.replace(found, id=new_id(), revision=0, name=free_name(self.store, found.title))
-        opened = self._open(kept)
+        imported = structs.replace(found, id=new_id(), revision=0, name=free_name(self.store, found.title))
+        opened = self._open(imported)
         opened.save()
         return opened
 
     def branch(self, conversation: str, entry: str, *, before: bool = False) -> OpenConversation:
         """Copies a conversation up to an entry, or to just before it."""
-        here = self.opened(conversation).service.conversation
-        place = next((i for i, one in enumerate(here.entries) if one.id == entry), None)
+        source = self.opened(conversation).service.conversation
+        place = next((i for i, one in enumerate(source.entries) if one.id == entry), None)
         if place is None:
             raise UnknownConversation("there is no such entry")
-        turn = here.entries[place].turn
-        last = place if before else max(i for i, one in enumerate(here.entries) if one.turn == turn) + 1
-        name = free_name(self.store, f"{here.title} (branch)")
+        turn = source.entries[place].turn
+        last = place if before else max(i for i, one in enumerate(source.entries) if one.turn == turn) + 1
+        name = free_name(self.store, f"{source.title} (branch)")
         opened = self._open(
-            structs.replace(here, id=new_id(), revision=0, name=name, entries=here.entries[:last], created=now())
+            structs.replace(source, id=new_id(), revision=0, name=name, entries=source.entries[:last], created=now())
         )
         opened.save()
         return opened
@@ -207,10 +209,10 @@ class ConversationHub:
 
     def rename(self, conversation: str, name: str) -> None:
         opened = self.opened(conversation)
-        here = opened.service.conversation
-        if here.name and here.name != name:
-            saved = self.store.rename(here.name, name)
-            opened.service.conversation = structs.replace(here, revision=saved.revision)
+        current = opened.service.conversation
+        if current.name and current.name != name:
+            saved = self.store.rename(current.name, name)
+            opened.service.conversation = structs.replace(current, revision=saved.revision)
         opened.service.change(name=name)
 
     def set_model(self, name: str, model: str) -> None:
@@ -246,9 +248,9 @@ class ConversationHub:
         return opened
 
 
-def free_name(store: ConversationStore, wish: str) -> str:
+def free_name(store: ConversationStore, wanted: str) -> str:
     taken = {row.name for row in store.list()}
-    wish = " ".join(wish.split())[:_LONGEST_NAME].strip() or "Conversation"
-    if wish not in taken:
-        return wish
-    return next(name for number in range(2, len(taken) + 3) if (name := f"{wish} ({number})") not in taken)
+    wanted = " ".join(wanted.split())[:_LONGEST_NAME].strip() or "Conversation"
+    if wanted not in taken:
+        return wanted
+    return next(name for number in range(2, len(taken) + 3) if (name := f"{wanted} ({number})") not in taken)

@@ -91,8 +91,8 @@ class _KeyAdmin:
 
     async def _refusal(self, exchange: Exchange) -> str:
         """Why keys cannot be managed; empty if they can."""
-        person = await self._guard.person(exchange.head)
-        if person is None or not person.sees_all:
+        user = await self._guard.user(exchange.head)
+        if user is None or not user.sees_all:
             return _NOT_YOURS
         return "" if self._gateway.responses.store.shared else _NO_DATABASE
 

@@ -45,8 +45,8 @@ def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environm
     return PageSection("live", routes)
 
 
-def _may_see(person: PageUser, held: CapturedRequest) -> bool:
-    return person.sees_all or (bool(person.id) and held.record.key_id == person.id)
+def _may_see(user: PageUser, request: CapturedRequest) -> bool:
+    return user.sees_all or (bool(user.id) and request.record.key_id == user.id)
 
 
 class _Live:
@@ -59,75 +59,77 @@ class _Live:
     @property
     def _capture(self) -> Capture:
         if self._gateway.capture is None:
-            raise LookupError("no requests are kept: the page is off")
+            raise LookupError("no requests are captured: the page is disabled")
         return self._gateway.capture
 
-    async def _person(self, exchange: Exchange) -> PageUser:
-        person = await self._guard.person(exchange.head)
-        if person is None:  # the key was just revoked
+    async def _user(self, exchange: Exchange) -> PageUser:
+        user = await self._guard.user(exchange.head)
+        if user is None:  # the key was just revoked
             raise LookupError("log in first")
-        return person
+        return user
 
     async def describe_connections(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         headers = exchange.head.headers
         url = f"{headers.get('x-forwarded-proto', 'http')}://{headers.get('host', 'localhost')}"
-        send_json(exchange, describe_connections(self._gateway, self._environment, await self._person(exchange), url))
+        send_json(exchange, describe_connections(self._gateway, self._environment, await self._user(exchange), url))
 
     async def usage(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         """Requests, tokens and cost, added up: `?by=key,model,day&days=30`. An ordinary key sees its own."""
-        person = await self._person(exchange)
-        asked = exchange.head.parameters
-        wanted = asked.get("by", "key,model,day").split(",")
+        user = await self._user(exchange)
+        parameters = exchange.head.parameters
+        wanted = parameters.get("by", "key,model,day").split(",")
         groups = [one for one in GROUPS if one in wanted]
-        since = time.time() - float(asked.get("days", "30")) * _DAY
+        since = time.time() - float(parameters.get("days", "30")) * _DAY
         store = self._gateway.responses.store
         if store.shared:
-            rows = await store.usage(since, groups, None if person.sees_all else person.id)
+            rows = await store.usage(since, groups, None if user.sees_all else user.id)
         else:  # no database: only the requests held for the page
-            rows = usage_of([one for one in self._capture if _may_see(person, one)], groups, since)
+            rows = usage_of([one for one in self._capture if _may_see(user, one)], groups, since)
         send_json(exchange, {"currency": CURRENCY, "kept": store.shared, "rows": rows})
 
     async def request(self, exchange: Exchange, names: Mapping[str, str]) -> None:
-        person = await self._person(exchange)
-        if await self._show(exchange, names["id"], person):
+        user = await self._user(exchange)
+        if await self._show(exchange, names["id"], user):
             return
-        others = await self._ask(_REQUEST, person, id=names["id"])
+        others = await self._ask(_REQUEST, user, id=names["id"])
         if not others:
             raise LookupError("this request is no longer available: only the latest ones are kept")
         send_json(exchange, Raw(others[0]))
 
-    async def _show(self, exchange: Exchange, id: str, person: PageUser) -> bool:
-        held = self._capture.find(id)
-        if held is None or not _may_see(person, held):
+    async def _show(self, exchange: Exchange, id: str, user: PageUser) -> bool:
+        request = self._capture.find(id)
+        if request is None or not _may_see(user, request):
             return False
         # Decoding may take long for megabytes: off the event loop.
-        send_json(exchange, await asyncio.to_thread(request_detail, held))
+        send_json(exchange, await asyncio.to_thread(request_detail, request))
         return True
 
     async def feed(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        person = await self._person(exchange)
-        others = [one for told in await self._ask(_SNAPSHOT, person) for one in decode(told, type=list[Summary])]
+        user = await self._user(exchange)
+        others = [
+            one for summaries in await self._ask(_SNAPSHOT, user) for one in decode(summaries, type=list[Summary])
+        ]
         # Our own snapshot comes last, so that no change is missed between it and the feed.
-        told = sorted([*self._snapshot(person), *others], key=lambda one: one.at, reverse=True)
+        summaries = sorted([*self._snapshot(user), *others], key=lambda one: one.at, reverse=True)
 
         async def allowed() -> bool:  # the key may have been revoked
-            return await self._guard.person(exchange.head) is not None
+            return await self._guard.user(exchange.head) is not None
 
         stream = self._streams.stream()
-        following = asyncio.ensure_future(self._follow(person, stream, allowed))
+        following = asyncio.ensure_future(self._follow(user, stream, allowed))
         try:
-            await self._feed(exchange, person, stream, told, allowed)
+            await self._feed(exchange, user, stream, summaries, allowed)
         finally:
             following.cancel()
 
-    def _snapshot(self, person: PageUser) -> list[Summary]:
-        return [summary(held) for held in self._capture if _may_see(person, held)]
+    def _snapshot(self, user: PageUser) -> list[Summary]:
+        return [summary(request) for request in self._capture if _may_see(user, request)]
 
     async def _feed(
-        self, exchange: Exchange, person: PageUser, stream: Stream, told: list[Summary], allowed: Allowed
+        self, exchange: Exchange, user: PageUser, stream: Stream, summaries: list[Summary], allowed: Allowed
     ) -> None:
-        feed = Feed(lambda held: _may_see(person, held))
-        stream.put("snapshot", told)
+        feed = Feed(lambda request: _may_see(user, request))
+        stream.put("snapshot", summaries)
         self._capture.feeds.add(feed)
         telling = asyncio.ensure_future(self._send_changes(feed, stream, allowed))
         try:
@@ -140,24 +142,24 @@ class _Live:
         while changed := await feed.changes():
             if not await allowed():
                 break
-            stream.put("changes", [summary(held) for held in changed])
+            stream.put("changes", [summary(request) for request in changed])
             await asyncio.sleep(_TOGETHER)
         stream.end()
 
     # ── several workers ──
 
-    async def _ask(self, path: str, person: PageUser, **more: str) -> list[bytes]:
+    async def _ask(self, path: str, user: PageUser, **more: str) -> list[bytes]:
         siblings = self._gateway.siblings
-        return [] if siblings is None else await siblings.ask(_path_for(path, person, **more))
+        return [] if siblings is None else await siblings.ask(_path_for(path, user, **more))
 
-    async def _follow(self, person: PageUser, stream: Stream, allowed: Allowed) -> None:
+    async def _follow(self, user: PageUser, stream: Stream, allowed: Allowed) -> None:
         """Forwards other workers' requests as changes, whether or not they were in the snapshot."""
         if self._gateway.siblings is None:
             return
-        async for told in self._gateway.siblings.follow(_path_for(_FEED, person)):
+        async for event in self._gateway.siblings.follow(_path_for(_FEED, user)):
             if not await allowed():
                 break
-            stream.put("changes", Raw(told))
+            stream.put("changes", Raw(event))
         stream.end()
 
     async def own_snapshot(self, exchange: Exchange) -> None:
@@ -168,18 +170,18 @@ class _Live:
             send_json(exchange, {}, 404)
 
     async def own_feed(self, exchange: Exchange) -> None:
-        person = _user_in_query(exchange)
-        await self._feed(exchange, person, self._streams.stream(), self._snapshot(person), _always)
+        user = _user_in_query(exchange)
+        await self._feed(exchange, user, self._streams.stream(), self._snapshot(user), _always)
 
 
 async def _always() -> bool:
     return True
 
 
-def _path_for(path: str, person: PageUser, **more: str) -> str:
-    return f"{path}?{urlencode({'key': person.id, 'all': '1' if person.sees_all else '', **more})}"
+def _path_for(path: str, user: PageUser, **more: str) -> str:
+    return f"{path}?{urlencode({'key': user.id, 'all': '1' if user.sees_all else '', **more})}"
 
 
 def _user_in_query(exchange: Exchange) -> PageUser:
-    asked = exchange.head.parameters
-    return PageUser(id=asked["key"], sees_all=bool(asked["all"]))
+    parameters = exchange.head.parameters
+    return PageUser(id=parameters["key"], sees_all=bool(parameters["all"]))

@@ -33,8 +33,8 @@ class GatewayModels:
     def __init__(self, url: str, key: str, is_simulated: Callable[[str], bool] = lambda _: False) -> None:
         self._is_simulated = is_simulated
         split = urlsplit(url)
-        here = split.hostname in _EVERYWHERE
-        self._url = f"http://127.0.0.1:{split.port}" if here else url
+        is_everywhere = split.hostname in _EVERYWHERE
+        self._url = f"http://127.0.0.1:{split.port}" if is_everywhere else url
         self._key = key
 
     def participant(self, name: str, model: str) -> Participant:
@@ -58,12 +58,12 @@ class GatewayModels:
         base = self._url + urlsplit(PROVIDERS[home].base_url).path
         # No retries here: the gateway retries.
         options = {"base_url": base, "api_key": self._key, "proxy": "", "environment": {}}
-        asked = participant(name, f"{home}/{asked_for}", options={**options, "retry": RetryPolicy(attempts=1)})
+        resolved = participant(name, f"{home}/{asked_for}", options={**options, "retry": RetryPolicy(attempts=1)})
         known = participant(name, model)
         return Participant(
             name=name,
             model=model,
-            connect=asked.connect,
+            connect=resolved.connect,
             window=known.window,
             is_simulated=self._is_simulated(model),
         )

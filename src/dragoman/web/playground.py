@@ -67,7 +67,7 @@ class _Playground:
             async with self._crossing:  # one at a time, off the event loop
                 understood = await asyncio.to_thread(convert_to_all, given)
         except UnreadableInput as unclear:
-            told = {"error": str(unclear), "problem": unclear.problem, "place": unclear.place}
-            send_json(exchange, told, unclear.status)
+            failure = {"error": str(unclear), "problem": unclear.problem, "place": unclear.place}
+            send_json(exchange, failure, unclear.status)
             return
         send_json(exchange, understood)

@@ -63,13 +63,13 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
-def summary(held: CapturedRequest) -> Summary:
-    record = held.record
+def summary(request: CapturedRequest) -> Summary:
+    record = request.record
     usage = record.usage
     return Summary(
         id=record.id,
-        at=int(held.moment * _MILLI),
-        phase=held.phase,
+        at=int(request.moment * _MILLI),
+        phase=request.phase,
         operation=record.operation,
         client=record.client,
         format=record.format,
@@ -82,7 +82,7 @@ def summary(held: CapturedRequest) -> Summary:
         status=record.status,
         attempts=record.attempts,
         first_byte=None if record.first_byte is None else _milliseconds(record.first_byte),
-        duration=_milliseconds(record.seconds) if held.phase == "ended" else None,
+        duration=_milliseconds(record.seconds) if request.phase == "ended" else None,
         tokens=None if usage is None else Tokens(input=usage.input, output=usage.output, cached=usage.cached),
         cost=record.cost,
         cache=record.cache,
@@ -95,12 +95,12 @@ def summary(held: CapturedRequest) -> Summary:
 def usage_of(requests: Iterable[CapturedRequest], groups: Sequence[Group], since: float) -> list[UsageRow]:
     """Sums up ended requests, as the database does."""
     sums: dict[tuple[str, str, str, str], UsageRow] = {}
-    for held in requests:
-        record, usage = held.record, held.record.usage
-        if held.phase != "ended" or held.moment < since:
+    for request in requests:
+        record, usage = request.record, request.record.usage
+        if request.phase != "ended" or request.moment < since:
             continue
         model = (record.upstream, record.target) if "model" in groups else ("", "")
-        key = (record.key if "key" in groups else "", *model, day_of(held.moment) if "day" in groups else "")
+        key = (record.key if "key" in groups else "", *model, day_of(request.moment) if "day" in groups else "")
         old = sums.get(key)
         sums[key] = UsageRow(
             key=key[0],
@@ -176,24 +176,28 @@ class RequestDetail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unheld_size: int = 0
 
 
-def request_detail(held: CapturedRequest) -> RequestDetail:
+def request_detail(request: CapturedRequest) -> RequestDetail:
     # Copy: the request may grow or be evicted meanwhile.
-    record, attempts, pieces = held.record, list(held.attempts), list(held.pieces)
+    record, attempts, pieces = request.record, list(request.attempts), list(request.pieces)
     last = attempts[-1] if attempts else None
-    there = () if last is None else last.losses
+    losses = () if last is None else last.losses
     return RequestDetail(
-        summary=summary(held),
-        client=ClientSide(method=held.method, path=held.path, headers=dict(held.headers), body=view_body(held.body)),
-        meant=None if held.body is None or _is_token_count(held) else interpret_request(held.body, record.client),
+        summary=summary(request),
+        client=ClientSide(
+            method=request.method, path=request.path, headers=dict(request.headers), body=view_body(request.body)
+        ),
+        meant=None
+        if request.body is None or _is_token_count(request)
+        else interpret_request(request.body, record.client),
         attempts=[_attempt(one) for one in attempts],
-        losses=loss_rows(there),
-        losses_back=loss_rows(record.losses[len(there) :]),
-        answer=_streamed_answer(pieces, last, is_cut=bool(held.unheld))
+        losses=loss_rows(losses),
+        losses_back=loss_rows(record.losses[len(losses) :]),
+        answer=_streamed_answer(pieces, last, is_cut=bool(request.unheld))
         if pieces and last
-        else _whole_answer(held, last),
+        else _whole_answer(request, last),
         timeline=_timeline(pieces),
-        unheld=held.unheld,
-        unheld_size=held.unheld_bytes,
+        unheld=request.unheld,
+        unheld_size=request.unheld_bytes,
     )
 
 
@@ -216,28 +220,32 @@ def _attempt(attempt: Attempt) -> UpstreamSide:
     )
 
 
-def _is_token_count(held: CapturedRequest) -> bool:
+def _is_token_count(request: CapturedRequest) -> bool:
     """Whether this was a token count request, which has no body in the intermediate format."""
-    return held.record.operation == "count"
+    return request.record.operation == "count"
 
 
-def _whole_answer(held: CapturedRequest, last: Attempt | None) -> Answer:
+def _whole_answer(request: CapturedRequest, last: Attempt | None) -> Answer:
     received = None if last is None else last.answer
-    if _is_token_count(held):
-        return Answer(received=view_body(received), sent=view_body(held.answer))
+    if _is_token_count(request):
+        return Answer(received=view_body(received), sent=view_body(request.answer))
     if received is None:  # no upstream answered: the body is the gateway's own
-        meant = None if held.answer is None else interpret_answer(held.answer, held.record.client, held.record.status)
-        return Answer(meant=meant, sent=view_body(held.answer))
+        meant = (
+            None
+            if request.answer is None
+            else interpret_answer(request.answer, request.record.client, request.record.status)
+        )
+        return Answer(meant=meant, sent=view_body(request.answer))
     assert last is not None  # noqa: S101 - an upstream answered
     return Answer(
         received=view_body(received),
         meant=interpret_answer(received, last.format, last.status or 200),
-        sent=view_body(held.answer),
+        sent=view_body(request.answer),
     )
 
 
 def _streamed_answer(pieces: Sequence[Piece], last: Attempt, *, is_cut: bool) -> Answer:
-    received = [came for _, came, _ in pieces]
+    received = [data for _, data, _ in pieces]
     return Answer(
         received=_join_pieces(received, is_cut=is_cut),
         meant=interpret_stream(received, last.format),
@@ -246,8 +254,8 @@ def _streamed_answer(pieces: Sequence[Piece], last: Attempt, *, is_cut: bool) ->
 
 
 def _join_pieces(pieces: Sequence[bytes], *, is_cut: bool) -> BodyView:
-    whole = b"".join(pieces)
-    return BodyView(text=text_of(whole), size=len(whole), is_cut=is_cut)
+    joined = b"".join(pieces)
+    return BodyView(text=text_of(joined), size=len(joined), is_cut=is_cut)
 
 
 def _timeline(pieces: Sequence[Piece]) -> list[Step]:
@@ -269,11 +277,11 @@ class _Side:
 
     def __init__(self) -> None:
         self._frames: Frames | None = None
-        self._begun = False
+        self._is_open = False
 
     def text(self, piece: bytes) -> str:
-        if piece and not self._begun:
-            self._begun = True
+        if piece and not self._is_open:
+            self._is_open = True
             self._frames = Frames() if begins_with_frame(piece) else None
         return piece.decode("utf-8", "replace") if self._frames is None else self._frames.text(piece)
 

@@ -45,10 +45,10 @@ async def page_before(gateway: Gateway, setting: Setting, url: str) -> AsyncIter
     hubs = _HubPerUser(gateway, setting, url)
 
     async def hub_of(head: Head) -> ConversationHub:
-        return hubs.of(await guard.person(head) or PageUser())
+        return hubs.of(await guard.user(head) or PageUser())
 
     async def models_of(head: Head) -> GatewayModels:
-        return hubs.models_for(await guard.person(head) or PageUser())
+        return hubs.models_for(await guard.user(head) or PageUser())
 
     trials = Trials(models_of, hubs.catalogue, hubs.is_simulated)
     places = [
@@ -75,14 +75,14 @@ class _HubPerUser:
         self._hubs: dict[PageUser, ConversationHub] = {}
         self._passing: TemporaryDirectory[str] | None = None
 
-    def of(self, person: PageUser) -> ConversationHub:
-        if person not in self._hubs:
-            self._hubs[person] = self._make_hub(person)
-        return self._hubs[person]
+    def of(self, page_user: PageUser) -> ConversationHub:
+        if page_user not in self._hubs:
+            self._hubs[page_user] = self._make_hub(page_user)
+        return self._hubs[page_user]
 
-    def models_for(self, person: PageUser) -> GatewayModels:
+    def models_for(self, page_user: PageUser) -> GatewayModels:
         """Models used with the key of this user, who pays for them."""
-        return GatewayModels(self._url, person.key or self._setting.page_key or "none", self.is_simulated)
+        return GatewayModels(self._url, page_user.key or self._setting.page_key or "none", self.is_simulated)
 
     def is_simulated(self, model: str) -> bool:
         """Whether a simulator on this machine answers for the model."""
@@ -96,14 +96,14 @@ class _HubPerUser:
         head = model.partition("/")[0]
         return router.is_simulated(ALIASES.get(head, head))
 
-    def _make_hub(self, person: PageUser) -> ConversationHub:
+    def _make_hub(self, page_user: PageUser) -> ConversationHub:
         setting = self._setting
         # Keys can have any name: the prefix keeps them apart from users of this machine.
-        user = f"gateway key {person.id}" if person.id else user_from(setting.environment)
+        user = f"gateway key {page_user.id}" if page_user.id else user_from(setting.environment)
         if setting.simulated:  # conversations with simulators are kept apart from real ones
             user = demo_user(user)
         store, warning = self._store(user)
-        gateway_models = self.models_for(person)
+        gateway_models = self.models_for(page_user)
         models = reachable_models(self._gateway.router, setting.environment)
         hub = ConversationHub(
             [gateway_models.participant(name, model) for name, model in models.items()],

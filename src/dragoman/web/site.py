@@ -115,7 +115,7 @@ class Site:
         refusal = self._guard.refusal(head)
         if refusal is not None:
             send_json(exchange, {"error": refusal}, 403)
-        elif head.path not in _OPEN and await self._guard.person(head) is None:
+        elif head.path not in _OPEN and await self._guard.user(head) is None:
             self._ask_for_login(exchange)
         elif head.path == "/":
             exchange.send(200, _HTML, self._page)
@@ -168,14 +168,14 @@ class Site:
     # ── what every page has ──
 
     async def _about(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        person = await self._guard.person(exchange.head)
-        told = {
+        user = await self._guard.user(exchange.head)
+        about = {
             "version": __version__,
             "places": [place.name for place in self._places],
             "login": self._guard.needs_login,
-            "person": person and person.name,
+            "person": user and user.name,
         }
-        send_json(exchange, told)
+        send_json(exchange, about)
 
     async def _asset(self, exchange: Exchange, names: Mapping[str, str]) -> None:
         body = self._static.get(names["name"])

@@ -46,11 +46,11 @@ class Stream:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._is_whole = True
 
-    def put(self, kind: str, told: object) -> None:
+    def put(self, kind: str, data: object) -> None:
         if self._queue.qsize() >= _BEHIND:
             self._is_whole = False
         else:
-            self._queue.put_nowait(b"event: " + kind.encode() + b"\ndata: " + msgspec.json.encode(told) + b"\n\n")
+            self._queue.put_nowait(b"event: " + kind.encode() + b"\ndata: " + msgspec.json.encode(data) + b"\n\n")
 
     def end(self) -> None:
         self._queue.put_nowait(None)

@@ -181,10 +181,10 @@ export class Card {
     return made;
   }
 
-  #result(told: Pick<ToolResult, "tool_call_id" | "name" | "content" | "is_error" | "media">): void {
-    const { tool_call_id: id, name } = told;
+  #result(result: Pick<ToolResult, "tool_call_id" | "name" | "content" | "is_error" | "media">): void {
+    const { tool_call_id: id, name } = result;
     const tool = this.#tools.get(id) ?? this.#call(id, { name, arguments: "" });
-    tool.result(told);
+    tool.result(result);
   }
 
   // ── while it runs ──

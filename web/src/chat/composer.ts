@@ -111,10 +111,10 @@ export class Composer {
 
   async #submit(memo = false): Promise<void> {
     const text = this.#text.value.trim();
-    if (!text && !this.files.held.length) return;
+    if (!text && !this.files.attached.length) return;
     clearTimeout(this.#counting);
     const format = this.#format.value;
-    if (!(await this.#actions.send(text, this.files.held, { ...(memo ? { memo } : {}), ...(format && !memo ? { format } : {}) }))) return;
+    if (!(await this.#actions.send(text, this.files.attached, { ...(memo ? { memo } : {}), ...(format && !memo ? { format } : {}) }))) return;
     this.#text.value = "";
     this.files.clear();
     this.typed();
@@ -158,8 +158,8 @@ export class Composer {
       const share = Math.min(1, gauge.used / gauge.window);
       const counted = `${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
       const left = gauge.dropped_turns ? `; the ${gauge.dropped_turns} oldest turns would be left out` : "";
-      const told = `${gauge.exact ? "" : "about "}${counted}${left}`;
-      return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
+      const described = `${gauge.exact ? "" : "about "}${counted}${left}`;
+      return this.#chip(name, described, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
     });
     this.#showChoices();
     this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "Ask all models")] : []), ...chips);
@@ -178,10 +178,10 @@ export class Composer {
     this.#format.closest("label")?.toggleAttribute("hidden", foreign.length === 0);
   }
 
-  #chip(name: string, told: string, ...more: Node[]): HTMLElement {
+  #chip(name: string, described: string, ...more: Node[]): HTMLElement {
     const names = this.#state().models.map((one) => one.name);
     const choose = (): void => this.write(toggled(this.#text.value, name, names));
-    const attributes = { type: "button", class: "model", "data-name": name, title: told, onclick: choose };
+    const attributes = { type: "button", class: "model", "data-name": name, title: described, onclick: choose };
     return element("button", attributes, element("span", {}, `@${name}`), ...more);
   }
 

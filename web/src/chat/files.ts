@@ -7,7 +7,7 @@ import type { Attachment } from "./types.ts";
 export class Files {
   readonly node = element("div", { id: "files" });
   readonly input: HTMLInputElement;
-  #held: Attachment[] = [];
+  #attached: Attachment[] = [];
 
   constructor() {
     const chosen = attempt(async () => {
@@ -17,29 +17,29 @@ export class Files {
     const hidden = { id: "file", type: "file", multiple: true, hidden: true, "aria-label": "Files to attach" };
     this.input = element("input", { ...hidden, onchange: chosen });
     // A reload would lose the files (the text is kept).
-    addEventListener("beforeunload", (event) => this.#held.length && event.preventDefault());
+    addEventListener("beforeunload", (event) => this.#attached.length && event.preventDefault());
   }
 
-  get held(): readonly Attachment[] {
-    return this.#held;
+  get attached(): readonly Attachment[] {
+    return this.#attached;
   }
 
   clear(): void {
-    this.#held = [];
+    this.#attached = [];
     this.#show();
   }
 
   async add(files: Iterable<File>): Promise<void> {
     for (const file of files) {
-      this.#held.push({ name: file.name, media_type: file.type, data: await base64(file) });
+      this.#attached.push({ name: file.name, media_type: file.type, data: await base64(file) });
       this.#show();
     }
   }
 
   #show(): void {
-    const chips = this.#held.map((file) => {
+    const chips = this.#attached.map((file) => {
       const drop = (): void => {
-        this.#held = this.#held.filter((one) => one !== file);
+        this.#attached = this.#attached.filter((one) => one !== file);
         this.#show();
       };
       const label = { class: "small", "aria-label": `Remove ${file.name}` };

@@ -26,19 +26,19 @@ class Chat implements Place {
   #shown = false;
   readonly #session = new Session(
     {
-      snapshot: (told) => this.#take(told),
+      snapshot: (snapshot) => this.#take(snapshot),
       said: ({ entry, models = [] }) => {
-        this.#timeline.said(entry, models);
+        this.#timeline.addEntry(entry, models);
         void this.#sidebar.refresh();
       },
-      answer_started: (told) => this.#working(() => this.#timeline.started(told)),
+      answer_started: (answer) => this.#working(() => this.#timeline.started(answer)),
       activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
-      permission_asked: (told) => this.#timeline.asked(told),
+      permission_asked: (question) => this.#timeline.addQuestion(question),
       permission_settled: ({ id }) => this.#timeline.settled(id),
       answer_ended: ({ answer, model, status, entries }) => {
         this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries)));
         // Announced once, not word by word, so that screen readers can follow several answers.
-        this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has not completed its answer"}.`;
+        this.#announcer.textContent = `${model} ${status === "ok" ? "has answered" : "has not completed its answer"}.`;
       },
       turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
       gauges: ({ gauges, title }) => {
@@ -78,7 +78,7 @@ class Chat implements Place {
     stop: () => this.#stop(),
     count: async (text) => (this.#session.id ? this.#session.call<Gauge[]>("POST", "/gauges", { text }) : []),
   });
-  readonly #told = element("div", { class: "sr", role: "log", "aria-live": "polite" });
+  readonly #announcer = element("div", { class: "sr", role: "log", "aria-live": "polite" });
   readonly #title = element("h1", { id: "title" }, "New conversation");
   #ofConversation: HTMLButtonElement[] = [];
 
@@ -86,7 +86,7 @@ class Chat implements Place {
 
   async mount(root: HTMLElement): Promise<void> {
     const bar = element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions());
-    const talk = element("div", { class: "talk" }, bar, this.#timeline.node, this.#composer.node, this.#told);
+    const talk = element("div", { class: "talk" }, bar, this.#timeline.node, this.#composer.node, this.#announcer);
     root.append(this.#sidebar.node, talk);
     this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
     this.#composer.files.listen(root, this.#composer.node);

@@ -19,7 +19,7 @@ export const NOTHING: Snapshot = {
   gauges: [],
 };
 
-export type Handlers = { [Kind in keyof Events]: (told: Events[Kind]) => void };
+export type Handlers = { [Kind in keyof Events]: (data: Events[Kind]) => void };
 
 export class Session {
   snapshot: Snapshot = NOTHING;
@@ -31,7 +31,7 @@ export class Session {
   readonly #failed: (problem: Error) => void;
 
   constructor(handlers: Handlers, failed: (problem: Error) => void) {
-    this.#handlers = { ...handlers, snapshot: (told) => this.#take(told) };
+    this.#handlers = { ...handlers, snapshot: (data) => this.#take(data) };
     this.#taken = handlers.snapshot;
     this.#failed = failed;
     document.addEventListener("visibilitychange", () => this.#seen(!document.hidden));
@@ -42,8 +42,8 @@ export class Session {
   }
 
   /** The open conversation changed. */
-  call<Told>(method: Method, rest = "", body?: unknown): Promise<Told> {
-    return call<Told>(method, this.path(rest), body);
+  call<Result>(method: Method, rest = "", body?: unknown): Promise<Result> {
+    return call<Result>(method, this.path(rest), body);
   }
 
   path(rest = ""): string {

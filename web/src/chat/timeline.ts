@@ -48,7 +48,7 @@ export class Timeline {
     for (const group of groups) this.#draw(group, answered, page);
     this.node.replaceChildren(...(snapshot.entries.length ? [] : [this.#welcome()]), page);
     for (const one of snapshot.running) this.started(one, one.entries);
-    for (const question of snapshot.questions) this.asked(question);
+    for (const question of snapshot.questions) this.addQuestion(question);
     requestAnimationFrame(() => this.toEnd());
   }
 
@@ -107,7 +107,7 @@ export class Timeline {
 
   // ── what happens ──
 
-  said(entry: Entry, models: readonly string[]): void {
+  addEntry(entry: Entry, models: readonly string[]): void {
     this.#following(() => this.#say(entry, models.length === 0));
   }
 
@@ -136,7 +136,7 @@ export class Timeline {
     if (card !== undefined) this.#following(() => work(card));
   }
 
-  asked(question: Question): void {
+  addQuestion(question: Question): void {
     this.with(question.answer, (card) => card.ask(question));
   }
 

@@ -53,18 +53,18 @@ export class ToolCard {
     this.#state.textContent = word;
   }
 
-  result(told: Pick<ToolResult, "content" | "is_error" | "media">): void {
-    const text = typeof told.content === "string" ? told.content : JSON.stringify(told.content, null, 2);
-    this.#settle(told.is_error ? "error" : "done");
-    this.node.classList.toggle("failed", Boolean(told.is_error));
-    const label = told.is_error ? "Error" : "Result";
+  result(result: Pick<ToolResult, "content" | "is_error" | "media">): void {
+    const text = typeof result.content === "string" ? result.content : JSON.stringify(result.content, null, 2);
+    this.#settle(result.is_error ? "error" : "done");
+    this.node.classList.toggle("failed", Boolean(result.is_error));
+    const label = result.is_error ? "Error" : "Result";
     const shown = element("pre", { "aria-label": label, tabindex: 0, role: "group" }, text);
-    this.#output.replaceChildren(shown, ...(told.media ?? []).flatMap(picture));
+    this.#output.replaceChildren(shown, ...(result.media ?? []).flatMap(picture));
   }
 
   took(milliseconds: number): void {
-    const told = milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
-    this.#state.textContent += ` (${told})`;
+    const time = milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+    this.#state.textContent += ` (${time})`;
   }
 
   /** The answer ended without a result. */

@@ -23,10 +23,10 @@ export async function showAs(path: string, part: string, state: State): Promise<
   const formats = state.formats.filter((name) => !OWN.has(name));
   const pick = element("select", {}, ...formats.map((name) => element("option", {}, name)));
   const load = attempt(async () => {
-    const asked = new URLSearchParams({ part, format: pick.value });
-    const told = await call<Shown>("GET", `${path}/show?${asked}`);
-    body.textContent = told.content;
-    const rows = told.losses.map((one) =>
+    const query = new URLSearchParams({ part, format: pick.value });
+    const shown = await call<Shown>("GET", `${path}/show?${query}`);
+    body.textContent = shown.content;
+    const rows = shown.losses.map((one) =>
       element("li", {}, element("b", {}, one.severity), ` ${one.path}: ${one.what} (${one.why})`),
     );
     losses.replaceChildren(...(rows.length ? rows : [element("li", {}, "nothing is lost")]));

@@ -52,7 +52,7 @@ class KeysPlace implements Place {
   readonly #note = element("p", { class: "note", hidden: true });
   readonly #create = button("New key", attempt(() => this.#new()), { class: "primary" });
   readonly #list = element("div", { class: "facts-table", tabindex: 0, role: "region", "aria-label": "Keys" });
-  #told: Keys | null = null;
+  #answer: Keys | null = null;
   #isShown = false;
 
   mount(root: HTMLElement): void {
@@ -75,13 +75,13 @@ class KeysPlace implements Place {
   }
 
   readonly #load = attempt(async (): Promise<void> => {
-    const told = await call<Keys>("GET", "/keys");
-    this.#told = told;
-    this.#create.disabled = told.refusal !== "";
-    this.#note.hidden = told.refusal === "";
-    this.#note.textContent = told.refusal;
+    const answer = await call<Keys>("GET", "/keys");
+    this.#answer = answer;
+    this.#create.disabled = answer.refusal !== "";
+    this.#note.hidden = answer.refusal === "";
+    this.#note.textContent = answer.refusal;
     const none = element("p", { class: "soft" }, "There are no keys: everyone who can reach this gateway may use it.");
-    this.#list.replaceChildren(...(told.keys.length > 0 ? [this.#table(told.keys)] : told.refusal ? [] : [none]));
+    this.#list.replaceChildren(...(answer.keys.length > 0 ? [this.#table(answer.keys)] : answer.refusal ? [] : [none]));
   });
 
   #table(keys: readonly Key[]): HTMLElement {
@@ -108,7 +108,7 @@ class KeysPlace implements Place {
   }
 
   async #new(): Promise<void> {
-    const warning = this.#told?.locks
+    const warning = this.#answer?.locks
       ? "This is the first key. From now on clients need one, and so does this page; a key sees its own requests only. To stay administrator, restart the gateway with DRAGOMAN_PAGE_PASSWORD set."
       : "";
     const inputs = FIELDS.map(([name, label, kind, hint]) => {
@@ -153,10 +153,10 @@ class KeysPlace implements Place {
 }
 
 function limits(key: Key): string {
-  const told: (readonly [number | null, string])[] = [
+  const limits: (readonly [number | null, string])[] = [
     [key.requests_per_minute, "requests/min"], [key.tokens_per_minute, "tokens/min"], [key.concurrent, "at a time"],
   ];
-  return told.flatMap(([limit, words]) => (limit === null ? [] : [`${amount(limit)} ${words}`])).join(", ");
+  return limits.flatMap(([limit, words]) => (limit === null ? [] : [`${amount(limit)} ${words}`])).join(", ");
 }
 
 function spent(key: Key): string {

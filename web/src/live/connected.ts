@@ -13,12 +13,12 @@ const SOON = 400;
 export class Connections {
   readonly element = element("div", { class: "connected", role: "group", "aria-label": "What is connected" });
   #known: Connected | null = null;
-  readonly #found: (told: readonly Client[]) => void;
+  readonly #found: (clients: readonly Client[]) => void;
   #timer: ReturnType<typeof setInterval> | undefined;
   #waiting: ReturnType<typeof setTimeout> | undefined;
 
   /** `found` is called with the client settings when they change. */
-  constructor(found: (told: readonly Client[]) => void) {
+  constructor(found: (clients: readonly Client[]) => void) {
     this.#found = found;
   }
 
@@ -42,23 +42,23 @@ export class Connections {
 
   async #ask(): Promise<void> {
     try {
-      const told = await call<Connected>("GET", "/live/connected");
+      const connected = await call<Connected>("GET", "/live/connected");
       const before = this.#known;
-      if (isSame(told, before)) return;
-      this.#known = told;
-      this.#draw(told);
-      if (!isSame(told.clients, before?.clients)) this.#found(told.clients);
+      if (isSame(connected, before)) return;
+      this.#known = connected;
+      this.#draw(connected);
+      if (!isSame(connected.clients, before?.clients)) this.#found(connected.clients);
     } catch {
       // The feed reports an unreachable gateway.
     }
   }
 
-  #draw(told: Connected): void {
-    const chips = told.connections.map(chip);
+  #draw(connected: Connected): void {
+    const chips = connected.connections.map(chip);
     const words = "no provider is connected: run dragoman keys set PROVIDER, or set a key such as ANTHROPIC_API_KEY";
     const none = chips.length === 0 ? element("span", { class: "soft" }, words) : null;
-    const simulated = told.connections.filter((one) => one.is_simulated).length;
-    const label = simulated === told.connections.length ? "simulated" : `${simulated} simulated`;
+    const simulated = connected.connections.filter((one) => one.is_simulated).length;
+    const label = simulated === connected.connections.length ? "simulated" : `${simulated} simulated`;
     const why = "No provider keys were found: simulators on this machine answer. Store a key with: dragoman keys set PROVIDER";
     const note = simulated ? element("span", { class: "simulated", title: why }, label) : null;
     const details = button("Details", () => void this.#details(), { class: "small" });
@@ -67,9 +67,9 @@ export class Connections {
   }
 
   async #details(): Promise<void> {
-    const told = this.#known;
-    if (told === null) return;
-    await show("What is connected", connectionTable(told.connections), ...routeTable(told), clients(told.clients));
+    const connected = this.#known;
+    if (connected === null) return;
+    await show("What is connected", connectionTable(connected.connections), ...routeTable(connected), clients(connected.clients));
   }
 }
 
@@ -120,15 +120,15 @@ function table(columns: readonly string[], rows: readonly (readonly (Node | stri
 }
 
 /** Settings for clients, one client at a time. */
-export function clients(told: readonly Client[]): HTMLElement {
+export function clients(known: readonly Client[]): HTMLElement {
   const shown = element("div", { class: "client", "aria-live": "polite" });
-  const names = told.map((one) => button(one.name, () => choose(one), { class: "pick" }));
+  const names = known.map((one) => button(one.name, () => choose(one), { class: "pick" }));
   const choose = (one: Client): void => {
-    names.forEach((name, place) => name.setAttribute("aria-pressed", String(told[place] === one)));
+    names.forEach((name, place) => name.setAttribute("aria-pressed", String(known[place] === one)));
     const again = button("Copy", () => void copy(one.lines, one.name), { class: "small", "aria-label": `Copy: ${one.name}` });
     shown.replaceChildren(element("code", {}, one.lines), again);
   };
-  const [first] = told;
+  const [first] = known;
   if (first !== undefined) choose(first);
   return element("div", { class: "clients" },
     element("h3", {}, "Point a client here"), element("div", { class: "picks" }, ...names), shown);

@@ -40,7 +40,7 @@ class Live implements Place {
   readonly #headings = new Headings(this.#feed, () => this.#draw());
   readonly #filters = new Filters(this.#feed, () => this.#draw());
   readonly #detail = new Detail(() => this.#go(null));
-  readonly #connections = new Connections((told) => this.#clients.replaceChildren(clients(told)));
+  readonly #connections = new Connections((found) => this.#clients.replaceChildren(clients(found)));
   readonly #clients = element("div", {});
   readonly #filter = element("input", {
     type: "search", class: "filter", placeholder: "Filter: model, format, status, error, loss …",
@@ -87,16 +87,16 @@ class Live implements Place {
 
   #listen(): void {
     this.#source = listen("/live/feed", {
-      snapshot: (told: Summary[]) => {
-        this.#feed.replace(told);
+      snapshot: (summaries: Summary[]) => {
+        this.#feed.replace(summaries);
         this.#draw();
       },
-      changes: (told: Summary[]) => {
-        this.#feed.change(told);
+      changes: (summaries: Summary[]) => {
+        this.#feed.change(summaries);
         this.#draw();
         this.#connections.soon();
         // The open request may have changed.
-        if (told.some((one) => one.id === this.#opened)) void this.#load();
+        if (summaries.some((one) => one.id === this.#opened)) void this.#load();
       },
     });
     this.#source.addEventListener("open", () => this.#root?.classList.remove("away"));
@@ -116,7 +116,7 @@ class Live implements Place {
     const shown = rows.length === all ? "" : `${rows.length} of `;
     const words = [`${shown}${counted(all, "request")}`, underWay ? `${underWay} under way` : "", failed ? `${failed} failed` : ""];
     this.#counts.textContent = words.filter((word) => word).join(" · ");
-    this.#pause.textContent = this.#feed.isPaused ? `Go on${waiting ? ` (${waiting} new)` : ""}` : "Pause";
+    this.#pause.textContent = this.#feed.isPaused ? `Resume${waiting ? ` (${waiting} new)` : ""}` : "Pause";
     this.#pause.setAttribute("aria-pressed", String(this.#feed.isPaused));
     this.#empty.hidden = rows.length > 0;
     this.#list.element.hidden = rows.length === 0;
@@ -166,9 +166,9 @@ class Live implements Place {
     const id = this.#opened;
     if (id === null) return;
     try {
-      const told = await call<Opened>("GET", `/live/requests/${encodeURIComponent(id)}`);
-      if (this.#opened === id) this.#detail.show(told);
-      if (told.summary.phase !== "ended") this.#again();
+      const opened = await call<Opened>("GET", `/live/requests/${encodeURIComponent(id)}`);
+      if (this.#opened === id) this.#detail.show(opened);
+      if (opened.summary.phase !== "ended") this.#again();
     } catch (problem) {
       if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is not reachable");
     }

@@ -171,19 +171,19 @@ function cell(name: string, shown: HTMLElement | string, meaning: string): HTMLE
 
 /** Badges after the model. */
 function marks({ stream, operation, attempts = 0, cache }: Summary): HTMLElement[] {
-  const told: (false | HTMLElement)[] = [
+  const parts: (false | HTMLElement)[] = [
     stream === true && element("span", { class: "streams", title: "streamed" }, "≋"),
     operation === "count" && element("span", { class: "mark" }, "counts tokens"),
     attempts > 1 && element("span", { class: "mark" }, `${attempts} attempts`),
     cache === "hit" && element("span", { class: "mark cached" }, "cached"),
   ];
-  return told.filter((one) => one !== false);
+  return parts.filter((one) => one !== false);
 }
 
 /** The client's format, and the upstream's if there was one. */
 export function pair({ client, format }: Summary): HTMLElement[] {
-  const asked = format ? [element("span", { class: "arrow" }, "→"), formatChip(format)] : [];
-  return [formatChip(client), ...asked];
+  const upstream = format ? [element("span", { class: "arrow" }, "→"), formatChip(format)] : [];
+  return [formatChip(client), ...upstream];
 }
 
 export function badge(summary: Summary): HTMLElement {

@@ -57,9 +57,9 @@ export function measures(rows: readonly Summary[], now: number): Measures {
   const sorted = new Map<number, Summary[]>();
   for (const one of rows) {
     const place = Math.min(last, Math.floor(one.at / step));
-    const held = sorted.get(place);
-    if (held === undefined) sorted.set(place, [one]);
-    else held.push(one);
+    const group = sorted.get(place);
+    if (group === undefined) sorted.set(place, [one]);
+    else group.push(one);
   }
   const buckets = Array.from({ length: last - first + 1 }, (_, place) => bucket((first + place) * step, sorted.get(first + place) ?? []));
   return { step, buckets, whole: bucket(oldest, rows) };

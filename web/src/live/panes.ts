@@ -12,7 +12,7 @@ export interface Pane {
   readonly view: View | null;
 }
 
-interface Told {
+interface Caption {
   readonly title: string;
   readonly format?: string | undefined;
   readonly about?: Child;
@@ -21,24 +21,24 @@ interface Told {
   readonly none: string;
 }
 
-function pane(told: Told, text: string | null, notes: Child[] = []): Pane {
-  const body = text === null || text === "" ? null : view(text, told.title);
+function pane(caption: Caption, text: string | null, notes: Child[] = []): Pane {
+  const body = text === null || text === "" ? null : view(text, caption.title);
   const head = element("div", { class: "pane-head" },
-    element("h3", {}, told.title),
+    element("h3", {}, caption.title),
     element("span", { class: "space" }),
-    text ? button("Copy", () => void copy(text, told.title), { class: "small", "aria-label": `Copy: ${told.title}` }) : null,
+    text ? button("Copy", () => void copy(text, caption.title), { class: "small", "aria-label": `Copy: ${caption.title}` }) : null,
   );
-  const format = told.format ? formatChip(told.format) : null;
-  const about = told.about || format ? element("p", { class: "about" }, format, told.about) : null;
-  const shown = body?.element ?? element("p", { class: "soft none" }, told.none);
-  const made = element("section", { class: "pane", "aria-label": told.title }, head, about, headerTable(told.headers), ...notes, shown);
+  const format = caption.format ? formatChip(caption.format) : null;
+  const about = caption.about || format ? element("p", { class: "about" }, format, caption.about) : null;
+  const shown = body?.element ?? element("p", { class: "soft none" }, caption.none);
+  const made = element("section", { class: "pane", "aria-label": caption.title }, head, about, headerTable(caption.headers), ...notes, shown);
   return { element: made, view: body };
 }
 
-export function bodyPane(told: Told, shown: Shown | null | undefined): Pane {
+export function bodyPane(caption: Caption, shown: Shown | null | undefined): Pane {
   const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} were kept.` : null;
   const cut = words === null ? null : element("p", { class: "note" }, words);
-  return pane({ ...told, about: told.about ?? (shown ? bytes(shown.size) : null) }, shown?.text ?? null, [cut]);
+  return pane({ ...caption, about: caption.about ?? (shown ? bytes(shown.size) : null) }, shown?.text ?? null, [cut]);
 }
 
 export function meantPane(meant: Meant | null | undefined, title = "Intermediate format"): Pane {

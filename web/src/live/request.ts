@@ -109,8 +109,8 @@ export class Detail {
     const buttons = element("div", { class: "row detail-actions" },
       button("Copy as curl", () => this.copyCurl()), button("Open in playground", () => this.toPlayground()), this.#closing());
     const error = summary.error ? element("p", { class: "problem" }, `${summary.failure}: ${summary.error}`) : null;
-    const told = facts.filter((one) => one).map((one) => element("span", {}, one));
-    return element("div", { class: "detail-head" }, title, buttons, element("p", { class: "facts" }, ...told), error);
+    const shown = facts.filter((one) => one).map((one) => element("span", {}, one));
+    return element("div", { class: "detail-head" }, title, buttons, element("p", { class: "facts" }, ...shown), error);
   }
 
   #closing(): HTMLElement {
@@ -198,8 +198,8 @@ function upstreamPane(attempt: Attempt | undefined): HTMLElement {
   if (attempt === undefined) return bodyPane({ title: "Upstream received", none: "No upstream was contacted." }, null).element;
   const same = attempt.is_same ? element("span", { class: "same", title: SAME }, "same format") : null;
   const about = element("span", {}, same, ` ${attempt.method} ${attempt.url}`);
-  const told = { title: "Upstream received", format: attempt.format, about, headers: attempt.headers, none: "no body" };
-  return bodyPane(told, attempt.body).element;
+  const caption = { title: "Upstream received", format: attempt.format, about, headers: attempt.headers, none: "no body" };
+  return bodyPane(caption, attempt.body).element;
 }
 
 // ── the way back ──
@@ -207,7 +207,7 @@ function upstreamPane(attempt: Attempt | undefined): HTMLElement {
 function back(opened: Opened): HTMLElement {
   const { answer, summary } = opened;
   const last = opened.attempts.at(-1);
-  const none = summary.phase === "ended" ? "nothing came" : "nothing received yet";
+  const none = summary.phase === "ended" ? "nothing received" : "nothing received yet";
   const received = bodyPane({ title: "Upstream answered", format: last?.format, none }, answer.received);
   const meant = meantPane(answer.meant);
   const sent = bodyPane({ title: "Client received", format: summary.client, none: "nothing yet" }, answer.sent);

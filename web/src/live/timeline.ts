@@ -42,11 +42,11 @@ export class Timeline {
     const step = this.#steps[this.#chosen];
     if (step === undefined) return;
     this.#needle.setAttribute("x", String(this.#x(step)));
-    const [came, left] = [bytes(step.received_size ?? 0), bytes(step.sent_size ?? 0)];
-    const said = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${came} came, ${left} left`;
+    const [received, sent] = [bytes(step.received_size ?? 0), bytes(step.sent_size ?? 0)];
+    const described = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${received} received, ${sent} sent`;
     this.#chart.setAttribute("aria-valuenow", String(this.#chosen + 1));
-    this.#chart.setAttribute("aria-valuetext", said);
-    this.#about.textContent = said;
+    this.#chart.setAttribute("aria-valuetext", described);
+    this.#about.textContent = described;
     this.#sides.replaceChildren(side("From the upstream", step.received ?? ""), side("To the client", step.sent ?? ""));
   }
 
@@ -112,7 +112,7 @@ export class Timeline {
 
   #legend(opened: Opened): HTMLElement {
     const sum = (of: (step: Step) => number): string => bytes(this.#steps.reduce((total, step) => total + of(step), 0));
-    const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more piece")} (${bytes(opened.unheld_size ?? 0)}) not held` : "";
+    const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more piece")} (${bytes(opened.unheld_size ?? 0)}) not kept` : "";
     return element("p", { class: "legend" },
       element("span", { class: "swatch came" }), ` came from the upstream: ${sum((step) => step.received_size ?? 0)}`,
       element("span", { class: "swatch left" }), ` left for the client: ${sum((step) => step.sent_size ?? 0)}`,

@@ -87,8 +87,8 @@ const REASONING = {
 
 function chunk(delta: unknown, finish: string | null = null): string {
   const about = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1760000000, model: "gpt-5.6" };
-  const told = { ...about, choices: [{ index: 0, delta, finish_reason: finish }] };
-  return `data: ${JSON.stringify(told)}\n\n`;
+  const chunk = { ...about, choices: [{ index: 0, delta, finish_reason: finish }] };
+  return `data: ${JSON.stringify(chunk)}\n\n`;
 }
 
 const STREAM = [

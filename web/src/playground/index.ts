@@ -33,7 +33,7 @@ class Playground implements Place {
     ["Ctrl Enter", "Run it with the model"],
   ];
   readonly #editor = new Editor((isNow) => this.#soon(isNow ? 0 : PAUSE));
-  readonly #told = element("p", { class: "told", role: "status" });
+  readonly #status = element("p", { class: "detected", role: "status" });
   readonly #choices = element("div", { class: "choices", role: "tablist", "aria-label": "Formats", "aria-orientation": "vertical" });
   readonly #panel = element("div", { class: "result", role: "tabpanel" });
   readonly #stale = element("p", { class: "stale", role: "status", hidden: true });
@@ -51,11 +51,11 @@ class Playground implements Place {
   #understood: Understood | null = null;
   #chosen = "anthropic-messages";
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #asked = 0;
+  #latest = 0;
   #isShown = false;
 
   async mount(root: HTMLElement): Promise<void> {
-    const left = element("section", { class: "left", "aria-label": "What is given" }, this.#editor.element, this.#told, this.#trial.element);
+    const left = element("section", { class: "left", "aria-label": "What is given" }, this.#editor.element, this.#status, this.#trial.element);
     this.#samples.append(...samples((text) => this.#editor.give(text)));
     root.append(element("h1", { class: "sr" }, "Playground"), left, this.#right);
     this.#empty();
@@ -82,17 +82,17 @@ class Playground implements Place {
   }
 
   async #convert(): Promise<void> {
-    this.#asked += 1;
-    const number = this.#asked;
+    this.#latest += 1;
+    const number = this.#latest;
     if (this.#editor.given.text.trim() === "") {
       this.#empty();
       return;
     }
     try {
       const understood = await call<Understood>("POST", "/playground/crossings", this.#editor.given);
-      if (number === this.#asked) this.#show(understood);
+      if (number === this.#latest) this.#show(understood);
     } catch (problem) {
-      if (number === this.#asked) this.#refuse(problem);
+      if (number === this.#latest) this.#refuse(problem);
     }
   }
 
@@ -101,8 +101,8 @@ class Playground implements Place {
     this.#understood = null;
     this.#tried = null;
     this.#trial.allow(false);
-    this.#told.className = "told";
-    this.#told.replaceChildren("Paste something, or choose a sample.");
+    this.#status.className = "detected";
+    this.#status.replaceChildren("Paste something, or choose a sample.");
     this.#mark("empty");
   }
 
@@ -120,8 +120,8 @@ class Playground implements Place {
     this.#trial.allow(understood.kind === "request");
     this.#mark("fresh");
     const how = understood.is_detected ? "detected" : "as chosen";
-    this.#told.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
-    this.#told.className = "told";
+    this.#status.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
+    this.#status.className = "detected";
     this.#draw();
   }
 
@@ -129,11 +129,11 @@ class Playground implements Place {
     this.#trial.allow(false);
     this.#mark(this.#understood === null ? "empty" : "stale");
     const words = problem instanceof Error ? problem.message : String(problem);
-    const refused = problem instanceof Problem ? (problem.told as Partial<Refused> | null) : null;
+    const refused = problem instanceof Problem ? (problem.body as Partial<Refused> | null) : null;
     const place = refused?.place ?? null;
     const path = refused?.problem?.path;
-    this.#told.className = "told problem";
-    this.#told.replaceChildren(
+    this.#status.className = "detected problem";
+    this.#status.replaceChildren(
       path ? element("code", {}, path) : "", path ? " " : "", words, " ",
       place === null ? "" : button("Show the place", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }),
     );

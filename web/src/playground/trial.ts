@@ -107,11 +107,11 @@ export function answered(tried: Tried | string, reveal: (loss: Loss) => boolean)
   const head = element("div", { class: "about answered" }, element("b", {}, tried.model), badge,
     element("span", {}, facts.join(" · ")), element("span", { class: "space" }), link);
   if (tried.error) return [head, element("p", { class: "problem", role: "alert" }, tried.error)];
-  const said = element("div", { class: "said", tabindex: 0, role: "group", "aria-label": "Answer" },
+  const answer = element("div", { class: "trial-answer", tabindex: 0, role: "group", "aria-label": "Answer" },
     tried.reasoning ? element("details", {}, element("summary", {}, "Reasoning"), element("p", {}, tried.reasoning)) : null,
     element("p", { class: "words" }, tried.text || (tried.calls?.length ? "" : "The answer is empty.")),
     ...(tried.calls ?? []).map((one) => element("p", { class: "call" }, element("b", {}, `→ ${one.name}`), " ", element("code", {}, JSON.stringify(one.arguments)))),
     tried.body ? element("details", {}, element("summary", {}, "As the provider wrote it"), view(tried.body, "Answer").element) : null,
   );
-  return [head, said, element("div", { class: "lost" }, lossList(tried.losses ?? [], reveal))];
+  return [head, answer, element("div", { class: "lost" }, lossList(tried.losses ?? [], reveal))];
 }

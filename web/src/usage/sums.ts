@@ -28,11 +28,11 @@ export function course(rows: readonly UsageRow[], by: Group, measure: Measure, s
   const sums = new Map<string, Map<string, number>>();
   for (const row of rows) {
     const name = nameOf(row, by);
-    const held = sums.get(name) ?? new Map<string, number>();
-    held.set(row.day, (held.get(row.day) ?? 0) + valueOf(row, measure));
-    sums.set(name, held);
+    const days = sums.get(name) ?? new Map<string, number>();
+    days.set(row.day, (days.get(row.day) ?? 0) + valueOf(row, measure));
+    sums.set(name, days);
   }
-  const all = [...sums].map(([name, held]) => ({ name, values: span.map((day) => held.get(day) ?? 0), total: [...held.values()].reduce((sum, one) => sum + one, 0) }));
+  const all = [...sums].map(([name, days]) => ({ name, values: span.map((day) => days.get(day) ?? 0), total: [...days.values()].reduce((sum, one) => sum + one, 0) }));
   all.sort((one, other) => other.total - one.total || one.name.localeCompare(other.name));
   if (all.length <= most) return { days: span, groups: all };
   const rest = all.slice(most - 1);
@@ -49,10 +49,10 @@ export function table(rows: readonly UsageRow[]): UsageRow[] {
   const sums = new Map<string, UsageRow>();
   for (const row of rows) {
     const name = `${row.key}\n${row.upstream}/${row.model}`;
-    const held = sums.get(name);
-    sums.set(name, held === undefined ? { ...row, day: "" } : {
-      ...held, requests: held.requests + row.requests, failed: held.failed + row.failed, input: held.input + row.input,
-      output: held.output + row.output, cost: held.cost + row.cost,
+    const known = sums.get(name);
+    sums.set(name, known === undefined ? { ...row, day: "" } : {
+      ...known, requests: known.requests + row.requests, failed: known.failed + row.failed, input: known.input + row.input,
+      output: known.output + row.output, cost: known.cost + row.cost,
     });
   }
   return [...sums.values()].sort((one, other) => other.cost - one.cost || other.requests - one.requests);

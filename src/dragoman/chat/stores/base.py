@@ -83,10 +83,10 @@ def next_version(new: Conversation, old: Conversation | None, *, replace: bool) 
 
 
 def check_name(name: str) -> str:
-    kept = " ".join(name.split())
-    if not kept or kept in {".", ".."} or not kept.isprintable():
+    trimmed = " ".join(name.split())
+    if not trimmed or trimmed in {".", ".."} or not trimmed.isprintable():
         raise ValueError(f"{name!r} is not a valid name for a conversation")
-    return kept
+    return trimmed
 
 
 def file_stem(name: str) -> str:
@@ -119,19 +119,19 @@ _AROUND = 40
 def excerpt_of(conversation: Conversation, words: str) -> str | None:
     """Text around the first word, if the conversation contains all words. Case does not matter."""
     wanted = words.casefold().split()
-    whole = search_text(conversation)
-    folded = whole.casefold()
+    text = search_text(conversation)
+    folded = text.casefold()
     if not wanted or not all(word in folded for word in wanted):
         return None
     place = folded.find(wanted[0])
-    piece = whole[max(0, place - _AROUND) : place + _AROUND]
+    piece = text[max(0, place - _AROUND) : place + _AROUND]
     return " ".join(piece.split())
 
 
 def search_text(conversation: Conversation) -> str:
     """The text that a search looks through: the name and all entries, including tools."""
-    said = (content_to_text(entry.content, include_tool_data=True) for entry in conversation.entries)
-    return "\n".join([conversation.name, *said])
+    texts = (content_to_text(entry.content, include_tool_data=True) for entry in conversation.entries)
+    return "\n".join([conversation.name, *texts])
 
 
 def default_folder(environment: Mapping[str, str] | None = None) -> Path:

@@ -66,8 +66,8 @@ class FileStore:
         target = check_name(new)
         with self._lock():
             path, old = self._find(name)
-            there = self._lookup(target)[1]
-            if there is not None and there.name != old.name:
+            target_file = self._lookup(target)[1]
+            if target_file is not None and target_file.name != old.name:
                 raise AlreadyThere(f"there is another conversation named {target!r}")
             written = next_version(structs.replace(old, name=target), None, replace=False)
             # Write the new name first: a failure between the two steps leaves two copies instead of none.

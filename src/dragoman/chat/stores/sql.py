@@ -140,9 +140,9 @@ def _read(document: str) -> Conversation:
 
 def _document(conversation: Conversation) -> str:
     """JSON text; escaped if it has lone surrogates, which databases refuse."""
-    told = to_document(conversation)
-    text = json.dumps(told, ensure_ascii=False)
-    return text if _storable(text) == text else json.dumps(told)
+    document = to_document(conversation)
+    text = json.dumps(document, ensure_ascii=False)
+    return text if _storable(text) == text else json.dumps(document)
 
 
 def _storable(text: str) -> str:

@@ -107,17 +107,17 @@ class TerminalChat:
     async def _ask_questions(self) -> None:
         """Asks one question at a time; events in the meantime are shown afterwards."""
         while True:
-            asked = await self._questions.get()
+            question = await self._questions.get()
             self._screen.pause()
-            allow, always = await self._ask_permission(asked)
-            self._service.permit(asked.id, allow=allow, always=always)
+            allow, always = await self._ask_permission(question)
+            self._service.permit(question.id, allow=allow, always=always)
             if self._questions.empty():
                 self._screen.resume()
 
-    async def _ask_permission(self, asked: PermissionAsked) -> tuple[bool, bool]:
+    async def _ask_permission(self, question: PermissionAsked) -> tuple[bool, bool]:
         """Returns whether the call is allowed, and whether it always is."""
-        call = f"{asked.model} wants to run {asked.tool} {compact_text(asked.arguments)}"
-        if all(one.id != asked.id for one in self._service.open_questions):  # `always`, or the answer was stopped
+        call = f"{question.model} wants to run {question.tool} {compact_text(question.arguments)}"
+        if all(one.id != question.id for one in self._service.open_questions):  # `always`, or the answer was stopped
             return False, False
         if not is_interactive():
             self._screen.line(f"{call}: no interactive user to allow it", "yellow")

@@ -87,7 +87,7 @@ def _retry(session: Session, text: str) -> Ask:
         if entry.answer and not entry.replaced and entry.speaker == (name or entry.speaker)
     ]
     if not answers:
-        raise ValueError("there is no answer to ask for again yet")
+        raise ValueError("there is no answer to retry yet")
     return lambda: session.service.retry(answers[-1])
 
 
@@ -176,11 +176,11 @@ def _list(session: Session, words: str) -> None:
 
 
 def _save(session: Session, name: str) -> None:
-    here = session.conversation
-    named = structs.replace(here, name=name or here.name)
+    conversation = session.conversation
+    named = structs.replace(conversation, name=name or conversation.name)
     if not named.name:
         raise ValueError("give it a name: /history save NAME")
-    if named.name != here.name and here.name:  # a new name makes a new conversation
+    if named.name != conversation.name and conversation.name:  # a new name makes a new conversation
         named = structs.replace(named, id=Conversation().id, revision=0)
     saved = _save_or_ask(session, named)
     if saved is not None:

@@ -120,8 +120,8 @@ class PanelScreen:
         if self._ended:
             self._console.print(self._arrange(self._ended))
         self._order.clear()
-        for held in (self._ended, self._gauges, self._retries):
-            held.clear()
+        for memory in (self._ended, self._gauges, self._retries):
+            memory.clear()
 
     # ── panels ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -222,32 +222,32 @@ def _pieces(entry: Entry, *, growing: bool = False) -> Iterator[RenderableType]:
 
 
 def _text(part: Part, growing: bool) -> Iterator[RenderableType]:  # noqa: FBT001 - one shape for the table
-    said = harmless(as_text(part.get("content") or ""))
-    if said.strip():
-        yield Markdown(recent(said) if growing else said)
+    content = harmless(as_text(part.get("content") or ""))
+    if content.strip():
+        yield Markdown(recent(content) if growing else content)
 
 
 def _reasoning(part: Part, growing: bool) -> Iterator[RenderableType]:  # noqa: FBT001
     """Shows the end of growing reasoning, and the beginning of finished one."""
-    said = harmless(as_text(part.get("content") or "")).strip()
-    if said:
-        kept = said[-_RECENT:] if growing else shorten(said, _REASONING_LINES)
-        yield Text(kept, style="dim italic")
+    content = harmless(as_text(part.get("content") or "")).strip()
+    if content:
+        visible = content[-_RECENT:] if growing else shorten(content, _REASONING_LINES)
+        yield Text(visible, style="dim italic")
 
 
 def _call(part: Part, _: bool) -> Iterator[RenderableType]:  # noqa: FBT001
     call = call_of(part)
     arguments = call.get("arguments") or {}
-    told = as_text(arguments)
-    if len(told) > _ONE_LINE and not isinstance(arguments, str):
-        told = json.dumps(arguments, ensure_ascii=False, indent=1, default=str)
-    yield _tool(f"-> {call.get('name')}", told, "magenta")
+    text = as_text(arguments)
+    if len(text) > _ONE_LINE and not isinstance(arguments, str):
+        text = json.dumps(arguments, ensure_ascii=False, indent=1, default=str)
+    yield _tool(f"-> {call.get('name')}", text, "magenta")
 
 
 def _result(part: Part, _: bool) -> Iterator[RenderableType]:  # noqa: FBT001
     failed = part.get("is_error")
-    told = shorten(as_text(part.get("content") or ""), _RESULT_LINES)
-    yield _tool(f"{'!!' if failed else '<-'} {part.get('name')}", told, "red" if failed else "green")
+    text = shorten(as_text(part.get("content") or ""), _RESULT_LINES)
+    yield _tool(f"{'!!' if failed else '<-'} {part.get('name')}", text, "red" if failed else "green")
 
 
 def _tool(title: str, body: str, colour: str) -> Panel:

@@ -75,8 +75,8 @@ class PlainScreen:
         for entry in entries:
             if not entry.replaced:
                 for part in entry.content:
-                    tell = _PARTS.get(str(part.get("type")), PlainScreen._other)
-                    tell(self, part, entry.speaker or entry.role)
+                    render = _PARTS.get(str(part.get("type")), PlainScreen._other)
+                    render(self, part, entry.speaker or entry.role)
                 self._status(entry)
 
     def _status(self, entry: Entry) -> None:
@@ -104,8 +104,8 @@ class PlainScreen:
         text = shorten(harmless(as_text(part.get("content"))), _RESULT_LINES).replace("\n", "\n     ")
         failed = bool(part.get("is_error"))
         word = "!!" if failed else "<-"
-        told = f"{speaker} {word} {part.get('name')} {text}"
-        self._write(self._terminal.paint(told, "red" if failed else "dim") + "\n")
+        line = f"{speaker} {word} {part.get('name')} {text}"
+        self._write(self._terminal.paint(line, "red" if failed else "dim") + "\n")
 
     def _other(self, part: Part, speaker: str) -> None:
         if part.get("type") != "reasoning":

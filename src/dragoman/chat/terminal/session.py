@@ -67,8 +67,11 @@ class Session:
 
     @property
     def unsaved(self) -> bool:
-        here, there = self.conversation, self._saved
-        return bool(here.entries) and (here.entries, here.system_prompt) != (there.entries, there.system_prompt)
+        current, saved = self.conversation, self._saved
+        return bool(current.entries) and (current.entries, current.system_prompt) != (
+            saved.entries,
+            saved.system_prompt,
+        )
 
     def may_leave(self) -> bool:
         return not self.unsaved or self.confirm("This conversation is not saved. Leave it?")
@@ -92,7 +95,7 @@ class Session:
     def _offer(self, left: LeftDraft) -> bool:
         found = left.conversation
         self.screen.line(f"A conversation was left unsaved: {found.title!r}, {len(found.entries)} entries.", "yellow")
-        word = self.choose("Go on with it? [y]es, [n]ot now, [t]hrow away: ", _YES | _NO | _THROW, unasked="")
+        word = self.choose("Continue it? [y]es, [n]ot now, [t]hrow away: ", _YES | _NO | _THROW, unasked="")
         if word in _YES:
             self.service.replace(found)
             self.service.change()

@@ -92,8 +92,10 @@ class HostedTools(SharedTools):
 
     def join_servers(self, tools: DecodedTools, extra: Extra) -> DecodedTools:
         """Give each toolset its server's address; if all servers have a toolset, no other format loses the key."""
-        held = parse_json(extra["mcp_servers"])
-        named = {str(one.get("name")): one for one in held if isinstance(one, dict)} if isinstance(held, list) else {}
+        parsed = parse_json(extra["mcp_servers"])
+        named = (
+            {str(one.get("name")): one for one in parsed if isinstance(one, dict)} if isinstance(parsed, list) else {}
+        )
         toolsets = {tool.name for tool in tools.tools if isinstance(tool, ProviderTool) and tool.kind == "mcp"}
         if not named or not named.keys() <= toolsets:
             return tools
@@ -110,8 +112,8 @@ class HostedTools(SharedTools):
         return {MCP_SERVERS: Raw(encode_json(servers))} if servers else None
 
     def read_call(self, block: Mapping[str, Any]) -> Fields:
-        held = block.get("input")
-        fields: Fields = {"input": held} if isinstance(held, dict) else {}
+        arguments = block.get("input")
+        fields: Fields = {"input": arguments} if isinstance(arguments, dict) else {}
         if block.get("type") == "mcp_tool_use":
             return {"kind": "mcp", "server": text_of(block.get("server_name"))} | fields
         kind = _KIND_OF_CALL.get(str(block.get("name")))
@@ -130,23 +132,28 @@ class HostedTools(SharedTools):
         return fields | read(content)
 
     def write_call(self, call: ServerToolCall) -> WireValue:
-        held = call_input_held(call)
+        arguments = call_input_held(call)
         if call.kind == "mcp":
             return {
                 "type": "mcp_tool_use",
                 "id": forged_id("mcptoolu_", call.id),
                 "name": call.name,
                 "server_name": call.server or "",
-                "input": held or {},
+                "input": arguments or {},
             }
         if call.kind not in _RESULT_OF:
             return None
         name = call.kind
         if call.kind == "web_search":
-            held = {"query": query_of(call)}
+            arguments = {"query": query_of(call)}
         elif call.kind == "code_execution":
-            held = {"code": code_of(call)}
-        return {"type": "server_tool_use", "id": forged_id("srvtoolu_", call.id), "name": name, "input": held or {}}
+            arguments = {"code": code_of(call)}
+        return {
+            "type": "server_tool_use",
+            "id": forged_id("srvtoolu_", call.id),
+            "name": name,
+            "input": arguments or {},
+        }
 
     def write_result(self, result: ServerToolResult) -> WireValue:
         if result.kind == "mcp":
@@ -251,8 +258,8 @@ def _read_run(content: object) -> Fields:
 
 
 def _read_names(content: object) -> Fields:
-    held = content.get("tool_references") if isinstance(content, dict) else None
-    names = [str(one.get("tool_name")) for one in mappings(held)]
+    references = content.get("tool_references") if isinstance(content, dict) else None
+    names = [str(one.get("tool_name")) for one in mappings(references)]
     return written_out(", ".join(names))
 
 
@@ -260,8 +267,8 @@ def _read_any(content: object) -> Fields:
     if isinstance(content, str):
         return written_out(content)
     blocks = content if isinstance(content, list) else [content]
-    said = [block.get("text") for block in blocks if isinstance(block, dict)]
-    return written_out(*said)
+    texts = [block.get("text") for block in blocks if isinstance(block, dict)]
+    return written_out(*texts)
 
 
 _RESULTS: dict[str, tuple[HostedKind, Callable[[object], Fields]]] = {
@@ -290,8 +297,8 @@ def _write_found(result: ServerToolResult) -> list[Fields]:
 
 def _write_page(result: ServerToolResult) -> Fields:
     source = result.sources[0] if result.sources else Citation()
-    said = text_within(result)
-    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": said}}
+    text = text_within(result)
+    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}}
     return {
         "type": "web_fetch_result",
         "url": source.url or "",
@@ -301,8 +308,8 @@ def _write_page(result: ServerToolResult) -> Fields:
 
 
 def _write_run(result: ServerToolResult) -> Fields:
-    said = "\n".join(part.text for part in result.parts if isinstance(part, Text))
-    return {"type": "code_execution_result", "stdout": said, "stderr": "", "return_code": 0, "content": []}
+    text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+    return {"type": "code_execution_result", "stdout": text, "stderr": "", "return_code": 0, "content": []}
 
 
 _RESULT_OF: dict[HostedKind, tuple[str, Callable[[ServerToolResult], Any]]] = {

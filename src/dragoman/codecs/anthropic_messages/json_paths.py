@@ -148,11 +148,11 @@ def response_paths(completion: Completion) -> PathLookup:
     carried: list[int] = []
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
-        held = None if message_index is None else content_held(completion.messages[message_index])
+        content = None if message_index is None else content_held(completion.messages[message_index])
         path = "$"
-        if part_index is not None and type(held) is tuple:
-            if len(carried) != len(held):
-                carried[:] = accumulate(int(_travels_behind_signature(part)) for part in held)
+        if part_index is not None and type(content) is tuple:
+            if len(carried) != len(content):
+                carried[:] = accumulate(int(_travels_behind_signature(part)) for part in content)
             path = f"$.content[{part_index + carried[part_index]}]"
         return f"{path}.{_OF_AN_ANSWER.get(field, field)}" if field else path
 

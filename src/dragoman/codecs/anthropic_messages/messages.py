@@ -211,7 +211,7 @@ def decode_blocks(
 ) -> list[AnyPart]:
     """Decode the parts of one message; `server_names` collects call names, which results of server calls need."""
     parts: list[AnyPart] = []
-    held: ThinkingBlock | None = None  # carries the signature of the next part
+    carrier: ThinkingBlock | None = None  # carries the signature of the next part
     for block in _beside_calls(blocks):
         part: AnyPart
         kind = type(block)
@@ -225,24 +225,24 @@ def decode_blocks(
             if part.metadata is not None and part.metadata is not DIRECT:
                 notes.metadata(part.metadata)
         elif kind is ThinkingBlock and foreign_signatures.is_tagged(block.signature):
-            tagged = _decode_tagged(block, parts, is_first=held is None)
+            tagged = _decode_tagged(block, parts, is_first=carrier is None)
             if tagged is None:
                 continue
             if isinstance(tagged, Signature):
-                if held is not None:
-                    parts.append(decode_part(held))
-                held = block
+                if carrier is not None:
+                    parts.append(decode_part(carrier))
+                carrier = block
                 continue
             part = tagged
         else:
             part = _decode_misplaced(block) if kind is ToolUseBlock else named(decode_part(block), server_names)
             notes.part(part)
-        if held is not None:
-            part = _signed(held, part, parts)
-            held = None
+        if carrier is not None:
+            part = _signed(carrier, part, parts)
+            carrier = None
         parts.append(part)
-    if held is not None:
-        parts.append(decode_part(held))
+    if carrier is not None:
+        parts.append(decode_part(carrier))
     return parts
 
 
@@ -279,13 +279,13 @@ def _decode_misplaced(block: ToolUseBlock) -> Opaque:
     return Opaque(FAMILY, "tool_use", spliced(block, block.extra or {}))
 
 
-def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
+def _signed(carrier: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """Return the part with the signature that came before it; if it cannot have one, add that block as a part."""
-    signature = foreign_signatures.read_tagged(held)
-    tag = str(held.signature)
+    signature = foreign_signatures.read_tagged(carrier)
+    tag = str(carrier.signature)
     signed = foreign_signatures.signed(part, signature, tag) if isinstance(signature, Signature) else None
     if signed is None:
-        parts.append(decode_part(held))
+        parts.append(decode_part(carrier))
         return part
     return signed
 
@@ -300,11 +300,11 @@ def named(part: AnyPart, names: dict[str, str]) -> AnyPart:
 
 
 def decode_call(wire: ToolUseBlock) -> ToolCall:
-    held, call_id = wire.input, wire.id
-    data = b"" if held is UNSET else bytes(held)
-    if held is UNSET or data[:1] != b"{":
+    exact, call_id = wire.input, wire.id
+    data = b"" if exact is UNSET else bytes(exact)
+    if exact is UNSET or data[:1] != b"{":
         return _decode_odd_call(wire)
-    arguments, text = unwrap_arguments(held) if data.startswith(b'{"unparsed') else (held, None)
+    arguments, text = unwrap_arguments(exact) if data.startswith(b'{"unparsed') else (exact, None)
     if wire.caller is wire.extra is wire.cache_control is wire.toolset_name is UNSET:
         return ToolCall(call_id, wire.name, arguments, text, invented_id=is_invented(call_id))
     metadata, cache = _decode_further(wire, {})
@@ -434,9 +434,9 @@ class MessageEncoder(PartEncoder):
         if notes is not None and "~content" in notes:
             wires.append(MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET))
         elif not content_held(message):
-            self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
+            self._log.drop(message, "", "empty message", "this API refuses messages without content")
         elif role == "user":
-            self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             wires.append(MessageWire(role, NOT_SENT))
 
     def _stands_inline(self, notes: Extra | None) -> bool:
@@ -456,9 +456,9 @@ class MessageEncoder(PartEncoder):
                     continue
             elif type(part) is ToolCall and role == "assistant":
                 called = True
-                held = arguments_held(part)
-                if part.signature is None and part.cache is None and type(held) is Raw and not own(part.metadata):
-                    blocks.append(ToolUseBlock(part.id, part.name, held))
+                arguments = arguments_held(part)
+                if part.signature is None and part.cache is None and type(arguments) is Raw and not own(part.metadata):
+                    blocks.append(ToolUseBlock(part.id, part.name, arguments))
                 else:
                     blocks += self._encode_call(part)
                 continue
@@ -477,12 +477,12 @@ class MessageEncoder(PartEncoder):
         return sorted(blocks, key=_is_call)
 
     def _encode_call(self, call: ToolCall) -> list[WireValue]:
-        held, notes = arguments_held(call), own(call.metadata)
+        exact_arguments, notes = arguments_held(call), own(call.metadata)
         arguments: Any = arguments_as_object(call)
-        if held is UNSET and not self._native:
+        if exact_arguments is UNSET and not self._native:
             report_unparsed(call, self._log)
         if "~input" in notes:
-            arguments = UNSET if held is not UNSET else notes["~input"]
+            arguments = UNSET if exact_arguments is not UNSET else notes["~input"]
         block = ToolUseBlock(call.id, member_name(call.name, notes), arguments, UNSET, self.mark(call))
         return self.with_carrier(call, spliced(block, notes) if notes else block)
 
@@ -517,15 +517,19 @@ class MessageEncoder(PartEncoder):
                     continue  # 400: text content blocks must be non-empty
                 blocks += self.encode_part(part, "tool result")
             return blocks
-        held: Any = value_held(result)
-        value = parse_json(held) if type(held) is Raw and bytes(memoryview(held)[:1]) == b'"' else held
+        exact_value: Any = value_held(result)
+        value = (
+            parse_json(exact_value)
+            if type(exact_value) is Raw and bytes(memoryview(exact_value)[:1]) == b'"'
+            else exact_value
+        )
         if isinstance(value, str) and result.kind != "data":
             return value
-        empty = result.kind == "error" and bytes(to_raw(held)) == b"null"
-        return "" if empty or "~content" in notes else compact_text(held)
+        empty = result.kind == "error" and bytes(to_raw(exact_value)) == b"null"
+        return "" if empty or "~content" in notes else compact_text(exact_value)
 
     def _nonempty(self, result: ToolResult) -> str:
-        self._log.invent(result, "value", "text of the error", "this API refuses an error that says nothing")
+        self._log.invent(result, "value", "text of the error", "this API refuses an error without text")
         return "unknown error"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, get_args
 
@@ -34,7 +33,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
-from dragoman.codecs.media import is_fetched, is_refused_image
+from dragoman.codecs.media import TEXT_TYPES, as_text_document, is_fetched, is_refused_image, text_in
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
@@ -87,15 +86,15 @@ def decode_text(wire: TextBlock) -> Text:
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     if citations is None or citations == []:
         notes["~citations"] = Raw(encode_json(citations))
-    cited = tuple([decode_citation(held) for held in citations]) if citations else ()
+    cited = tuple([decode_citation(citation) for citation in citations]) if citations else ()
     cache = decode_mark(mark, notes)
     return Text(wire.text, cited, cache, metadata={FAMILY: notes} if notes else None)
 
 
-def decode_citation(held: Raw) -> Citation:
-    metadata = {FAMILY: {"~citation": held}}
+def decode_citation(raw: Raw) -> Citation:
+    metadata = {FAMILY: {"~citation": raw}}
     try:
-        head = _citation_head(held)
+        head = _citation_head(raw)
     except msgspec.ValidationError:
         return Citation(metadata=metadata)
     title = head.title if head.document_title is None else head.document_title
@@ -167,9 +166,9 @@ def _content_text(content: Raw) -> tuple[str, bool]:
 def _whole_block(kind: str, wire: ImageBlock | DocumentBlock, source: Unmodelled) -> Opaque:
     """Return a block whose source is of an unknown kind as it is."""
     fields = {
-        name: held
+        name: value
         for name in wire.__struct_fields__
-        if name not in {"source", "extra"} and (held := getattr(wire, name)) is not UNSET
+        if name not in {"source", "extra"} and (value := getattr(wire, name)) is not UNSET
     }
     further = {} if wire.extra is UNSET else wire.extra
     return Opaque(FAMILY, kind, Raw(encode_json({"type": kind, "source": source.raw, **fields, **further})))
@@ -225,9 +224,9 @@ def _decode_whole(wire: WholeBlock) -> Opaque | ServerToolCall | ServerToolResul
     return _decode_unmodelled(Unmodelled(raw))
 
 
-def _whole_mark(held: Raw | UnsetType) -> Cache | None:
+def _whole_mark(raw: Raw | UnsetType) -> Cache | None:
     try:
-        return None if held is UNSET else _cache_head(held)
+        return None if raw is UNSET else _cache_head(raw)
     except msgspec.ValidationError:
         return Cache()
 
@@ -272,7 +271,6 @@ def _documents(request: Request) -> Iterator[Document]:
 
 _IMAGE_TYPES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 _PDF = "application/pdf"
-_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
 
 
 class PartEncoder(BlockEncoder):
@@ -316,18 +314,18 @@ class PartEncoder(BlockEncoder):
     def _encode_citations(self, part: Text, notes: Extra) -> WireValue:
         cited = []
         for citation in part.citations:
-            held = self.encode_citation(part, citation)
-            if held is not None:
-                cited.append(held)
+            encoded = self.encode_citation(part, citation)
+            if encoded is not None:
+                cited.append(encoded)
         if cited:
             return cited
         return parse_json(notes["~citations"]) if "~citations" in notes and not part.citations else UNSET
 
     def encode_citation(self, part: Text, citation: Citation) -> WireValue:
         """Return the citation, or None if it cannot be sent: the API accepts only its own, with its own index."""
-        held = own(citation.metadata).get("~citation")
-        if held is not None:
-            return held
+        raw = own(citation.metadata).get("~citation")
+        if raw is not None:
+            return raw
         shown = HOSTED.write_citation(citation) if self._to_client else None
         if shown is None:
             self._log.drop(part, "citations", "citation", "a citation of another provider cannot be replayed here")
@@ -342,7 +340,12 @@ class PartEncoder(BlockEncoder):
             self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such setting")
         if part.data is not None:
             media_type = part.media_type or "image/png"
+            if media_type == "image/jpg":
+                media_type = "image/jpeg"  # a frequent spelling, which the API refuses
             if media_type not in _IMAGE_TYPES and not self._native:
+                document = as_text_document(part, self._log)
+                if isinstance(document, Document):
+                    return self._encode_document(document, role)
                 return self._lose(part, f"this API takes JPEG, PNG, GIF and WebP, not {media_type}")
             return self._image_block(part, Base64Source(media_type, part.data))
         if not self._native and is_refused_image(part.media_type, part.url):
@@ -416,7 +419,7 @@ class PartEncoder(BlockEncoder):
             return Base64Source(media_type, part.data)
         if media_type in _IMAGE_TYPES:
             return ImageBlock(Base64Source(media_type, part.data), self.mark(part))
-        text = _plain_text(part.data) if media_type.startswith(_TEXT_TYPES) else None
+        text = text_in(part.data) if media_type.startswith(TEXT_TYPES) else None
         if text is None:
             self._lose(part, f"this API takes PDF and text, not {media_type}")
             return None
@@ -430,7 +433,7 @@ class PartEncoder(BlockEncoder):
 
     def _withhold_signature(self, part: Image | Document) -> None:
         if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 
     def _encode_audio(self, part: Audio, role: str) -> list[WireValue]:
         if not (part.transcript or "").strip():
@@ -440,7 +443,7 @@ class PartEncoder(BlockEncoder):
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
         if not self._native:
-            self._log.degrade(part, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
+            self._log.degrade(part, "", "refusal", "it is sent as text: this API reports a refusal by its stop reason")
         # 400: text content blocks must be non-empty
         return [TextBlock(part.text)] if part.text.strip() or self._native else []
 
@@ -461,16 +464,16 @@ class PartEncoder(BlockEncoder):
         if self._to_client:
             return [foreign_signatures.tagged_reasoning(part)]
         if signature is not None and signature.family != FAMILY:
-            return self._lose(part, f"its signature is owed to {signature.family} alone")
+            return self._lose(part, f"only {signature.family} can verify its signature")
         return self._lose(part, "this API refuses reasoning that it did not sign")
 
     def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
-        held = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
+        block = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
         if not goes_back(part, FAMILY, to_client=self._to_client):
             return self.encode_hosted(part)
         if part.cache is not None and not self._native:
-            return [remarked(held, self.mark(part))]
-        return [held]
+            return [remarked(block, self.mark(part))]
+        return [block]
 
 
 _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = PartHandlers[
@@ -511,10 +514,3 @@ def _respliced(block: ImageBlock | DocumentBlock, notes: Extra) -> WireValue:
     if inner is not None:
         block = structs.replace(block, source=spliced(block.source, inner))
     return spliced(block, notes) if notes else block
-
-
-def _plain_text(data: str) -> str | None:
-    try:
-        return b64decode(data, validate=True).decode()
-    except ValueError:  # not base64, with non-ASCII letters in it, or not the bytes of a text
-        return None

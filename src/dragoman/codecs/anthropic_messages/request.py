@@ -162,17 +162,17 @@ def _exact(wire: FormatWire) -> Raw:
     return spliced(wire, {} if wire.extra is UNSET else wire.extra)
 
 
-def _decode_user(held: Raw, extra: Extra) -> str | None:
+def _decode_user(raw: Raw, extra: Extra) -> str | None:
     try:
-        said = _metadata(held)
+        metadata = _metadata(raw)
     except msgspec.ValidationError:
-        said = {}
-    user = said.get("user_id")
+        metadata = {}
+    user = metadata.get("user_id")
     if not isinstance(user, str):
-        extra["metadata"] = held
+        extra["metadata"] = raw
         return None
-    if len(said) > 1:
-        extra["metadata"] = held
+    if len(metadata) > 1:
+        extra["metadata"] = raw
     return user
 
 
@@ -226,7 +226,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     version = SAMPLING_VERSION if sampling or encoder.needs_old_version else NEWEST_VERSION
     if not extra:
         return Encoded(encode_json(wire), (), PATH, {"anthropic-version": version})
-    further = {key: held for key, held in extra.items() if key != "output_config"}
+    further = {key: value for key, value in extra.items() if key != "output_config"}
     return Encoded(splice(wire, further), (), PATH, _headers(extra, version))
 
 
@@ -240,7 +240,7 @@ def _encode_user(request: Request, extra: Extra, log: LossLog) -> WireValue:
 def _end_with_user(messages: list[WireValue], request: Request, log: LossLog) -> None:
     """Add a user turn after a final assistant turn: with thinking or a format, this API does not accept a prefill."""
     if not messages:
-        path, reason = "$.messages", "this API wants at least one message that says something"
+        path, reason = "$.messages", "this API requires at least one message with content"
         raise EncodeError(path=path, reason=reason, target=PROFILE.name)
     if isinstance(messages[-1], MessageWire) and messages[-1].role == "assistant":
         why = "this API continues no answer while it thinks or follows a schema"
@@ -279,12 +279,12 @@ def _asking_for_json(system: WireValue, output: StructuredOutput) -> WireValue:
 
 def _output_config(effort: str | UnsetType, output: WireValue, extra: Extra) -> WireValue:
     config = OutputConfig(effort, UNSET if "~output_format" in extra else output)
-    held = extra.get("output_config")
-    is_null = held is not None and bytes(held) == b"null"
-    if held is not None and not is_null:
-        return spliced(config, parse_entries(held))
+    raw = extra.get("output_config")
+    is_null = raw is not None and bytes(raw) == b"null"
+    if raw is not None and not is_null:
+        return spliced(config, parse_entries(raw))
     if is_null and config.effort is config.format is UNSET:
-        return held
+        return raw
     return UNSET if config.effort is config.format is UNSET else config
 
 

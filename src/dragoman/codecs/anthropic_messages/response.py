@@ -9,9 +9,16 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import encode_error
 from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_blocks
 from dragoman.codecs.anthropic_messages.parts import own
-from dragoman.codecs.anthropic_messages.wire import HostedCounts, MessageResponse, OutputDetails, TextBlock, UsageWire
+from dragoman.codecs.anthropic_messages.wire import (
+    HostedCounts,
+    MessageResponse,
+    OutputDetails,
+    StopDetails,
+    TextBlock,
+    UsageWire,
+)
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import failed_answer, refusal_told, words_of_refusal
+from dragoman.codecs.failures import failed_answer, refusal_explained, refusal_told
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
@@ -87,7 +94,19 @@ def decode_finish(
         return Finish(reason, raw, matched)
     if stop_details == NULL:
         return Finish(reason, raw, matched, NO_DETAILS)
-    return Finish(reason, raw, matched, {FAMILY: {"stop_details": stop_details}})
+    finish = Finish(reason, raw, matched, {FAMILY: {"stop_details": stop_details}})
+    return _with_explanation(finish, stop_details) if reason == "refusal" else finish
+
+
+def _with_explanation(finish: Finish, raw: Raw) -> Finish:
+    """Return the finish of a refusal with the explanation in its stop details. The category has no counterpart."""
+    details = parse_json(raw)
+    words = details.get("explanation") if isinstance(details, dict) else None
+    if not isinstance(words, str) or not words:
+        return finish
+    category = details.get("category")
+    noted = finish.metadata if category is not None else {FAMILY: {"~stop_details": raw}}
+    return replace(finish, explanation=words, metadata=noted)
 
 
 def _is_direct(call: ToolCall) -> bool:
@@ -108,7 +127,7 @@ def encode_finish(
     """Return the stop reason, and the stop sequence that matched."""
     if finish is None:
         if source != FAMILY:
-            log.invent(completion, "finish", "stop reason end_turn", "an answer of this API says why it ended")
+            log.invent(completion, "finish", "stop reason end_turn", "answers of this API have a finish reason")
         return (None, None) if source == FAMILY else ("end_turn", None)
     if source == FAMILY and finish.raw is not None:
         return finish.raw, finish.stop_sequence
@@ -131,7 +150,7 @@ def encode_finish(
     if finish.reason in {"content_filter", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
         log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
-    if finish.explanation is not None:
+    if finish.explanation is not None and word != "refusal":
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     return word, None
 
@@ -139,9 +158,9 @@ def encode_finish(
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Return the counts with the original object noted."""
-    return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
+    return usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
@@ -172,8 +191,8 @@ def _usage_details(wire: UsageWire) -> dict[str, int] | None:
     """Return the rarer counts that are above zero; None without any."""
     found = {}
     for name, member, key in _COUNTS:
-        held = getattr(wire, member)
-        count = held.get(key) if isinstance(held, dict) else None
+        value = getattr(wire, member)
+        count = value.get(key) if isinstance(value, dict) else None
         if type(count) is int and count > 0:
             found[name] = count
     fetches = None if wire.server_tool_use is None else wire.server_tool_use.web_fetch_requests
@@ -224,8 +243,8 @@ def decode_response(body: bytes) -> Completion:
         # The answer was cut inside the call: its input may be incomplete.
         parts[-1] = replace(parts[-1], incomplete=True)
     _note_spelling(wire, finish, extra)
-    if finish is not None and finish.reason == "refusal" and wire.stop_details is not UNSET:
-        finish, parts = _read_refusal(finish, parts, wire.stop_details)
+    if finish is not None and finish.explanation is not None:
+        finish, parts = _read_refusal(finish, parts)
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
         extra["usage"], usage = NULL, UNSET
@@ -239,22 +258,16 @@ def decode_response(body: bytes) -> Completion:
     )
 
 
-def _read_refusal(finish: Finish, parts: list[AnyPart], held: Raw) -> tuple[Finish, list[AnyPart]]:
+def _read_refusal(finish: Finish, parts: list[AnyPart]) -> tuple[Finish, list[AnyPart]]:
     """Read a refusal's text if the stop details repeat it."""
-    details = parse_json(held)
-    declined = refusal_told(parts, details.get("explanation")) if isinstance(details, dict) else None
-    if declined is None:
-        return finish, parts
-    if details.get("category") is None:  # the details hold nothing else
-        finish = replace(finish, metadata={FAMILY: {"~stop_details": held}})
-    return finish, list(declined)
+    declined = refusal_told(parts, finish.explanation)
+    return (finish, parts) if declined is None else (replace(finish, explanation=None), list(declined))
 
 
 def _refusal_details(completion: Completion, word: str | None) -> Raw:
-    words = words_of_refusal(completion.messages[0]) if completion.messages and word == "refusal" else None
-    if words is None:
-        return NULL
-    return Raw(encode_json({"type": "refusal", "category": None, "explanation": words}))
+    """Return the stop details: this API explains refusals there."""
+    words = refusal_explained(completion, completion.finish) if word == "refusal" else None
+    return NULL if words is None else Raw(encode_json(StopDetails(words)))
 
 
 def _note_spelling(wire: MessageResponse, finish: Finish | None, extra: Extra) -> None:
@@ -279,19 +292,19 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     for message in completion.messages[1:] if len(completion.messages) > 1 else ():
         log.drop(message, "", "further candidate", "an answer of this API is one message")
     if completion.created is not None:
-        log.note(completion, "created", "time of creation", "an answer of this API does not tell it")
+        log.note(completion, "created", "time of creation", "answers of this API do not include it")
     encoder = MessageEncoder(log)
     word, matched = encode_finish(completion.finish, None, log, completion)
     usage = completion.usage
     if usage is None:
-        log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+        log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
     elif (usage.reasoning or 0) > usage.output:
         why = "thinking is part of the output here, and the output count was smaller"
         log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", why)
     if usage is not None and (usage.image or (usage.total is not None and usage.total != usage.input + usage.output)):
         _note_counts(completion, usage, log)
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
     wire = MessageResponse(
         _encode_content(completion, encoder),
         message_id(completion.id),

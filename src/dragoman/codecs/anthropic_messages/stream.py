@@ -19,7 +19,7 @@ from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import decode_error
 from dragoman.codecs.anthropic_messages.messages import decode_call, named
-from dragoman.codecs.anthropic_messages.parts import decode_citation, decode_part, decode_text
+from dragoman.codecs.anthropic_messages.parts import decode_citation, decode_part, decode_text, own
 from dragoman.codecs.anthropic_messages.response import decode_finish, decode_usage
 from dragoman.codecs.anthropic_messages.stream_encoding import EventEncoder
 from dragoman.codecs.anthropic_messages.stream_wire import (
@@ -49,7 +49,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_fragment
-from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, HeldEnd, Incoming, not_an_event
+from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, DeferredEnd, Incoming, not_an_event
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.signature_tags import SIGNED
@@ -68,7 +68,7 @@ from dragoman.ir import (
     StreamStart,
     UsageUpdate,
 )
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import REFUSED, Extra
 from dragoman.ir.values import encode_json, exact_json, parse_json
 
 __all__ = ["EventEncoder", "PayloadDecoder"]
@@ -255,10 +255,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         if usage is UNSET or bytes(usage) == b"null":
             return
         if self._usage is not None:
-            known, said = _entries(self._usage), _entries(usage)
+            known, counts = _entries(self._usage), _entries(usage)
             if b"null" in bytes(usage):
-                said = {key: held for key, held in said.items() if key not in known or held != NULL}
-            known.update(said)
+                counts = {key: value for key, value in counts.items() if key not in known or value != NULL}
+            known.update(counts)
             usage = Raw(encode_json(known))
         self._usage = usage
         self._events.append(UsageUpdate(decode_usage(usage)))
@@ -290,7 +290,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     def _finish(self) -> Finish:
         ending = self._ending
         finish = decode_finish(ending.stop_reason, self._calls, ending.stop_sequence, ending.stop_details)
-        return finish or Finish("unknown")
+        if finish is None or finish.explanation is None:
+            return finish or Finish("unknown")
+        notes = {**own(finish.metadata), REFUSED: Raw(encode_json(finish.explanation))}
+        return replace(finish, metadata={FAMILY: notes})
 
     def _on_ping(self, event: Ping, payload: bytes) -> None:
         """Ignore the ping."""
@@ -321,13 +324,13 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             block.signature = wire.signature
             self._flow(index, block, ThinkingDelta(wire.thinking))
             return
-        if self._held is not None:
+        if self._deferred_end is not None:
             self._release()
         if kind is ToolUseBlock:
             self._start_part(block)
         elif kind is TextBlock:
-            for held in wire.citations or ():
-                self._cite(block, held)
+            for citation in wire.citations or ():
+                self._cite(block, citation)
             if wire.text:
                 self._flow(index, block, TextDelta(wire.text))
 
@@ -346,8 +349,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         elif type(delta) is _FLOWING[block.kind]:
             self._flow(event.index, block, delta)
         else:
-            said = f"{delta.__struct_config__.tag} of block {event.index}"
-            raise IllegalEvent(event=said, state=f"in a {block.kind.__struct_config__.tag} block", source=SOURCE)
+            what = f"{delta.__struct_config__.tag} of block {event.index}"
+            raise IllegalEvent(event=what, state=f"in a {block.kind.__struct_config__.tag} block", source=SOURCE)
 
     def _on_other_delta(self, index: int, delta: dict[str, Raw], fault: DecodeError) -> None:
         """Handle a delta of an unknown kind, or one whose text is null."""
@@ -391,12 +394,12 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         self._events.append(PartDelta(block.part_index, text))
         self._flowing, self._flow_kind, self._flow_part = index, type(delta), block.part_index
 
-    def _cite(self, block: _Incoming, held: Raw) -> None:
+    def _cite(self, block: _Incoming, raw: Raw) -> None:
         """Emit a citation; citations come before the text they belong to."""
         if block.part_index < 0:
             self._start_part(block)
         block.cited = True
-        self._events.append(PartDelta(block.part_index, "", decode_citation(held)))
+        self._events.append(PartDelta(block.part_index, "", decode_citation(raw)))
 
     def _start_part(self, block: _Incoming) -> None:
         self._release()
@@ -431,16 +434,16 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         if signature is not None:
             notes |= SIGNED
         end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)
-        self._hold(HeldEnd(end, may_sign=not empty and signature is None))
+        self._defer(DeferredEnd(end, may_sign=not empty and signature is None))
 
     def _end_call(self, block: _Incoming) -> None:
         if not block.pieces:
             # No fragment: the input is the one given at the start, and an empty one means no arguments.
-            held = block.wire.input
-            text = "" if held is UNSET else bytes(held).decode()
+            arguments = block.wire.input
+            text = "" if arguments is UNSET else bytes(arguments).decode()
             text = "{}" if text in _PLACEHOLDERS else unwrap_fragment(text)
             self._events.append(PartDelta(block.part_index, text))
-        self._hold(HeldEnd(PartEnd(block.part_index), may_sign=block.signature is None, is_call=True))
+        self._defer(DeferredEnd(PartEnd(block.part_index), may_sign=block.signature is None, is_call=True))
 
     def _end_thinking(self, block: _Incoming) -> None:
         flowed = block.part_index >= 0
@@ -451,7 +454,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             self._events.append(PartEnd(block.part_index, part.signature, metadata=part.metadata))
         elif isinstance(tagged, Signature):
             self._keep_carrier(wire)
-        elif not self._sign_held(foreign_signatures.read_trailing(wire)):
+        elif not self._sign_deferred(foreign_signatures.read_trailing(wire)):
             self._whole(decode_part(wire) if tagged is None else tagged)
 
     def _end_whole(self, block: _Incoming) -> None:
@@ -490,17 +493,17 @@ _PLACEHOLDERS = {"", "{}", '""', "null"}
 
 def _parted(entries: dict[str, Raw], known: frozenset[str]) -> tuple[bytes, Extra]:
     """Split an object into JSON of the keys that its type has, and its other keys."""
-    extra = {key: held for key, held in entries.items() if key not in known}
-    return encode_json({key: held for key, held in entries.items() if key in known}), extra
+    extra = {key: value for key, value in entries.items() if key not in known}
+    return encode_json({key: value for key, value in entries.items() if key in known}), extra
 
 
 def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
     """Apply a delta to a block that is emitted as one part: text is appended, any other value replaces."""
     kind = parse_json(delta.pop("type", NULL))
-    for key, held in delta.items():
-        value = parse_json(held)
+    for key, entry in delta.items():
+        value = parse_json(entry)
         if not isinstance(value, str) or kind in _OVERWRITING:
-            block.changes[key] = held
+            block.changes[key] = entry
             continue
         pieces = block.changes.get(key)
         if not isinstance(pieces, list):
@@ -512,8 +515,8 @@ def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
 def _rebuilt(block: _Incoming) -> bytes:
     """Return the block as it would look without streaming."""
     entries: dict[str, Any] = _entries(block.raw)
-    for key, held in block.changes.items():
-        entries[key] = "".join(held) if isinstance(held, list) else held
+    for key, value in block.changes.items():
+        entries[key] = "".join(value) if isinstance(value, list) else value
     text = "".join(block.pieces)
     if text:
         held_input = exact_json(text)

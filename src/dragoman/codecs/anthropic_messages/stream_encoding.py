@@ -17,12 +17,12 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import encode_error
 from dragoman.codecs.anthropic_messages.parts import PartEncoder, own
 from dragoman.codecs.anthropic_messages.response import encode_finish, encode_usage, message_id
-from dragoman.codecs.anthropic_messages.wire import MessageResponse, ToolUseBlock
+from dragoman.codecs.anthropic_messages.wire import MessageResponse, StopDetails, ToolUseBlock
 from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
 from dragoman.codecs.claude_tools import member_name
-from dragoman.codecs.failures import failed_stream
+from dragoman.codecs.failures import failed_stream, refusal_explained
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.ir import (
     AnyPart,
@@ -68,7 +68,7 @@ class EventEncoder(SequentialEncoder):
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     signature_delta: ClassVar[str] = "signature_delta"
-    refusals_as_text: ClassVar[str] = "it is sent as text: this API tells a refusal by its stop reason"
+    refusals_as_text: ClassVar[str] = "it is sent as text: this API reports a refusal by its stop reason"
 
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part."""
@@ -83,9 +83,9 @@ class EventEncoder(SequentialEncoder):
 
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         if event.model is None:
-            self._log.note(event, "model", "empty model name", "an answer of this API names its model")
+            self._log.note(event, "model", "empty model name", "answers of this API name their model")
         if event.created is not None:
-            self._log.note(event, "created", "time of creation", "an answer of this API does not tell it")
+            self._log.note(event, "created", "time of creation", "answers of this API do not include it")
         message = MessageResponse(
             [],
             event.id if self._native else message_id(event.id),
@@ -105,10 +105,12 @@ class EventEncoder(SequentialEncoder):
             return [self._failure(failed_stream(event.finish, self._log).failure)]
         word, matched = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
         if self._usage is None:
-            self._log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+            self._log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
         notes, late = own(event.finish.metadata), dict(own(event.metadata))
         delta: dict[str, Any] = {"stop_reason": word, "stop_sequence": matched}
-        details = notes.get("stop_details", notes.get("~stop_details", None if self._native else NULL))
+        words = None if self._native or word != "refusal" else refusal_explained(completion, event.finish)
+        untold = None if self._native else NULL if words is None else StopDetails(words)
+        details = notes.get("stop_details", notes.get("~stop_details", untold))
         if details is not None:
             delta["stop_details"] = details
         if "container" in late:
@@ -137,7 +139,7 @@ class EventEncoder(SequentialEncoder):
             if content.signature is not None:
                 out += self._spell_signature(_SIGNED_TEXT, content.signature)
             if content.metadata is not None:
-                notes = {key: held for key, held in own(content.metadata).items() if key != "~citations"}
+                notes = {key: value for key, value in own(content.metadata).items() if key != "~citations"}
                 block = json_line(spliced(Raw(_TEXT_START), notes)) if notes else block
         out.append(self._start_block(part, block))
         return out
@@ -151,11 +153,11 @@ class EventEncoder(SequentialEncoder):
         return part.head + encode_json(text) + _FRAGMENT_TAIL
 
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]:
-        held = self._part_encoder().encode_citation(part.part, citation)
-        if held is None or not isinstance(part.part, Text):
+        encoded = self._part_encoder().encode_citation(part.part, citation)
+        if encoded is None or not isinstance(part.part, Text):
             return []
         out = [] if part.block >= 0 else self._start_flow(part)
-        delta = {"type": "citations_delta", "citation": held}
+        delta = {"type": "citations_delta", "citation": encoded}
         out.append(_event("content_block_delta", index=part.block, delta=delta))
         return out
 
@@ -172,8 +174,8 @@ class EventEncoder(SequentialEncoder):
         out = []
         for key, empty, delta, name in deltas:
             if key in entries and bytes(entries[key]) != bytes(empty):
-                held = entries[key]
-                value = bytes(held).decode() if name == "partial_json" else held
+                raw = entries[key]
+                value = bytes(raw).decode() if name == "partial_json" else raw
                 out.append(self._delta(number, delta, **{name: value}))
                 entries[key] = empty
         return [_event("content_block_start", index=number, content_block=entries), *out, self._stop(number)]

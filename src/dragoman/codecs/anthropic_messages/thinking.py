@@ -24,24 +24,24 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def decode_reasoning(thinking: Raw | UnsetType, effort: str | UnsetType) -> ReasoningSettings | None:
-    said = None if effort is UNSET else effort
+    requested = None if effort is UNSET else effort
     if thinking is UNSET:
-        return None if said is None else ReasoningSettings(None, said)
+        return None if requested is None else ReasoningSettings(None, requested)
     notes = {FAMILY: {"~thinking": thinking}}
     try:
         config = _config(thinking)
     except msgspec.ValidationError:
-        return ReasoningSettings(None, said, metadata=notes)
+        return ReasoningSettings(None, requested, metadata=notes)
     # Sent back within "~thinking"; also noted separately, so that other targets report them as losses.
-    unknown = {key: held for key, held in _entries(thinking).items() if key not in _KNOWN and key[:1] != "~"}
+    unknown = {key: value for key, value in _entries(thinking).items() if key not in _KNOWN and key[:1] != "~"}
     notes[FAMILY].update(unknown)
     mode: Any = _DECODE_MODE.get(config.type or "")
-    return ReasoningSettings(mode, said, config.budget_tokens, _VISIBLE.get(config.display or ""), notes)
+    return ReasoningSettings(mode, requested, config.budget_tokens, _VISIBLE.get(config.display or ""), notes)
 
 
 def encode_settings(request: Request, log: LossLog) -> Settings:
     reasoning = request.reasoning
-    if request.origin == FAMILY and (reasoning is None or _is_as_said(reasoning)):
+    if request.origin == FAMILY and (reasoning is None or _is_unchanged(reasoning)):
         settings = Settings(request.max_output_tokens, request.temperature, request.top_p, request.top_k)
         if reasoning is not None:
             settings.thinking = own(reasoning.metadata).get("~thinking", UNSET)
@@ -50,6 +50,6 @@ def encode_settings(request: Request, log: LossLog) -> Settings:
     return legal_settings(request, log, wants_limit=True)
 
 
-def _is_as_said(reasoning: ReasoningSettings) -> bool:
+def _is_unchanged(reasoning: ReasoningSettings) -> bool:
     """Whether these are the settings the wire gave, or only an effort: nothing needs a conversion."""
     return "~thinking" in own(reasoning.metadata) or (reasoning.mode, reasoning.visible) == (None, None)

@@ -143,13 +143,13 @@ def _encode_tool(
 
 
 def _encode_provider_tool(tool: ProviderTool, log: LossLog, mark: Callable[[Marked], WireValue]) -> WireValue:
-    held = definition_held(tool) if tool.origin == FAMILY else None
-    if held is None:
-        held = HOSTED.write_tool(tool)
-    if held is None:
+    definition = definition_held(tool) if tool.origin == FAMILY else None
+    if definition is None:
+        definition = HOSTED.write_tool(tool)
+    if definition is None:
         log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
         return None
-    return held if tool.cache is None else remarked(held, mark(tool))
+    return definition if tool.cache is None else remarked(definition, mark(tool))
 
 
 def _encode_function(
@@ -170,8 +170,8 @@ def _encode_function(
 
 def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None:
     """Return True, or None if this API cannot enforce the schema: without `strict`, the schema is sent unchanged."""
-    held = parameters_held(tool)
-    schema = NOTHING if held is None else to_raw(held)
+    parameters = parameters_held(tool)
+    schema = NOTHING if parameters is None else to_raw(parameters)
     found = adapted(bytes(schema), "ANTHROPIC_STRICT")
     if found.refusal or found.notes:
         why = found.refusal or f"{found.notes[0].keyword}: {found.notes[0].reason}"

@@ -5,7 +5,7 @@ Fields we interpret are typed, other keys are exact JSON. Only fields added late
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -303,6 +303,8 @@ class OutputConfig(Wire, frozen=True):
     effort: str | UnsetType = UNSET
     format: FormatWire | UnsetType = UNSET
 
+    further: ClassVar = ("task_budget",)
+
 
 class MetadataWire(Struct, omit_defaults=True):
     user_id: str | None = None
@@ -384,6 +386,13 @@ class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
     server_tool_use: HostedCounts | None = None
     cache_creation: Any = None
     service_tier: Any = None
+
+
+class StopDetails(Struct, frozen=True, tag_field="type", tag="refusal"):
+    """Why the model refused."""
+
+    explanation: str | None
+    category: str | None = None
 
 
 class MessageResponse(Wire, frozen=True, omit_defaults=True):

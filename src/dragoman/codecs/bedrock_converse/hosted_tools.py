@@ -36,12 +36,12 @@ class HostedTools(SharedTools):
 
     def read_call(self, block: Mapping[str, Any]) -> Fields:
         use: Any = block.get("toolUse")
-        kind, held = _KINDS.get(str(use.get("name"))), use.get("input")
+        kind, arguments = _KINDS.get(str(use.get("name"))), use.get("input")
         fields: Fields = {} if kind is None else {"kind": kind}
-        if not isinstance(held, dict):
+        if not isinstance(arguments, dict):
             return fields
-        snippet = text_of(held.get("snippet"))
-        return fields | {"input": held if snippet is None else {"code": snippet}}
+        snippet = text_of(arguments.get("snippet"))
+        return fields | {"input": arguments if snippet is None else {"code": snippet}}
 
     def read_result(self, block: Mapping[str, Any]) -> Fields:
         result: Any = block.get("toolResult")
@@ -50,8 +50,8 @@ class HostedTools(SharedTools):
         content = result.get("content")
         blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
         runs = [one["json"] for one in blocks if isinstance(one.get("json"), dict)]
-        said = [one.get("text") for one in blocks if one.get("text") != HIDDEN]
-        fields |= written_out(*said, *(run.get(key) for run in runs for key in ("stdOut", "stdErr")))
+        texts = [one.get("text") for one in blocks if one.get("text") != HIDDEN]
+        fields |= written_out(*texts, *(run.get(key) for run in runs for key in ("stdOut", "stdErr")))
         if result.get("status") == "error" or any(run.get("isError") is True for run in runs):
             fields["error"] = "the tool failed"
         return fields
@@ -59,17 +59,19 @@ class HostedTools(SharedTools):
     def write_call(self, call: ServerToolCall) -> WireValue:
         if call.kind not in _NAMES:
             return None
-        held = {"query": query_of(call)} if call.kind == "web_search" else {"snippet": code_of(call)}
+        arguments = {"query": query_of(call)} if call.kind == "web_search" else {"snippet": code_of(call)}
         call_id = forged_id("tooluse_", call.id)
-        return {"toolUse": {"toolUseId": call_id, "name": _NAMES[call.kind], "input": held, "type": "server_tool_use"}}
+        return {
+            "toolUse": {"toolUseId": call_id, "name": _NAMES[call.kind], "input": arguments, "type": "server_tool_use"}
+        }
 
     def write_result(self, result: ServerToolResult) -> WireValue:
         if result.kind not in _NAMES:
             return None
-        said, failed = text_within(result), result.error is not None
-        shown: Fields = {"text": said or HIDDEN}
+        text, failed = text_within(result), result.error is not None
+        shown: Fields = {"text": text or HIDDEN}
         if result.kind == "code_execution":
-            shown = {"json": {"stdOut": said, "stdErr": result.error or "", "exitCode": int(failed), "isError": failed}}
+            shown = {"json": {"stdOut": text, "stdErr": result.error or "", "exitCode": int(failed), "isError": failed}}
         return {
             "toolResult": {
                 "toolUseId": forged_id("tooluse_", result.tool_call_id),

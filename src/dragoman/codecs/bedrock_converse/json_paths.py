@@ -167,11 +167,11 @@ def _setting_path(request: Request, field: str) -> str:
         nested = note(request.metadata, FAMILY, TOP_K) is not UNSET
         return f"{_VENDOR}.inferenceConfig.topK" if nested else f"{_VENDOR}.top_k"
     if head == "reasoning" and request.reasoning is not None:
-        told = note(request.reasoning.metadata, FAMILY, FIELDS)
+        fields = note(request.reasoning.metadata, FAMILY, FIELDS)
         typed = note(request.reasoning.metadata, FAMILY, TYPED) is not UNSET
-        if typed and (told is UNSET or field == "reasoning.effort"):
+        if typed and (fields is UNSET or field == "reasoning.effort"):
             return "$.outputConfig.effort"
-        keys = [] if told is UNSET else list(told)
+        keys = [] if fields is UNSET else list(fields)
         return f"{_VENDOR}.{keys[-1 if field == 'reasoning.effort' else 0]}" if keys else _VENDOR
     # Keys that are not modelled may be anywhere within.
     return _WITHIN.get(field) or SETTINGS.path(head if head in {"output", "tool_choice"} else field)

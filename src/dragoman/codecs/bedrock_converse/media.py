@@ -18,7 +18,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     S3Location,
     exact,
 )
-from dragoman.codecs.media import audio_format, audio_type
+from dragoman.codecs.media import TEXT_TYPES, audio_format, audio_type
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Audio, Document, Image, Opaque
@@ -57,7 +57,6 @@ _DOCUMENT_FORMATS = {kind: name for name, kind in _DOCUMENTS.items()} | {"text/x
 _VIDEO_FORMATS = {kind: name for name, kind in _VIDEOS.items()} | {"video/mov": "mov", "video/3gp": "three_gp"}
 _AUDIO_FORMATS = {"mp3", "opus", "wav", "aac", "flac", "mp4", "ogg", "mkv", "mka", "x-aac", "m4a", "mpeg", "mpga"}
 _AUDIO_FORMATS |= {"pcm", "webm"}
-_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
 S3 = "s3://"
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -70,8 +69,8 @@ def decode_media(kind: str, raw: Raw) -> Image | Document | Audio | Opaque:
     except DecodeError:
         return whole_media(kind, raw)
     source = wire.source
-    said = [source.bytes, source.s3_location, source.text, source.content]
-    if len([held for held in said if held is not UNSET]) != 1 or (kind != "document" and _says_document(wire)):
+    sources = [source.bytes, source.s3_location, source.text, source.content]
+    if len([item for item in sources if item is not UNSET]) != 1 or (kind != "document" and _says_document(wire)):
         return whole_media(kind, raw)
     part: Image | Document | Audio | Opaque = _DECODE[kind](wire, _notes(wire), raw)
     return part
@@ -84,7 +83,7 @@ def whole_media(kind: str, raw: Raw) -> Opaque:
 def _says_document(wire: MediaWire) -> bool:
     source = wire.source
     only = (wire.name, wire.context, wire.citations, source.text, source.content)
-    return wire.format is UNSET or any(held is not UNSET for held in only)
+    return wire.format is UNSET or any(item is not UNSET for item in only)
 
 
 def _notes(wire: MediaWire) -> Extra:
@@ -272,7 +271,7 @@ class MediaEncoder:
         known = _DOCUMENT_FORMATS.get(media_type.partition(";")[0])
         if known is not None:
             return known
-        if part.text is None and not (part.data is not None and media_type.startswith(_TEXT_TYPES)):
+        if part.text is None and not (part.data is not None and media_type.startswith(TEXT_TYPES)):
             self.why = f"this API knows no document of type {media_type}"
             return None
         self._log.degrade(part, "media_type", f"media type {media_type}", "sent as plain text")
@@ -289,7 +288,7 @@ class MediaEncoder:
 
     def _source(self, part: Image | Document | Audio) -> MediaSource | None:
         if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
         if part.data is not None:
             return MediaSource(part.data)
         if part.url is not None and part.url.startswith(S3) and not (self._native or self._limits.fetches):
@@ -318,7 +317,7 @@ class MediaEncoder:
             name = f"{base[: _LONGEST_NAME - 8]}-{count}"
         self._names.add(name)
         if title is None:
-            self._log.invent(part, "title", f"document name {name!r}", "this API wants one")
+            self._log.invent(part, "title", f"document name {name!r}", "this API requires one")
         elif name != title:
             self._log.degrade(part, "title", f"document name {title!r}", f"sent as {name!r}: this API refuses it")
         return name

@@ -212,7 +212,7 @@ class MessageDecoder(TraitNotes):
 def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict[str, str], role: str) -> list[AnyPart]:
     """Decode the parts of one message. Records the names of calls and server calls, which results then take."""
     parts: list[AnyPart] = []
-    held: Block | None = None  # carries the signature of the next part
+    waiting: Block | None = None  # carries the signature of the next part
     for block in _beside_calls(blocks):
         part: AnyPart
         if is_plain_text(block):
@@ -220,28 +220,28 @@ def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict
         elif block.tool_use is not UNSET or block.tool_result is not UNSET:
             part = _decode_call_or_result(block, notes, server_names, role)
         elif block.cache_point is not UNSET and kind_of(block) == "cache_point" and block.extra is UNSET:
-            before = marked(parts[-1], block.cache_point) if parts and held is None else None
+            before = marked(parts[-1], block.cache_point) if parts and waiting is None else None
             if before is not None:
                 parts[-1] = before
                 continue
             part = whole(block)
         elif (carrier := _carrier(block)) is not None:
             if isinstance(carrier, Signature):
-                if held is not None:
-                    parts.append(decode_part(held))
-                held = block
+                if waiting is not None:
+                    parts.append(decode_part(waiting))
+                waiting = block
                 continue
-            if carrier is _BEHIND and held is None and _signed_behind(block, parts):
+            if carrier is _BEHIND and waiting is None and _signed_behind(block, parts):
                 continue
             part = decode_part(block) if isinstance(carrier, str) else carrier
         else:
             part = decode_part(block)
-        if held is not None:
-            part = _signed(held, part, parts)
-            held = None
+        if waiting is not None:
+            part = _signed(waiting, part, parts)
+            waiting = None
         parts.append(part)
-    if held is not None:
-        parts.append(decode_part(held))
+    if waiting is not None:
+        parts.append(decode_part(waiting))
     return parts
 
 
@@ -281,21 +281,21 @@ def _carrier(block: Block) -> AnyPart | Signature | str | None:
     return foreign_signatures.read_tagged(wire) or _BEHIND
 
 
-def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
+def _signed(carrier: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """Return the part with the signature that came before it; if it cannot have one, add that block as a part."""
-    signature = _carrier(held)
-    tag = _tag_of(held) or ""
+    signature = _carrier(carrier)
+    tag = _tag_of(carrier) or ""
     signed = foreign_signatures.signed(part, signature, tag) if isinstance(signature, Signature) else None
     if signed is None:
-        parts.append(decode_part(held))
+        parts.append(decode_part(carrier))
         return part
     return signed
 
 
-def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
+def _signed_behind(carrier: Block, parts: list[AnyPart]) -> bool:
     """Give the last part the signature in a block that follows it; return whether it is that part's."""
-    wire = held.reasoning_content.reasoning_text  # type: ignore[union-attr]
-    tag = _tag_of(held) or ""
+    wire = carrier.reasoning_content.reasoning_text  # type: ignore[union-attr]
+    tag = _tag_of(carrier) or ""
     return foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(wire), tag)  # type: ignore[arg-type]
 
 
@@ -328,21 +328,21 @@ def _decode_hosted(kind: type[ServerToolCall | ServerToolResult], call_id: str, 
 
 
 def decode_call(wire: ToolUse, beside: Extra) -> ToolCall:
-    held, call_id, kind = wire.input, wire.tool_use_id, wire.type
-    data = b"" if held is UNSET else bytes(held)
-    odd = held is UNSET or data[:1] != b"{"
-    arguments: Any = held
+    exact, call_id, kind = wire.input, wire.tool_use_id, wire.type
+    data = b"" if exact is UNSET else bytes(exact)
+    odd = exact is UNSET or data[:1] != b"{"
+    arguments: Any = exact
     text = None
     if odd:
         # `input` is an object by the specification; anything else is kept as text, and is not run.
-        arguments, text = (EMPTY_OBJECT, None) if held is UNSET else (UNSET, data.decode())
+        arguments, text = (EMPTY_OBJECT, None) if exact is UNSET else (UNSET, data.decode())
     elif data.startswith(b'{"unparsed'):
-        arguments, text = unwrap_arguments(held)  # type: ignore[arg-type]
+        arguments, text = unwrap_arguments(exact)  # type: ignore[arg-type]
     metadata = None
     if odd or beside or wire.extra is not UNSET or kind not in (UNSET, "tool_use"):
         notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
         if odd:
-            notes["~input"] = Raw(b'"absent"') if held is UNSET else held
+            notes["~input"] = Raw(b'"absent"') if exact is UNSET else exact
         if beside:
             notes[WITHIN + _BLOCK] = Raw(encode_json(beside))
         if kind is not UNSET:
@@ -460,10 +460,10 @@ class MessageEncoder(PartEncoder):
         """Encode results and other blocks of one turn, in their original order."""
         order: list[bool] = parse_json(own(results.metadata)["~order"])
         answered = [self.with_point(part, [self.encode_result(part)]) for part in results.parts]  # type: ignore[arg-type]
-        said = [self._encode_alone(part, "user") for part in others.parts]
-        if sum(order) != len(answered) or len(order) != len(answered) + len(said):
-            order = [True] * len(answered) + [False] * len(said)
-        left, right = iter(answered), iter(said)
+        encoded = [self._encode_alone(part, "user") for part in others.parts]
+        if sum(order) != len(answered) or len(order) != len(answered) + len(encoded):
+            order = [True] * len(answered) + [False] * len(encoded)
+        left, right = iter(answered), iter(encoded)
         return MessageWire("user", [block for is_result in order for block in next(left if is_result else right)])
 
     def _encode_alone(self, part: AnyPart, role: str) -> list[WireValue]:
@@ -522,9 +522,9 @@ class MessageEncoder(PartEncoder):
     def _stands_for_lost(self, message: Message, blocks: list[WireValue]) -> bool:
         """Report a message that is empty or wholly lost; return whether a placeholder text is sent in its place."""
         if not content_held(message):
-            self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
+            self._log.drop(message, "", "empty message", "this API refuses messages without content")
         elif message.role == "user":
-            self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             blocks.append(Block(NOT_SENT))
         return bool(blocks)
 
@@ -537,7 +537,7 @@ class MessageEncoder(PartEncoder):
                     return
                 has_document = has_document or block.document is not UNSET
         if has_document:
-            self._log.invent(message, "", "a text beside the document", "this API wants one in the same message")
+            self._log.invent(message, "", "a text beside the document", "this API requires one in the same message")
             blocks.append(Block(SEE_DOCUMENT))
 
     def encode_blocks(self, parts: Iterable[AnyPart], role: str) -> list[WireValue]:
@@ -551,9 +551,9 @@ class MessageEncoder(PartEncoder):
                     continue
             elif type(part) is ToolCall and role == "assistant":
                 called = True
-                held = arguments_held(part)
-                if part.metadata is None and part.signature is None and part.cache is None and type(held) is Raw:
-                    blocks.append(Block(UNSET, ToolUse(part.id, part.name, held)))
+                arguments = arguments_held(part)
+                if part.metadata is None and part.signature is None and part.cache is None and type(arguments) is Raw:
+                    blocks.append(Block(UNSET, ToolUse(part.id, part.name, arguments)))
                 else:
                     wires = self._encode_call(part)
                     blocks += wires if part.cache is None else self.with_point(part, wires)
@@ -582,12 +582,12 @@ class MessageEncoder(PartEncoder):
         return [block for group in sorted(groups, key=_is_call) for block in group]
 
     def _encode_call(self, call: ToolCall) -> list[WireValue]:
-        held, notes = arguments_held(call), own(call.metadata)
+        exact_arguments, notes = arguments_held(call), own(call.metadata)
         arguments: Any = arguments_as_object(call)
-        if held is UNSET and not self._native:
+        if exact_arguments is UNSET and not self._native:
             report_unparsed(call, self._log)
         if "~input" in notes:
-            arguments = UNSET if held is not UNSET else notes["~input"]
+            arguments = UNSET if exact_arguments is not UNSET else notes["~input"]
         wire: Any = ToolUse(call.id, call.name, arguments)
         wire = spliced(wire, notes) if notes else wire
         block = Block(UNSET, wire)
@@ -606,7 +606,7 @@ class MessageEncoder(PartEncoder):
         if not content and "~content" in notes:
             content = UNSET if parse_json(notes["~content"]) == "absent" else []
         elif not content and result.is_error and not self._native:
-            self._log.invent(result, "value", "text of the error", "an error that says nothing is refused")
+            self._log.invent(result, "value", "text of the error", "an error without text is refused")
             content = [Block("unknown error")]
         wire: Any = ToolResultWire(result.tool_call_id, content, self._status(result, notes))
         wire = spliced(wire, notes) if notes else wire
@@ -630,17 +630,21 @@ class MessageEncoder(PartEncoder):
                     continue  # «The text field in the ContentBlock object is blank.»
                 blocks += self.encode_part(part, "tool result")
             return blocks
-        held: Any = value_held(result)
-        if result.kind != "text" and not isinstance(held, str):
-            raw = to_raw(held)
+        exact_value: Any = value_held(result)
+        if result.kind != "text" and not isinstance(exact_value, str):
+            raw = to_raw(exact_value)
             # «Provide a json object for the field and try again»: anything else is sent as its JSON text.
             if bytes(raw)[:1] == b"{" or (self._native and "~json" in notes):
                 return [Block(json=raw)]
-        value = parse_json(held) if type(held) is Raw and bytes(memoryview(held)[:1]) == b'"' else held
+        value = (
+            parse_json(exact_value)
+            if type(exact_value) is Raw and bytes(memoryview(exact_value)[:1]) == b'"'
+            else exact_value
+        )
         if not isinstance(value, str) or result.kind == "data":
-            if result.kind != "data" and bytes(to_raw(held)) == b"null":
+            if result.kind != "data" and bytes(to_raw(exact_value)) == b"null":
                 return []  # empty, rather than the word «null»
-            return [Block(compact_text(held))]
+            return [Block(compact_text(exact_value))]
         if value.strip() or (self._native and "~content" not in notes):
             return [Block(value)]
         if value:

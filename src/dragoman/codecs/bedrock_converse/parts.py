@@ -94,8 +94,8 @@ def decode_part(block: Block) -> AnyPart:
 
 def whole(block: Block) -> Opaque:
     """Return a block that we do not model as it is."""
-    held = exact(block)
-    return Opaque(FAMILY, next(iter(_entries(held)), ""), held)
+    exact_wire = exact(block)
+    return Opaque(FAMILY, next(iter(_entries(exact_wire)), ""), exact_wire)
 
 
 def _decode_odd_text(block: Block) -> Text:
@@ -139,8 +139,8 @@ def _decode_citations(block: Block) -> AnyPart:
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     texts = [] if wire.content is UNSET else wire.content
     if len(texts) != 1 or texts[0].extra is not UNSET:
-        held = Raw(b'"absent"') if wire.content is UNSET else Raw(encode_json([exact(text) for text in texts]))
-        notes["~content"] = held
+        citations = Raw(b'"absent"') if wire.content is UNSET else Raw(encode_json([exact(text) for text in texts]))
+        notes["~content"] = citations
         beside = {key: value for text in texts for key, value in (text.extra or {}).items()}
         if beside:
             notes[WITHIN + "content"] = Raw(encode_json(beside))
@@ -149,19 +149,19 @@ def _decode_citations(block: Block) -> AnyPart:
         notes["~citations"] = Raw(b'"absent"') if wire.citations is UNSET else Raw(b"[]")
     text = "".join([text.text for text in texts])
     metadata = {FAMILY: notes} if notes else None
-    return Text(text, tuple([decode_citation(held) for held in cited]), metadata=metadata)
+    return Text(text, tuple([decode_citation(citations) for citations in cited]), metadata=metadata)
 
 
-def decode_citation(held: Raw) -> Citation:
+def decode_citation(raw: Raw) -> Citation:
     """Decode a citation; what other families cannot express (pages, characters) is noted, to be reported."""
-    notes: Extra = {"~citation": held}
+    notes: Extra = {"~citation": raw}
     try:
-        head = _citation_head(held)
+        head = _citation_head(raw)
     except msgspec.ValidationError:
-        return Citation(metadata={FAMILY: notes | {"citation": held}})
+        return Citation(metadata={FAMILY: notes | {"citation": raw}})
     url = None if head.location is None or head.location.web is None else head.location.web.url
     cited = None if not head.source_content else "".join([text.text for text in head.source_content])
-    for key, value in _entries(held).items():
+    for key, value in _entries(raw).items():
         if key == "location" and url is not None:
             web = _entries(_entries(value)["web"])
             notes.update({name: inner for name, inner in web.items() if name not in {"url", "domain"}})
@@ -172,12 +172,12 @@ def decode_citation(held: Raw) -> Citation:
 
 def _decode_guarded(block: Block) -> AnyPart:
     """Decode a text that a guardrail checks; other formats lose only the guarding."""
-    held: Raw = block.guard_content  # type: ignore[assignment]
+    raw: Raw = block.guard_content  # type: ignore[assignment]
     try:
-        wire = _guard.read(bytes(held))
+        wire = _guard.read(bytes(raw))
     except DecodeError:
         return whole(block)
-    return Text(wire.text.text, metadata={FAMILY: {GUARD: held}})
+    return Text(wire.text.text, metadata={FAMILY: {GUARD: raw}})
 
 
 def _decode_search_result(block: Block) -> AnyPart:
@@ -253,11 +253,11 @@ class PartEncoder(BlockEncoder):
     def _encode_cited(self, part: Text, notes: Extra) -> WireValue:
         cited = []
         for citation in part.citations:
-            held = encode_citation(citation, to_client=self._to_client)
-            if held is not None:
-                cited.append(held)
+            encoded = encode_citation(citation, to_client=self._to_client)
+            if encoded is not None:
+                cited.append(encoded)
             if own(citation.metadata).get("~citation") is None:
-                report_citation(self._log, part, citation, told=held is not None)
+                report_citation(self._log, part, citation, is_sent=encoded is not None)
         if not cited and "~citations" not in notes:
             return Block(part.text)
         citations: Any = cited
@@ -301,16 +301,16 @@ class PartEncoder(BlockEncoder):
             if self._to_client or self._native:
                 return [_reasoning(ReasoningText(part.text, "" if "~signature" in notes else UNSET), notes)]
             return self._lose(part, "models refuse reasoning that they did not sign")
-        if is_at_home(signature) if self._to_client or self._native else self._is_owed(signature):
+        if is_at_home(signature) if self._to_client or self._native else self._is_needed(signature):
             if part.redacted:
                 wire = ReasoningContent(redacted_content=redacted_blob(signature))
                 return [_reasoning_block(wire, notes)]
             return [_reasoning(ReasoningText(part.text, signature.data), notes)]
         if self._to_client:
             return [foreign_signatures.tagged_reasoning(part, signature)]
-        return self._lose(part, f"its signature is owed to {signature.family} alone")
+        return self._lose(part, f"only {signature.family} can verify its signature")
 
-    def _is_owed(self, signature: Signature) -> bool:
+    def _is_needed(self, signature: Signature) -> bool:
         """Whether the model needs this signature back.
 
         The model name says whether it is Claude; if it does not, only signatures in Claude's form are sent.
@@ -322,8 +322,8 @@ class PartEncoder(BlockEncoder):
         return self._limits.is_claude or (self._limits.signs and is_at_home(signature))
 
     def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
-        held = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
-        return [held] if goes_back(part, FAMILY, to_client=self._to_client) else self.encode_hosted(part)
+        block = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
+        return [block] if goes_back(part, FAMILY, to_client=self._to_client) else self.encode_hosted(part)
 
 
 _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = PartHandlers[
@@ -351,9 +351,9 @@ def own(metadata: Metadata | None) -> Extra:
 
 def encode_citation(citation: Citation, *, to_client: bool) -> WireValue:
     """Encode a citation as this family spelled it; those of other families go to clients, not to a provider."""
-    held = own(citation.metadata).get("~citation")
-    if held is not None or not to_client:
-        return held
+    raw = own(citation.metadata).get("~citation")
+    if raw is not None or not to_client:
+        return raw
     entries: dict[str, Any] = {} if citation.title is None else {"title": citation.title}
     if citation.cited_text is not None:
         entries["sourceContent"] = [{"text": citation.cited_text}]
@@ -362,8 +362,8 @@ def encode_citation(citation: Citation, *, to_client: bool) -> WireValue:
     return Raw(encode_json(entries))
 
 
-def report_citation(log: LossLog, part: AnyPart, citation: Citation, *, told: bool) -> None:
-    if not told:
+def report_citation(log: LossLog, part: AnyPart, citation: Citation, *, is_sent: bool) -> None:
+    if not is_sent:
         log.drop(part, "citations", "citation", "a citation of another provider cannot be replayed here")
     elif citation.start is not None or citation.end is not None:
         log.degrade(part, "citations", "place of a citation in the text", "this API cites whole blocks of text")

@@ -178,15 +178,15 @@ def _decode_tool_config(wire: ToolConfig, notes: Extra) -> tuple[DecodedTools, T
     return tools, choice
 
 
-def _decode_tools(held: Raw, further: Extra) -> DecodedTools:
-    first = bytes(memoryview(held)[:1])
+def _decode_tools(raw: Raw, further: Extra) -> DecodedTools:
+    first = bytes(memoryview(raw)[:1])
     if first == b"n":
-        further["tools"] = held
+        further["tools"] = raw
         return NO_TOOLS
     if first == b"{":  # a single element in place of the list
         further[SINGLE + "tools"] = Raw(b"true")
-        return decode_tools(Raw(b"[" + bytes(held) + b"]"))
-    tools = decode_tools(held)
+        return decode_tools(Raw(b"[" + bytes(raw) + b"]"))
+    tools = decode_tools(raw)
     if not tools.tools:
         further["~tools"] = Raw(b"[]")
     return tools
@@ -200,12 +200,12 @@ def _note_config(config: InferenceConfig, notes: Extra) -> None:
         notes[WITHIN + _INFERENCE] = Raw(encode_json(further))
 
 
-def _decode_fields(held: Raw, notes: Extra) -> Extra:
+def _decode_fields(raw: Raw, notes: Extra) -> Extra:
     """Decode the additional fields for the vendor, beside the common settings."""
     try:
-        fields = _entries(held)
+        fields = _entries(raw)
     except msgspec.ValidationError:
-        notes[_FIELDS] = held
+        notes[_FIELDS] = raw
         return {}
     if not fields:
         notes[WITHIN + _FIELDS] = _EMPTY_OBJECT
@@ -294,12 +294,12 @@ def _start_with_user(wires: list[WireValue], request: Request, log: LossLog) -> 
     «A conversation must start with a user message»: true for most vendors; Claude and Qwen take it as it is.
     """
     if not wires:
-        path, reason = "$.messages", "this API wants at least one message that says something"
+        path, reason = "$.messages", "this API requires at least one message with content"
         raise EncodeError(path=path, reason=reason, target=PROFILE.name)
     first = wires[0]
     if isinstance(first, MessageWire) and first.role == "assistant" and not limits_of(request.model).assistant_first:
         opening = next(message for message in request.messages if message.role == "assistant")
-        log.invent(opening, "", "a user turn before it", "this model wants a user turn first")
+        log.invent(opening, "", "a user turn before it", "this model requires a user turn first")
         wires.insert(0, MessageWire("user", [Block("Continue.")]))
 
 

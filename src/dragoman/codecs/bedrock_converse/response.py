@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType, structs
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.bedrock_converse.messages import MessageEncoder, decode_blocks
@@ -22,7 +22,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, tier_word
+from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, BEDROCK_TIERS_READ, take_tier, tier_word
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -91,7 +91,7 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
             log.invent(completion, "finish", "stop reason malformed_model_output", "there is no answer")
             return "malformed_model_output"
         if source != FAMILY:
-            log.invent(completion, "finish", "stop reason end_turn", "an answer of this API says why it ended")
+            log.invent(completion, "finish", "stop reason end_turn", "answers of this API have a finish reason")
         return UNSET if source == FAMILY else "end_turn"
     if source == FAMILY and finish.raw is not None:
         return finish.raw
@@ -127,16 +127,16 @@ def _word(reason: FinishReason, *, calls: bool, cut: bool) -> str:
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Decode the counts and keep the wire's own object beside them."""
-    return usage_of(_counts.read(bytes(held)), held)
+    return usage_of(_counts.read(bytes(raw)), raw)
 
 
-def usage_of(wire: UsageWire, held: Raw) -> Usage:
+def usage_of(wire: UsageWire, raw: Raw) -> Usage:
     read, written = wire.cache_read_input_tokens, wire.cache_write_input_tokens
     # `inputTokens` excludes tokens read from a cache or written to one; `totalTokens` is the sum of all four.
     total_input = (wire.input_tokens or 0) + (read or 0) + (written or 0)
-    metadata = {FAMILY: {"~usage": held}}
+    metadata = {FAMILY: {"~usage": raw}}
     return Usage(
         total_input,
         wire.output_tokens or 0,
@@ -222,24 +222,9 @@ def decode_response(body: bytes) -> Completion:
         finish = decode_finish(wire.stop_reason, parts, further)
         parts = cut_short(parts, None if finish is None else finish.reason)
     usage = None if wire.usage is UNSET else decode_usage(wire.usage)
-    if usage is not None and "serviceTier" in notes:
-        usage = _with_tier(usage, notes)
+    if usage is not None:
+        usage = take_tier(usage, notes, "serviceTier", BEDROCK_TIERS_READ)
     return Completion((Message("assistant", parts),), finish, usage, metadata={FAMILY: notes})
-
-
-_TIERS = {encode_json({"type": word}): tier for tier, word in ANSWERED_BY_BEDROCK.items()}
-
-
-def _with_tier(usage: Usage, notes: Extra) -> Usage:
-    """Return the usage with the service tier, which is beside it on this wire.
-
-    A tier with more than a type stays a key of the answer.
-    """
-    tier = _TIERS.get(encode_json(parse_json(notes["serviceTier"])))
-    if tier is None:
-        return usage
-    notes[MODELLED + "serviceTier"] = notes.pop("serviceTier")
-    return structs.replace(usage, service_tier=tier)
 
 
 def _tier_member(usage: Usage | None) -> Raw | UnsetType:
@@ -260,10 +245,10 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     report_untold(completion, log)
     stop_reason = encode_finish(completion.finish, None, log, completion)
     if completion.usage is None:
-        log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+        log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
     else:
         report_usage(completion.usage, log, completion)
-    log.note(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
+    log.note(completion, "metrics", "latency of zero", "answers of this API include latency")
     wire = ConverseResponse(
         OutputWire(MessageWire("assistant", _encode_content(completion, MessageEncoder(log)))),
         stop_reason,
@@ -277,13 +262,13 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 
 def matched_field(finish: Finish | None, stop_reason: str | UnsetType) -> WireValue:
     """Return the text that stopped the answer, in the field where clients that asked for it find it."""
-    told = finish is not None and finish.stop_sequence is not None and stop_reason == "stop_sequence"
-    return {"stop_sequence": finish.stop_sequence} if finish is not None and told else UNSET
+    is_reported = finish is not None and finish.stop_sequence is not None and stop_reason == "stop_sequence"
+    return {"stop_sequence": finish.stop_sequence} if finish is not None and is_reported else UNSET
 
 
 def report_untold(node: Any, log: LossLog) -> None:
     """Report the id, model and time of an answer, which this API has no fields for."""
-    why = "an answer of this API does not tell it"
+    why = "answers of this API do not include it"
     if node.id is not None:
         log.note(node, "id", "id of the answer", why)
     if node.model is not None:

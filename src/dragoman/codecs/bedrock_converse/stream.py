@@ -31,10 +31,11 @@ from dragoman.codecs.bedrock_converse.stream_wire import (
     WireEvent,
 )
 from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, ReasoningText
-from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
+from dragoman.codecs.block_streams import BlockDecoder, DeferredEnd, Incoming
 from dragoman.codecs.framing import AwsEventStream
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.shared_settings import BEDROCK_TIERS_READ, take_tier
 from dragoman.codecs.signature_tags import SIGNED
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
@@ -98,7 +99,7 @@ class _Incoming(Incoming):
     entries: dict[str, Any]
     """For a block that is emitted whole: the keys of its start, and what its deltas added."""
     signature: str = ""
-    told: bool = False
+    has_content: bool = False
     """Whether it has text."""
 
     def __init__(self, kind: str) -> None:
@@ -177,10 +178,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     # ── the message ──
 
-    def _begin(self, said: Extra | None = None) -> None:
+    def _begin(self, entries: Extra | None = None) -> None:
         if not self._begun:
             self._begun = True
-            notes = {key: held for key, held in (said or {}).items() if key not in _NOT_KEPT}
+            notes = {key: value for key, value in (entries or {}).items() if key not in _NOT_KEPT}
             self._events.append(StreamStart(metadata={FAMILY: notes}))
 
     def _on_message_stop(self, event: MessageStop) -> None:
@@ -193,13 +194,14 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             self._late[(MODELLED if is_modelled(further) else "") + FURTHER] = further
         self._end_blocks()
 
-    def _on_metadata(self, said: Extra) -> None:
+    def _on_metadata(self, entries: Extra) -> None:
         self._move("metadata")
         if not self._begun:
             self._begin()
-        if "usage" in said and bytes(said["usage"]) != b"null":
-            self._events.append(UsageUpdate(decode_usage(said["usage"])))
-        self._late.update({key: held for key, held in said.items() if key not in {"usage", _PADDING}})
+        self._late.update({key: value for key, value in entries.items() if key not in {"usage", _PADDING}})
+        if "usage" in entries and bytes(entries["usage"]) != b"null":
+            usage = take_tier(decode_usage(entries["usage"]), self._late, "serviceTier", BEDROCK_TIERS_READ)
+            self._events.append(UsageUpdate(usage))
         if self._state is ENDED:
             self._tell_finish()
 
@@ -210,11 +212,11 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _on_other(self, payload: bytes) -> None:
         """Handle an exception, or ignore an unknown future event."""
-        for name, held in _entries(payload).items():
+        for name, value in _entries(payload).items():
             known = name.lower().endswith(_FAULTS)
-            if known or (bytes(held)[:1] == b"{" and "message" in _entries(held)):
+            if known or (bytes(value)[:1] == b"{" and "message" in _entries(value)):
                 self._move("exception")
-                self._break_off(decode_error(bytes(held), None, {ERROR_TYPE: name}))
+                self._break_off(decode_error(bytes(value), None, {ERROR_TYPE: name}))
 
     # ── blocks ──
 
@@ -228,13 +230,13 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         if self._state is not OPEN or not self._begun:
             self._move_to_block("contentBlockStart", index)
         if index in self._blocks or index in self._stopped:
-            said = f"contentBlockStart of block {index}"
-            raise IllegalEvent(event=said, state="after that block has begun", source=SOURCE)
+            what = f"contentBlockStart of block {index}"
+            raise IllegalEvent(event=what, state="after that block has begun", source=SOURCE)
         if event.start:  # empty ones are recorded: then the first delta shows the kind
             self._start_block(index, event.start)
 
     def _start_block(self, index: int, start: dict[str, Raw]) -> None:
-        if self._held is not None:
+        if self._deferred_end is not None:
             self._release()
         head = _entries(start["toolUse"]) if "toolUse" in start else None
         if head is None or bytes(head.get("type", b"")) == encode_json(SERVER_CALL):
@@ -267,35 +269,35 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         kind = _kind_of(delta)
         if block is None:
             if index in self._stopped:
-                said = f"contentBlockDelta of block {index}"
-                raise IllegalEvent(event=said, state="after that block was stopped", source=SOURCE)
+                what = f"contentBlockDelta of block {index}"
+                raise IllegalEvent(event=what, state="after that block was stopped", source=SOURCE)
             if kind == CALL:
-                said = f"input of block {index}"
-                raise IllegalEvent(event=said, state="before that call was started", source=SOURCE)
+                what = f"input of block {index}"
+                raise IllegalEvent(event=what, state="before that call was started", source=SOURCE)
             block = self._blocks[index] = _Incoming(kind=kind)
         if block.kind == _WHOLE:
             self._gather(block, payload)
         elif block.kind == kind:
             _DELTAS[kind](self, index, block, delta)
         elif kind != _WHOLE:
-            said = f"{kind} delta of block {index}"
-            raise IllegalEvent(event=said, state=f"in a {block.kind} block", source=SOURCE)
+            what = f"{kind} delta of block {index}"
+            raise IllegalEvent(event=what, state=f"in a {block.kind} block", source=SOURCE)
 
     def _gather(self, block: _Incoming, payload: bytes) -> None:
         """Add a delta to a block that is emitted whole: text is joined, lists are joined, anything else replaces."""
         loose = _decode_loose(payload).content_block_delta
-        for key, held in (loose.delta if loose is not None else {}).items():
-            value = parse_json(held)
+        for key, entry in (loose.delta if loose is not None else {}).items():
+            value = parse_json(entry)
             if key == "toolUse" and isinstance(value, dict) and isinstance(value.get("input"), str):
                 block.pieces.append(value["input"])
             elif isinstance(value, list):
-                block.entries.setdefault("~" + key, []).extend(_items(held))
+                block.entries.setdefault("~" + key, []).extend(_items(entry))
             elif isinstance(value, dict):
                 before = block.entries.get(key)
                 known = {} if before is None else _entries(before)
-                block.entries[key] = Raw(encode_json(known | _entries(held)))
+                block.entries[key] = Raw(encode_json(known | _entries(entry)))
             else:
-                block.entries[key] = held
+                block.entries[key] = entry
 
     def _on_text(self, index: int, block: _Incoming, delta: Delta) -> None:
         if delta.citation is not UNSET:
@@ -304,33 +306,33 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             block.cited = True
             self._events.append(PartDelta(block.part_index, "", decode_citation(delta.citation)))
         if not delta.text:
-            block.told = block.told or delta.text is not None
+            block.has_content = block.has_content or delta.text is not None
             return
         if block.part_index < 0:
             self._start_text(block)
-        block.told = True
+        block.has_content = True
         self._flow(index, block, delta.text)
 
     def _on_reasoning(self, index: int, block: _Incoming, delta: Delta) -> None:
-        said: Any = delta.reasoning_content
-        if said.signature is not None:
-            block.signature += said.signature
-        if said.redacted_content is not None:
-            block.pieces.append(said.redacted_content)
-        if said.text:
+        reasoning: Any = delta.reasoning_content
+        if reasoning.signature is not None:
+            block.signature += reasoning.signature
+        if reasoning.redacted_content is not None:
+            block.pieces.append(reasoning.redacted_content)
+        if reasoning.text:
             if block.part_index < 0:
                 self._release()
                 self._put_carrier_back()
                 block.part_index = self._start(Reasoning(""))
-            block.told = True
-            self._flow(index, block, said.text)
+            block.has_content = True
+            self._flow(index, block, reasoning.text)
 
     def _on_input(self, index: int, block: _Incoming, delta: Delta) -> None:
         text = "" if delta.tool_use is None else delta.tool_use.input
         if not text:
             return
-        if not block.told:
-            block.told = True
+        if not block.has_content:
+            block.has_content = True
             text = unwrap_fragment(text)
         self._flow(index, block, text)
 
@@ -354,7 +356,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         return decode_part(carrier)
 
     def _start_text(self, block: _Incoming) -> None:
-        if self._held is not None:
+        if self._deferred_end is not None:
             self._release()
         carrier, self._carrier = self._carrier, None
         if carrier is not None:
@@ -364,22 +366,22 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         block.part_index = self._start(Text(""))
 
     def _end_text(self, block: _Incoming) -> None:
-        empty = not block.told and not block.cited
+        empty = not block.has_content and not block.cited
         if block.part_index < 0:
             self._put_carrier_back()
             self._start_text(block)
         signature = block.entries.get("signature")
         notes: Extra = {} if signature is None else dict(SIGNED)
-        if block.cited and not block.told:
+        if block.cited and not block.has_content:
             notes["~content"] = Raw(b'"absent"')
         end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)
-        self._hold(HeldEnd(end, may_sign=not empty and signature is None))
+        self._defer(DeferredEnd(end, may_sign=not empty and signature is None))
 
     def _end_call(self, block: _Incoming) -> None:
-        if not block.told:
+        if not block.has_content:
             # Empty input streams as nothing or "": it means no arguments.
             self._events.append(PartDelta(block.part_index, "{}"))
-        self._hold(HeldEnd(PartEnd(block.part_index), may_sign=not block.signature, is_call=True))
+        self._defer(DeferredEnd(PartEnd(block.part_index), may_sign=not block.signature, is_call=True))
 
     def _end_reasoning(self, block: _Incoming) -> None:
         flowed = block.part_index >= 0
@@ -393,7 +395,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             self._events.append(PartEnd(block.part_index, part.signature, metadata=part.metadata))
         elif isinstance(tagged, Signature):
             self._keep_carrier(whole)
-        elif not self._sign_held(_trailing(whole)):
+        elif not self._sign_deferred(_trailing(whole)):
             self._whole(decode_part(whole) if tagged is None else tagged)
 
     def _end_whole(self, block: _Incoming) -> None:
@@ -420,11 +422,11 @@ _ENDS: dict[str, Any] = {
 
 def _text_of(head: dict[str, Raw], key: str) -> str:
     """Remove and return a required member of a call from its start."""
-    held = head.pop(key, None)
-    value = None if held is None else parse_json(held)
+    raw = head.pop(key, None)
+    value = None if raw is None else parse_json(raw)
     if isinstance(value, str):
         return value
-    got = "nothing" if held is None else type(value).__name__
+    got = "nothing" if raw is None else type(value).__name__
     raise DecodeError(path=f"$.start.toolUse.{key}", expected="str", got=got, source=SOURCE)
 
 
@@ -450,12 +452,12 @@ def _trailing(block: Block) -> Signature | None:
 
 def _rebuilt(block: _Incoming) -> bytes:
     """Return the block as it would be in an answer that is not streamed."""
-    entries: dict[str, Any] = {key: held for key, held in block.entries.items() if key[:1] != "~"}
-    for key, held in entries.items():
+    entries: dict[str, Any] = {key: value for key, value in block.entries.items() if key[:1] != "~"}
+    for key, value in entries.items():
         gathered = block.entries.get("~" + key)
         if gathered is not None:
             # Parts of a result come as lists; they are its content.
-            entries[key] = _entries(held) | {"content": gathered}
+            entries[key] = _entries(value) | {"content": gathered}
     text = "".join(block.pieces)
     if "toolUse" in entries:
         held_input = exact_json(text or "{}")

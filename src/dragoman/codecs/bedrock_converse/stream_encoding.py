@@ -117,13 +117,13 @@ class EventEncoder(SequentialEncoder):
         if self._native:
             return late if self._usage is None else {"usage": encode_usage(self._usage), **late}
         if self._usage is None:
-            self._log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+            self._log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
         else:
             report_usage(self._usage, self._log, completion)
-        self._log.note(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
-        told = {"usage": encode_usage(self._usage or _NO_USAGE), "metrics": _NO_METRICS}
+        self._log.note(completion, "metrics", "latency of zero", "answers of this API include latency")
+        fields = {"usage": encode_usage(self._usage or _NO_USAGE), "metrics": _NO_METRICS}
         tier = tier_word(self._usage, ANSWERED_BY_BEDROCK)
-        return told if tier is None else {**told, "serviceTier": {"type": tier}}
+        return fields if tier is None else {**fields, "serviceTier": {"type": tier}}
 
     def _failure(self, failure: Failure) -> bytes:
         name, body = _exception(failure)
@@ -145,13 +145,13 @@ class EventEncoder(SequentialEncoder):
         return _BLOCK_DELTA(part.head + encode_json(text) + part.tail)
 
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]:
-        held = encode_citation(citation, to_client=True) if isinstance(part.part, Text) else None
+        encoded = encode_citation(citation, to_client=True) if isinstance(part.part, Text) else None
         if "~citation" not in own(citation.metadata):
-            report_citation(self._log, part.part, citation, told=held is not None)
-        if held is None:
+            report_citation(self._log, part.part, citation, is_sent=encoded is not None)
+        if encoded is None:
             return []
         out = [] if part.block >= 0 else self._start_flow(part)
-        return [*out, _delta(part.block, citation=held)]
+        return [*out, _delta(part.block, citation=encoded)]
 
     def _start_call(self, part: Outgoing) -> bytes:
         call: ToolCall = part.part
@@ -162,8 +162,8 @@ class EventEncoder(SequentialEncoder):
     def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
         out: list[bytes] = []
         for block in () if whole.signature is None else self._part_encoder().encode_part(whole, "assistant"):
-            said = _entries(_entries(encode_json(block))["reasoningContent"])
-            signature = _entries(said["reasoningText"]).get("signature") if "reasoningText" in said else None
+            entries = _entries(_entries(encode_json(block))["reasoningContent"])
+            signature = _entries(entries["reasoningText"]).get("signature") if "reasoningText" in entries else None
             out += [] if signature is None else [_delta(part.block, reasoningContent={"signature": signature})]
         return out
 
@@ -181,9 +181,9 @@ class EventEncoder(SequentialEncoder):
         return out
 
     def _spell(self, block: WireValue) -> list[bytes]:
-        kind, held = next(iter(_entries(encode_json(block)).items()))
+        kind, raw = next(iter(_entries(encode_json(block)).items()))
         number = self._number()
-        start, deltas = _SPELLED.get(kind, _spell_start)(kind, held)
+        start, deltas = _SPELLED.get(kind, _spell_start)(kind, raw)
         out = [] if start is None else [_event(_BLOCK_START, {"contentBlockIndex": number, "start": {kind: start}})]
         return [*out, *[_delta(number, **{name: value}) for name, value in deltas], self._stop(number)]
 
@@ -196,42 +196,44 @@ class EventEncoder(SequentialEncoder):
 _Spelling = tuple[Any, list[tuple[str, Any]]]
 
 
-def _spell_start(kind: str, held: Raw) -> _Spelling:  # noqa: ARG001
-    return held, []
+def _spell_start(kind: str, raw: Raw) -> _Spelling:  # noqa: ARG001
+    return raw, []
 
 
-def _spell_text(kind: str, held: Raw) -> _Spelling:
-    return None, [(kind, held)]
+def _spell_text(kind: str, raw: Raw) -> _Spelling:
+    return None, [(kind, raw)]
 
 
-def _spell_reasoning(kind: str, held: Raw) -> _Spelling:
-    said = _entries(held)
-    if "reasoningText" not in said:
-        return None, [(kind, said)]
-    return None, [(kind, {name: value}) for name, value in _entries(said["reasoningText"]).items() if value != _NO_TEXT]
+def _spell_reasoning(kind: str, raw: Raw) -> _Spelling:
+    entries = _entries(raw)
+    if "reasoningText" not in entries:
+        return None, [(kind, entries)]
+    return None, [
+        (kind, {name: value}) for name, value in _entries(entries["reasoningText"]).items() if value != _NO_TEXT
+    ]
 
 
-def _spell_citations(kind: str, held: Raw) -> _Spelling:  # noqa: ARG001
-    said = msgspec.json.decode(held, type=dict[str, list[Raw]])
-    texts = [("text", _entries(text)["text"]) for text in said.get("content", [])]
-    return None, [*texts, *[("citation", citation) for citation in said.get("citations", [])]]
+def _spell_citations(kind: str, raw: Raw) -> _Spelling:  # noqa: ARG001
+    citations = msgspec.json.decode(raw, type=dict[str, list[Raw]])
+    texts = [("text", _entries(text)["text"]) for text in citations.get("content", [])]
+    return None, [*texts, *[("citation", citation) for citation in citations.get("citations", [])]]
 
 
-def _spell_call(kind: str, held: Raw) -> _Spelling:
-    said = _entries(held)
-    arguments = said.pop("input", Raw(b"{}"))
-    return said, [(kind, {"input": bytes(arguments).decode()})]
+def _spell_call(kind: str, raw: Raw) -> _Spelling:
+    entries = _entries(raw)
+    arguments = entries.pop("input", Raw(b"{}"))
+    return entries, [(kind, {"input": bytes(arguments).decode()})]
 
 
-def _spell_result(kind: str, held: Raw) -> _Spelling:
-    said = _entries(held)
-    content = said.pop("content", None)
-    return said, [] if content is None else [(kind, content)]
+def _spell_result(kind: str, raw: Raw) -> _Spelling:
+    entries = _entries(raw)
+    content = entries.pop("content", None)
+    return entries, [] if content is None else [(kind, content)]
 
 
-def _spell_image(kind: str, held: Raw) -> _Spelling:
-    said = _entries(held)
-    return {"format": said.pop("format")}, [(kind, said)]
+def _spell_image(kind: str, raw: Raw) -> _Spelling:
+    entries = _entries(raw)
+    return {"format": entries.pop("format")}, [(kind, entries)]
 
 
 _NO_TEXT = Raw(b'""')
@@ -249,15 +251,15 @@ def _event(write: Callable[[bytes], bytes], payload: dict[str, Any]) -> bytes:
     return write(encode_json(payload))
 
 
-def _delta(block: int, **said: Any) -> bytes:
-    return _event(_BLOCK_DELTA, {"contentBlockIndex": block, "delta": said})
+def _delta(block: int, **fields: Any) -> bytes:
+    return _event(_BLOCK_DELTA, {"contentBlockIndex": block, "delta": fields})
 
 
 def _wire_keys(notes: dict[str, Any]) -> dict[str, Any]:
     """Return the notes without those that only concern spelling."""
     return {
-        key.removeprefix(MODELLED): held
-        for key, held in notes.items()
+        key.removeprefix(MODELLED): value
+        for key, value in notes.items()
         if not key.startswith("~") or key.startswith(MODELLED)
     }
 

@@ -38,29 +38,29 @@ _SETTING_KEYS = {"type", "budget_tokens", "display", "maxReasoningEffort"}
 
 def decode_reasoning(fields: Extra, effort: str | UnsetType) -> ReasoningSettings | None:
     """Remove the reasoning settings from the additional fields and return them."""
-    told: Extra = {}
+    sent: Extra = {}
     notes: Extra = {}
     settings: dict[str, Any] = {}
     for key in ("thinking", "reasoning_config", "reasoningConfig"):
         value = parse_json(fields[key]) if key in fields else None
         if isinstance(value, dict):
             settings = _settings(value)
-            told[key] = fields.pop(key)
-            unknown = {name: held for name, held in _entries(told[key]).items() if name not in _SETTING_KEYS}
-            notes.update({name: held for name, held in unknown.items() if name[:1] != "~"})
+            sent[key] = fields.pop(key)
+            unknown = {name: entry for name, entry in _entries(sent[key]).items() if name not in _SETTING_KEYS}
+            notes.update({name: entry for name, entry in unknown.items() if name[:1] != "~"})
         elif isinstance(value, str) and key == "reasoning_config":
-            settings, told[key] = {"effort": value}, fields.pop(key)
-    said = parse_json(fields["reasoning_effort"]) if "reasoning_effort" in fields else None
-    if isinstance(said, str):
-        settings["effort"], told["reasoning_effort"] = said, fields.pop("reasoning_effort")
+            settings, sent[key] = {"effort": value}, fields.pop(key)
+    reasoning_effort = parse_json(fields["reasoning_effort"]) if "reasoning_effort" in fields else None
+    if isinstance(reasoning_effort, str):
+        settings["effort"], sent["reasoning_effort"] = reasoning_effort, fields.pop("reasoning_effort")
     config = parse_json(fields["output_config"]) if "output_config" in fields else None
     if isinstance(config, dict) and set(config) == {"effort"} and isinstance(config["effort"], str):
-        settings["effort"], told["output_config"] = config["effort"], fields.pop("output_config")
+        settings["effort"], sent["output_config"] = config["effort"], fields.pop("output_config")
     if effort is not UNSET:
         settings["effort"] = effort
         notes[TYPED] = Raw(b"true")
-    if told:
-        notes[FIELDS] = Raw(encode_json(told))
+    if sent:
+        notes[FIELDS] = Raw(encode_json(sent))
     return ReasoningSettings(**settings, metadata={FAMILY: notes}) if notes else None
 
 
@@ -112,7 +112,7 @@ def encode_settings(request: Request, log: LossLog) -> ModelSettings:
     settings = ModelSettings(request.max_output_tokens, request.temperature, request.top_p)
     reasoning = request.reasoning
     if request.origin == FAMILY and (reasoning is None or own(reasoning.metadata)):
-        _as_said(settings, request, reasoning)
+        _write_unchanged(settings, request, reasoning)
         return settings
     limits = limits_of(request.model)
     if limits.thinking == "claude":
@@ -122,7 +122,7 @@ def encode_settings(request: Request, log: LossLog) -> ModelSettings:
     return settings
 
 
-def _as_said(settings: ModelSettings, request: Request, reasoning: ReasoningSettings | None) -> None:
+def _write_unchanged(settings: ModelSettings, request: Request, reasoning: ReasoningSettings | None) -> None:
     """Write the settings back as they came: the request is in this format."""
     fields: dict[str, Any] = {}
     if reasoning is not None:
@@ -143,15 +143,15 @@ def _tell_top_k(fields: dict[str, Any], top_k: int, *, nested: bool) -> None:
 
 def _as_claude(settings: ModelSettings, request: Request, limits: ModelLimits, log: LossLog) -> None:
     """Apply Claude's own rules: which kinds of thinking, which efforts, which sampling beside them."""
-    said = claude_models.legal_settings(request, log, wants_limit=False)
-    settings.max_tokens = said.max_tokens
-    settings.temperature, settings.top_p, settings.effort = said.temperature, said.top_p, said.effort
-    settings.thinks = said.thinks
+    legal = claude_models.legal_settings(request, log, wants_limit=False)
+    settings.max_tokens = legal.max_tokens
+    settings.temperature, settings.top_p, settings.effort = legal.temperature, legal.top_p, legal.effort
+    settings.thinks = legal.thinks
     fields: dict[str, Any] = {}
-    if said.thinking is not UNSET:
-        fields["thinking"] = said.thinking
-    if said.top_k is not None:
-        _tell_top_k(fields, said.top_k, nested=False)
+    if legal.thinking is not UNSET:
+        fields["thinking"] = legal.thinking
+    if legal.top_k is not None:
+        _tell_top_k(fields, legal.top_k, nested=False)
     if not limits.is_claude:
         _bound_sampling(settings, request, log)
     settings.fields = fields

@@ -49,8 +49,8 @@ _INNER = ("toolSpec", "inputSchema")
 _reader: WireReader[list[ToolWire]] = WireReader(list[ToolWire], "bedrock-converse request", path="$.toolConfig.tools")
 
 
-def _decode_held(held: Raw) -> DecodedTools:
-    return DecodedTools(_decode_list(_reader.read(bytes(held))))
+def _decode_held(raw: Raw) -> DecodedTools:
+    return DecodedTools(_decode_list(_reader.read(bytes(raw))))
 
 
 decode_tools = ToolLists(_decode_held).read
@@ -89,12 +89,12 @@ def _decode_tool(wire: ToolWire) -> Tool:
 
 
 def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
-    held = exact(wire)
-    entries = parse_json(held)
+    exact_wire = exact(wire)
+    entries = parse_json(exact_wire)
     kind = next(iter(entries), "")
     inner = entries.get(kind)
     name = inner.get("name") if isinstance(inner, dict) else None
-    return ProviderTool(name if isinstance(name, str) else kind, FAMILY, held, **HOSTED.read_tool(entries))
+    return ProviderTool(name if isinstance(name, str) else kind, FAMILY, exact_wire, **HOSTED.read_tool(entries))
 
 
 def encode_tools(request: Request, encoder: PartEncoder, log: LossLog) -> WireValue:
@@ -153,14 +153,16 @@ def _writer_of(model: str | None) -> ToolWriter:
     return _CLAUDE_WRITER if limits_of(model).thinking == "claude" else _WRITER
 
 
-def _encode_function(tool: ToolDefinition, schema: WireValue, said: str | None, strict: WireValue) -> WireValue:
-    description: Any = UNSET if said is None else said
+def _encode_function(tool: ToolDefinition, schema: WireValue, text: str | None, strict: WireValue) -> WireValue:
+    description: Any = UNSET if text is None else text
     notes = own(tool.metadata)
     if not notes:
         return ToolWire(ToolSpec(tool.name, description, InputSchema(schema), strict))
-    held: Any = InputSchema(schema)
+    input_schema: Any = InputSchema(schema)
     inner = inner_extra(notes, "inputSchema")
-    spec: Any = ToolSpec(tool.name, description, held if inner is None else spliced(held, inner), strict)  # type: ignore[arg-type]
+    if inner is not None:
+        input_schema = spliced(input_schema, inner)
+    spec: Any = ToolSpec(tool.name, description, input_schema, strict)
     inner = inner_extra(notes, "toolSpec")
     spec = spec if inner is None else spliced(spec, inner)
     return spliced(ToolWire(spec), notes)
@@ -170,8 +172,8 @@ def _enforced(tool: ToolDefinition, log: LossLog, *, enforces: bool) -> WireValu
     """Return `strict`. Omitting it when the schema cannot be enforced keeps the schema whole."""
     if not tool.strict:
         return False
-    held = parameters_held(tool)
-    schema = NOTHING if held is None else to_raw(held)
+    parameters = parameters_held(tool)
+    schema = NOTHING if parameters is None else to_raw(parameters)
     found = adapted(bytes(schema), "ANTHROPIC_STRICT")
     why = found.refusal or (f"{found.notes[0].keyword}: {found.notes[0].reason}" if found.notes else "")
     if not enforces:
@@ -212,9 +214,9 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
     return ToolChoice(mode, () if tool is UNSET else (tool.name,), {FAMILY: notes})
 
 
-def _read_entries(held: Raw | UnsetType) -> Extra:
+def _read_entries(raw: Raw | UnsetType) -> Extra:
     try:
-        return {} if held is UNSET else _entries(held)
+        return {} if raw is UNSET else _entries(raw)
     except msgspec.ValidationError:
         return {}
 
@@ -271,10 +273,10 @@ def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_output(held: Raw) -> StructuredOutput | None:
+def decode_output(raw: Raw) -> StructuredOutput | None:
     """Decode the output format; None for one of an unknown kind."""
     try:
-        wire = _formats.read(bytes(held))
+        wire = _formats.read(bytes(raw))
     except DecodeError:
         return None
     structure = wire.structure.json_schema
@@ -286,7 +288,7 @@ def decode_output(held: Raw) -> StructuredOutput | None:
     for extra in (wire.extra, wire.structure.extra, structure.extra):
         notes.update({} if extra is UNSET else extra)
     if notes:
-        notes["~format"] = held
+        notes["~format"] = raw
     name = None if structure.name is UNSET else structure.name
     description = None if structure.description is UNSET else structure.description
     return StructuredOutput("schema", schema, name, description, metadata={FAMILY: notes} if notes else None)

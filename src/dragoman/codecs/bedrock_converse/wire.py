@@ -5,7 +5,7 @@ A block is an object with exactly one key, which is its kind; so all kinds are f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -69,6 +69,8 @@ class Block(Wire, frozen=True, rename="camel"):
     search_result: Raw | UnsetType = UNSET
     tool_addition: Raw | UnsetType = UNSET
     tool_removal: Raw | UnsetType = UNSET
+
+    further: ClassVar = ("type",)  # clients that write Anthropic's blocks
 
 
 class S3Location(Wire, frozen=True):

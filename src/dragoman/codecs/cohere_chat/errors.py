@@ -36,10 +36,10 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
         message, error_id, error_type = wire.message, wire.id, wire.error_type
         notes = {} if wire.extra is UNSET else wire.extra
     except DecodeError:
-        held = exact_object(body)
-        if held is None:
+        parsed = exact_object(body)
+        if parsed is None:
             raise
-        message, notes = _message_in(held), {"~body": held}
+        message, notes = _message_in(parsed), {"~body": parsed}
     return Failure(
         # 498 means a blocked word, not an expired token.
         "invalid_request" if status == _BLOCKED else kind_of_status(status),
@@ -53,12 +53,12 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
     )
 
 
-def _message_in(held: Raw) -> str:
+def _message_in(raw: Raw) -> str:
     """Return the message in an error object: proxies nest it."""
-    body = parse_json(held)
+    body = parse_json(raw)
     error = body.get("error", body)
     message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) else compact_text(held)
+    return message if isinstance(message, str) else compact_text(raw)
 
 
 def encode_error(failure: Failure) -> Encoded:

@@ -33,16 +33,16 @@ BARE = "~bare"
 CITATION = "~citation"
 FURTHER = "~further"
 """Note: a further source of the citation before it."""
-_TOLD = frozenset({"text", "title", "context"})
+_DOCUMENT_FIELDS = frozenset({"text", "title", "context"})
 _PLAN, _THINKING, _TEXT = "PLAN", "THINKING_CONTENT", "TEXT_CONTENT"
 
 # ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_documents(held: Raw) -> list[Document] | None:
+def decode_documents(raw: Raw) -> list[Document] | None:
     """Decode the documents of a request; None if it is not a list of them."""
     try:
-        items = _items(held)
+        items = _items(raw)
     except msgspec.DecodeError:
         return None
     documents = []
@@ -66,9 +66,14 @@ def decode_document(wire: DocumentWire, notes: Extra) -> Document:
     data = parse_json(wire.data)
     if isinstance(data, str):
         return Document(text=data, metadata={FAMILY: notes})
-    if isinstance(data, dict) and "text" in data and data.keys() <= _TOLD and all(map(_is_text, data.values())):
-        told = (data.get("title"), data.get("context"))
-        return Document(text=data["text"], title=told[0], context=told[1], metadata={FAMILY: notes})
+    if (
+        isinstance(data, dict)
+        and "text" in data
+        and data.keys() <= _DOCUMENT_FIELDS
+        and all(map(_is_text, data.values()))
+    ):
+        fields = (data.get("title"), data.get("context"))
+        return Document(text=data["text"], title=fields[0], context=fields[1], metadata={FAMILY: notes})
     return Document(text=compact_text(wire.data), media_type="application/json", metadata={FAMILY: notes})
 
 
@@ -84,27 +89,27 @@ def encode_document(part: Document, log: LossLog) -> WireValue:
     if part.cache is not None:
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     notes: Extra = (part.metadata or {}).get(FAMILY, {})
     if BARE in notes:
         return Raw(encode_json(part.text))
     if part.cite is False:
         log.degrade(part, "cite", "wish not to be cited", "this API cites all documents or none")
-    held = notes.get(DATA)
-    if held is None:
-        held = _data_of(part)
+    raw = notes.get(DATA)
+    if raw is None:
+        raw = _data_of(part)
     own = {key: value for key, value in notes.items() if key != "id"}
     document_id: Any = notes.get("id", UNSET)
-    return spliced(DocumentWire(held, document_id), own) if own else DocumentWire(held, document_id)
+    return spliced(DocumentWire(raw, document_id), own) if own else DocumentWire(raw, document_id)
 
 
 def _data_of(part: Document) -> Raw:
     if part.media_type == "application/json" and part.title is None and part.context is None and part.text is not None:
-        held = exact_json(part.text)
-        if held is not None and bytes(held)[:1] == b"{":
-            return held
-    told = {"title": part.title, "text": part.text, "context": part.context}
-    return Raw(encode_json({key: value for key, value in told.items() if value is not None}))
+        parsed = exact_json(part.text)
+        if parsed is not None and bytes(parsed)[:1] == b"{":
+            return parsed
+    fields = {"title": part.title, "text": part.text, "context": part.context}
+    return Raw(encode_json({key: value for key, value in fields.items() if value is not None}))
 
 
 # ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,19 +125,19 @@ class Cited(NamedTuple):
     """Missing on older models."""
 
 
-def decode_citations(held: Raw) -> list[Cited] | None:
+def decode_citations(raw: Raw) -> list[Cited] | None:
     """Decode the citations of a message; None if it is not a list of them."""
     try:
-        return [decode_citation(item) for item in _items(held)]
+        return [decode_citation(item) for item in _items(raw)]
     except msgspec.DecodeError:
         return None
 
 
-def decode_citation(held: Raw) -> Cited:
-    head = _heads(held)
+def decode_citation(raw: Raw) -> Cited:
+    head = _heads(raw)
     citations = [_decode_source(head, source) for source in head.sources or (SourceHead(),)] or [Citation()]
     first, *further = citations
-    whole: Metadata = {FAMILY: {CITATION: held}}
+    whole: Metadata = {FAMILY: {CITATION: raw}}
     noted = [msgspec.structs.replace(first, metadata=whole)]
     noted += [msgspec.structs.replace(one, metadata={FAMILY: {FURTHER: Raw(b"true")}}) for one in further]
     return Cited(tuple(noted), head.type == _PLAN, head.type == _THINKING, head.content_index)
@@ -140,21 +145,23 @@ def decode_citation(held: Raw) -> Cited:
 
 def _decode_source(head: CitationHead, source: SourceHead) -> Citation:
     """Decode what is cited: the document's text, or the output of a tool as text."""
-    told: Any = {}
+    document: Any = {}
     if source.document is not UNSET:
-        told = parse_json(source.document)
+        document = parse_json(source.document)
     elif source.tool_output is not UNSET:
         return Citation(None, source.id, _output_text(source.tool_output), head.start, head.end)
-    if not isinstance(told, dict):
-        told = {}
-    url, title, text = (value if isinstance(value := told.get(key), str) else None for key in ("url", "title", "text"))
+    if not isinstance(document, dict):
+        document = {}
+    url, title, text = (
+        value if isinstance(value := document.get(key), str) else None for key in ("url", "title", "text")
+    )
     return Citation(url, title or (None if url or text else source.id), text, head.start, head.end)
 
 
-def _output_text(held: Raw) -> str:
-    output = parse_json(held)
+def _output_text(raw: Raw) -> str:
+    output = parse_json(raw)
     content = output.get("content") if isinstance(output, dict) and len(output) == 1 else None
-    return content if isinstance(content, str) else compact_text(held)
+    return content if isinstance(content, str) else compact_text(raw)
 
 
 def encode_citations(text: Text, index: int | None, log: LossLog) -> list[WireValue]:
@@ -180,8 +187,8 @@ def encode_citation(citation: Citation, text: str, index: int | None) -> WireVal
     if CITATION in notes:
         return notes[CITATION]
     start, end = citation.start, citation.end
-    told = {"title": citation.title, "url": citation.url, "text": citation.cited_text}
-    document = {key: value for key, value in told.items() if value is not None}
+    fields = {"title": citation.title, "url": citation.url, "text": citation.cited_text}
+    document = {key: value for key, value in fields.items() if value is not None}
     wire = CitationOut(
         start,
         end,

@@ -121,8 +121,8 @@ def _message_path(message: Message, tables: Tables, path: str, part_index: int |
     if isinstance(part, Document):
         inner = _OF_A_DOCUMENT.get(field, field)
         is_own = OF_THE_REQUEST in _own(part.metadata)
-        held = f"$.documents[{place}]" if is_own else f"{path}.content[{place}].document"
-        return f"{held}.{inner}" if inner in {"id", "data", "data.title", "data.context"} else held
+        document_path = f"$.documents[{place}]" if is_own else f"{path}.content[{place}].document"
+        return f"{document_path}.{inner}" if inner in {"id", "data", "data.title", "data.context"} else document_path
     return path + _content_path(message, part, place, field)
 
 
@@ -132,12 +132,12 @@ def _content_path(message: Message, part: AnyPart, place: int, field: str) -> st
     if isinstance(part, Text) and field.startswith("citations"):
         return ".citations"
     is_string = type(content_held(message)) is str or CONTENT in _own(message.metadata)
-    held = ".content" if is_string else f".content[{place}]"
+    content_path = ".content" if is_string else f".content[{place}]"
     if isinstance(part, Image):
         field = _OF_AN_IMAGE.get(field, field)
     elif isinstance(part, Reasoning) and field == "text":
         field = "thinking"
-    return held if is_string or not field or field in {"cache", "redacted"} else f"{held}.{field}"
+    return content_path if is_string or not field or field in {"cache", "redacted"} else f"{content_path}.{field}"
 
 
 def _response_path(

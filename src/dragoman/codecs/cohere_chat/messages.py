@@ -38,7 +38,7 @@ from dragoman.codecs.cohere_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.media import is_refused_image
+from dragoman.codecs.media import as_text_document, is_refused_image
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
@@ -201,13 +201,13 @@ def _decode_content(content: str | list[ContentPart] | None | UnsetType, extra: 
     return [DECODE_PART[type(part)](part) for part in content]
 
 
-def _cite(held: Raw, parts: list[AnyPart], count: int, extra: Extra) -> None:
+def _cite(raw: Raw, parts: list[AnyPart], count: int, extra: Extra) -> None:
     """Give the texts their citations. The first `count` parts are the content; a plan may follow."""
-    cited = decode_citations(held)
+    cited = decode_citations(raw)
     if cited is None:
-        extra["citations"] = held
+        extra["citations"] = raw
         return
-    extra[MODELLED + "citations"] = held
+    extra[MODELLED + "citations"] = raw
     texts = [index for index in range(count) if type(parts[index]) is Text]
     found: dict[int, list[Any]] = {}
     for one in cited:
@@ -217,7 +217,7 @@ def _cite(held: Raw, parts: list[AnyPart], count: int, extra: Extra) -> None:
         elif place is None or place >= count or type(parts[place]) is not Text:
             place = texts[0] if texts and not one.is_thinking else None
         if place is None:
-            extra["citations"] = held  # about thinking, or a text that is not here
+            extra["citations"] = raw  # about thinking, or a text that is not here
             extra.pop(MODELLED + "citations", None)
         else:
             found.setdefault(place, []).extend(one.citations)
@@ -239,15 +239,15 @@ def _decode_call(call: Call) -> ToolCall:
     if call.signature is not UNSET:
         signature = signature_in(call.signature)
         extra[MODELLED * (signature is not None) + SIGNATURE] = call.signature
-    held: Any = EMPTY_OBJECT
+    arguments: Any = EMPTY_OBJECT
     if type(text) is str:
-        held = read_arguments(text)
+        arguments = read_arguments(text)
     else:
         extra[ARGUMENTS] = Raw(b'"absent"') if text is UNSET else NULL
     return ToolCall(
         call.id,
         function.name,
-        held,
+        arguments,
         text if type(text) is str else None,
         invented_id=is_invented(call.id),
         signature=signature,
@@ -354,7 +354,7 @@ class MessageEncoder:
     def _left_out(self, message: Message) -> str:
         """Return a text that replaces the parts of a turn that cannot be sent: an empty turn is refused."""
         kinds = ", ".join(type(part).__name__.lower() for part in message.parts)
-        self._log.invent(message, "", "a text in its place", "this API refuses a turn that says nothing")
+        self._log.invent(message, "", "a text in its place", "this API refuses a turn without content")
         return f"[left out: {kinds}]"
 
     def _report_keys(self, message: Message, notes: Extra) -> None:
@@ -371,7 +371,7 @@ class MessageEncoder:
         alone = not any(
             type(part) is Text or (isinstance(part, Media) and type(part) is not Document) for part in parts
         )
-        for part in parts:
+        for part in parts if self._native else [as_text_document(part, self._log) for part in parts]:
             if type(part) is Text and part.metadata is None and part.cache is None and part.signature is None:
                 self._report_citations(part, role)
                 wires.append(TextPart(part.text))
@@ -446,7 +446,7 @@ class MessageEncoder:
         if plan.cache is not None:
             self._log.drop(plan, "cache", "cache mark", CACHED)
         if plan.signature is not None:
-            self._log.drop(plan, "signature", "signature", f"it is owed to {plan.signature.family} alone")
+            self._log.drop(plan, "signature", "signature", f"only {plan.signature.family} can verify it")
         return plan.text
 
     def _encode_answer_content(self, parts: list[AnyPart]) -> tuple[list[WireValue], list[WireValue]]:
@@ -487,8 +487,8 @@ class MessageEncoder:
         notes: Extra | None = None if metadata is None else metadata.get(FAMILY)
         signature = call.signature if call.signature is not None and call.signature.data else None
         if signature is not None and not self._to_client:
-            self._log.drop(call, "signature", "signature", f"it is owed to {signature.family} alone")
-            notes = {key: held for key, held in (notes or {}).items() if key != MODELLED + SIGNATURE}
+            self._log.drop(call, "signature", "signature", f"only {signature.family} can verify it")
+            notes = {key: value for key, value in (notes or {}).items() if key != MODELLED + SIGNATURE}
         elif signature is not None and (notes is None or MODELLED + SIGNATURE not in notes):
             notes = {**(notes or {}), SIGNATURE: write_signature(signature)}
         if not notes:

@@ -64,12 +64,12 @@ def _decode_thinking(wire: ThinkingPart) -> Reasoning:
     return Reasoning(wire.thinking, signature, redacted, metadata)
 
 
-def _signed(wire: Wire, held: Any) -> tuple[Signature | None, Metadata | None, bool]:
+def _signed(wire: Wire, raw: Any) -> tuple[Signature | None, Metadata | None, bool]:
     """Return (signature, metadata, whether the reasoning is redacted)."""
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    carried = None if held is UNSET else carried_in(held)
-    if held is not UNSET:
-        extra[MODELLED * (carried is not None) + SIGNATURE] = held
+    carried = None if raw is UNSET else carried_in(raw)
+    if raw is not UNSET:
+        extra[MODELLED * (carried is not None) + SIGNATURE] = raw
     metadata = {FAMILY: extra} if extra else None
     if carried is None:
         return None, metadata, False
@@ -147,8 +147,8 @@ def _encode_reasoning(part: Reasoning, log: LossLog, to_client: bool) -> WireVal
 def _with_signature(wire: Wire, part: Text | Reasoning, log: LossLog, *, to_client: bool) -> WireValue:
     notes, signature = _own(part), part.signature
     if signature is not None and not to_client:
-        log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
-        notes = {key: held for key, held in notes.items() if key != MODELLED + SIGNATURE}
+        log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
+        notes = {key: value for key, value in notes.items() if key != MODELLED + SIGNATURE}
     elif signature is not None and signature.data and MODELLED + SIGNATURE not in notes:
         redacted = isinstance(part, Reasoning) and part.redacted
         notes = {**notes, SIGNATURE: write_signature(signature, redacted=redacted)}
@@ -173,7 +173,7 @@ def _encode_image(part: Image, log: LossLog, to_client: bool) -> WireValue:  # n
     if part.cache is not None:
         log.drop(part, "cache", "cache mark", CACHED)
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     detail: Any = UNSET if part.detail is None else part.detail
     if part.detail == "original":
         log.degrade(part, "detail", "detail 'original'", "sent as 'high', the most that this API knows")

@@ -151,14 +151,14 @@ def decode_request(body: bytes) -> Request:
 
 
 def _with_documents(
-    held: Raw, messages: tuple[Message, ...], decoder: MessageDecoder, notes: Extra
+    raw: Raw, messages: tuple[Message, ...], decoder: MessageDecoder, notes: Extra
 ) -> tuple[Message, ...]:
     """Insert the documents of the request before the last user message, which they are meant for."""
-    documents = decode_documents(held)
+    documents = decode_documents(raw)
     last = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role == "user"), None)
     if not documents or last is None:
         # An empty list means nothing; without a user message the list stays a note of this family.
-        notes[MODELLED * (documents == []) + "documents"] = held
+        notes[MODELLED * (documents == []) + "documents"] = raw
         return messages
     message = messages[last]
     metadata = message.metadata
@@ -181,7 +181,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     encoder = MessageEncoder(log, native=native, foreign=foreign, takes_documents=takes_documents)
     messages: Any = encoder.encode(request.messages)
     if not messages and not native:
-        reason = "no message says anything this API can hold"
+        reason = "no message has content that this API can hold"
         raise EncodeError(path="$.messages", reason=reason, target=PROFILE.name)
     if request.candidates is not None and request.candidates > 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one")

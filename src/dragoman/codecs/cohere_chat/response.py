@@ -75,7 +75,7 @@ def encode_finish(
         return None if finish is None else finish.raw
     if finish is None:
         word = "COMPLETE" if completion.messages else "ERROR"
-        log.invent(completion, "finish", f"finish reason {word}", "an answer of this API says why it ended")
+        log.invent(completion, "finish", f"finish reason {word}", "answers of this API have a finish reason")
         return word
     report_keys(completion, finish.metadata, log, "finish.")
     if finish.explanation is not None:
@@ -98,16 +98,16 @@ def encode_finish(
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Decode the counts and keep the wire's own object beside them.
 
     Cached tokens are part of the input, image tokens are added to it; reasoning is part of the output. If only billed
     units are given, they are used.
     """
-    wire = _counts.read(held)
+    wire = _counts.read(raw)
     tokens = wire.tokens or wire.billed_units or TokenCounts()
     image = _whole(tokens.image_tokens)
-    notes: Extra = {USAGE: held}
+    notes: Extra = {USAGE: raw}
     if wire.billed_units is not None:
         notes["billed_units"] = Raw(encode_json(_counts_given(wire.billed_units)))
     return Usage(
@@ -205,7 +205,7 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     if completion.model is not None:
         log.note(completion, "model", "name of the model", "an answer of this API does not name it")
     if completion.created is not None:
-        log.note(completion, "created", "time of the answer", "an answer of this API does not tell it")
+        log.note(completion, "created", "time of the answer", "answers of this API do not include it")
     if completion.id is not None:
         return completion
     log.note(completion, "id", "id of the answer", "an answer of this API has one")

@@ -240,10 +240,10 @@ class PayloadDecoder(EventDecoder):
     # ── citations ──
 
     def _on_citation(self, event: Event) -> None:
-        held = UNSET if event.delta is None or event.delta.message is None else event.delta.message.citations
-        if held is UNSET or bytes(held)[:1] != b"{":
+        citations = UNSET if event.delta is None or event.delta.message is None else event.delta.message.citations
+        if citations is UNSET or bytes(citations)[:1] != b"{":
             return
-        cited = decode_citation(Raw(bytes(held)))
+        cited = decode_citation(Raw(bytes(citations)))
         if cited.is_thinking:
             return  # the intermediate format has no citations of reasoning
         block = None if cited.content_index is None else self._blocks.get(cited.content_index)

@@ -17,6 +17,7 @@ from dragoman.codecs.cohere_chat.hosted_tools import HOSTED
 from dragoman.codecs.cohere_chat.parts import CACHED, report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, encode_usage
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.search_results import search_text
@@ -58,12 +59,12 @@ def _event(kind: str, **fields: Any) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode_json({"type": kind, **fields}))
 
 
-def _message(kind: str, index: int | None, **said: Any) -> bytes:
+def _message(kind: str, index: int | None, **delta: Any) -> bytes:
     fields: dict[str, Any] = {} if index is None else {"index": index}
-    return _event(kind, **fields, delta={"message": said})
+    return _event(kind, **fields, delta={"message": delta})
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as bytes that a strict client of this format accepts."""
 
     def __init__(self, log: LossLog) -> None:
@@ -92,9 +93,6 @@ class EventEncoder:
         """Encode more text of a part."""
         return self._fragment(self._parts[index], text)
 
-    def close(self) -> bytes:
-        return b""
-
     def _on_start(self, event: StreamStart) -> list[bytes]:
         if self._started:
             return []
@@ -103,7 +101,7 @@ class EventEncoder:
         if event.model is not None:
             self._log.note(answer, "model", "name of the model", "an answer of this API does not name it")
         if event.created is not None:
-            self._log.note(answer, "created", "time of the answer", "an answer of this API does not tell it")
+            self._log.note(answer, "created", "time of the answer", "answers of this API do not include it")
         return [_event("message-start", id=event.id or INVENTED_ID, delta={"message": _START})]
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
@@ -175,9 +173,9 @@ class EventEncoder:
         if isinstance(part, ServerToolCall | ServerToolResult):
             cross_hosted(part, self._log, HOSTED)
             return []
-        said = search_text(part, self._log) if type(part) is SearchResult else None
-        if said is not None:
-            return self._open_block(outgoing, Text(said))
+        search = search_text(part, self._log) if type(part) is SearchResult else None
+        if search is not None:
+            return self._open_block(outgoing, Text(search))
         if not isinstance(part, Document) or part.text is None:
             why = "a message of this API holds text, thinking and calls"
             self._log.drop(part, "", type(part).__name__.lower(), why)
@@ -205,8 +203,8 @@ class EventEncoder:
             return []
         number = self._citations
         self._citations += 1
-        said = single_line(to_raw(wire))
-        return [_message("citation-start", number, citations=said), _event("citation-end", index=number)]
+        encoded = single_line(to_raw(wire))
+        return [_message("citation-start", number, citations=encoded), _event("citation-end", index=number)]
 
     def _on_part_end(self, event: PartEnd) -> list[bytes]:
         outgoing = self._parts.pop(event.index)
@@ -244,8 +242,8 @@ class EventEncoder:
             return out  # it was cut off
         signature = event.signature
         if signature is not None and signature.data and call.signature is None:
-            said = {"function": {"arguments": ""}, SIGNATURE: write_signature(signature)}
-            out.append(_message("tool-call-delta", outgoing.index, tool_calls=said))
+            delta = {"function": {"arguments": ""}, SIGNATURE: write_signature(signature)}
+            out.append(_message("tool-call-delta", outgoing.index, tool_calls=delta))
         return [*out, _event("tool-call-end", index=outgoing.index)]
 
     def _on_usage(self, event: UsageUpdate) -> list[bytes]:

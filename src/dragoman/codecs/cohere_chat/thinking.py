@@ -68,7 +68,7 @@ def _noted(wire: Thinking, notes: Extra) -> WireValue:
 
 def _budget(effort: str, budget: int | None, request: Request, log: LossLog) -> int | None:
     if budget is not None:
-        log.drop(request, "reasoning.effort", f"effort {effort!r}", "this API takes a budget, which is said too")
+        log.drop(request, "reasoning.effort", f"effort {effort!r}", "this API takes a budget, which is written too")
         return budget
     budget = BUDGET_OF_EFFORT.get(effort.lower())
     sent = "switched on without a budget" if budget is None else f"sent as a budget of {budget} tokens"

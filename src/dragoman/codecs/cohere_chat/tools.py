@@ -32,8 +32,8 @@ from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
 
 def _decode_tool(wire: AnyTool, *, strict: bool | None) -> Tool:
     if not isinstance(wire, FunctionTool):
-        said = parse_json(wire.raw)
-        return ProviderTool(str(said.get("name") or said.get("type") or ""), FAMILY, wire.raw)
+        parsed = parse_json(wire.raw)
+        return ProviderTool(str(parsed.get("name") or parsed.get("type") or ""), FAMILY, wire.raw)
     function = wire.function
     return ToolDefinition(
         function.name,
@@ -51,9 +51,9 @@ _READERS = {
 }
 
 
-def decode_tools(held: Raw, strict: bool | UnsetType = UNSET) -> DecodedTools:  # noqa: FBT001
+def decode_tools(raw: Raw, strict: bool | UnsetType = UNSET) -> DecodedTools:  # noqa: FBT001
     """Decode the tools; `strict` is the value of `strict_tools`, which applies to all of them."""
-    return _READERS[None if strict is UNSET else strict].read(held)
+    return _READERS[None if strict is UNSET else strict].read(raw)
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
@@ -75,7 +75,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
     description: Any = UNSET if tool.description is None else tool.description
     if not native and not tool.description and not _has_properties(bytes(parameters)):
         # «a tool needs a description or inputs»
-        log.invent(tool, "description", "description of a tool", "its name: this API wants a description or inputs")
+        log.invent(tool, "description", "description of a tool", "its name: this API requires a description or inputs")
         description = tool.name
     function: Any = FunctionDefinition(
         tool.name,
@@ -107,13 +107,13 @@ def _legal_parameters(tool: ToolDefinition, tools: tuple[Tool, ...], log: LossLo
 
     «schema must be an object», «property X must have a type», «required field X not found in properties».
     """
-    held = rooted_schema(tool, tools, log, PROFILE.name)
-    if held is None:
+    rooted = rooted_schema(tool, tools, log, PROFILE.name)
+    if rooted is None:
         return NOTHING
-    schema, untyped = _with_types(bytes(to_raw(held)))
+    schema, untyped = _with_types(bytes(to_raw(rooted)))
     for name in untyped:
         field = f"parameters.properties.{name}"
-        log.invent(tool, field, f"type of property {name!r}", "any type: this API wants every property to have one")
+        log.invent(tool, field, f"type of property {name!r}", "any type: this API requires one for every property")
     return schema
 
 
@@ -122,24 +122,24 @@ _SAYS_TYPE = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "cons
 
 
 @lru_cache(maxsize=512)  # an agent declares the same tools in every request
-def _with_types(held: bytes) -> tuple[Raw, tuple[str, ...]]:
+def _with_types(raw: bytes) -> tuple[Raw, tuple[str, ...]]:
     """Return the schema, and the names of properties that got a type. A list of all types equals no type."""
-    schema = parse_json(held)
+    schema = parse_json(raw)
     properties = schema.get("properties")
     if properties is None:
         properties = {}
     if not isinstance(properties, dict):
-        return Raw(held), ()
+        return Raw(raw), ()
     required = schema.get("required")
     missing = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    told = {**properties, **{name: {} for name in missing if name not in properties}}
-    untyped = [name for name, inner in told.items() if _is_untyped(inner)]
+    completed = {**properties, **{name: {} for name in missing if name not in properties}}
+    untyped = [name for name, inner in completed.items() if _is_untyped(inner)]
     for name in untyped:
-        inner = told[name]
-        told[name] = {**(inner if isinstance(inner, dict) else {}), "type": _ANY_TYPE}
+        inner = completed[name]
+        completed[name] = {**(inner if isinstance(inner, dict) else {}), "type": _ANY_TYPE}
     if not untyped:
-        return Raw(held), ()
-    return Raw(encode_json({**schema, "properties": told})), tuple(untyped)
+        return Raw(raw), ()
+    return Raw(encode_json({**schema, "properties": completed})), tuple(untyped)
 
 
 def _is_untyped(schema: Any) -> bool:
@@ -215,7 +215,7 @@ def _strict(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> bool | Un
 
 FORMAT = MODELLED + "response_format"
 
-_SPOKEN = SchemaDialect(
+_DIALECT = SchemaDialect(
     name="Cohere json_schema",
     refused=frozenset(
         {"allOf", "oneOf", "not", "if", "then", "else", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -246,9 +246,9 @@ def decode_output(wire: ResponseFormat, notes: Extra) -> StructuredOutput | None
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
     """Encode the output format: `json_schema` is the bare schema here, without name or switch."""
     extra: Extra = (output.metadata or {}).get(FAMILY, {})
-    held = schema_held(output)
+    raw_schema = schema_held(output)
     if request.origin == FAMILY:
-        schema: Any = UNSET if output.kind == "json" else to_raw(held)
+        schema: Any = UNSET if output.kind == "json" else to_raw(raw_schema)
         return spliced(ResponseFormat("json_object", schema), extra)
     if request.tools:
         log.drop(request, "output", "format of the answer", "this API takes no format beside tools")
@@ -256,20 +256,22 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     for field in ("name", "description"):
         if getattr(output, field) is not None:
             log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
-    schema = UNSET if output.kind == "json" or held is None else _legal_schema(bytes(to_raw(held)), request, log)
+    schema = (
+        UNSET if output.kind == "json" or raw_schema is None else _legal_schema(bytes(to_raw(raw_schema)), request, log)
+    )
     return spliced(ResponseFormat("json_object", schema), extra)
 
 
-def _legal_schema(held: bytes, request: Request, log: LossLog) -> WireValue:
-    given = parse_json(held)
+def _legal_schema(raw: bytes, request: Request, log: LossLog) -> WireValue:
+    given = parse_json(raw)
     try:
-        adapted = adapt_schema(given, _SPOKEN)
+        adapted = adapt_schema(given, _DIALECT)
     except SchemaError as error:
         log.degrade(request, "output.schema", "output schema", f"sent as JSON mode: {error}")
         return UNSET
     schema = _with_required(adapted.schema)
     if schema is None:
-        why = "sent as JSON mode: this API wants every object of a schema to require a property"
+        why = "sent as JSON mode: this API requires every object of a schema to require a property"
         log.degrade(request, "output.schema", "output schema", why)
         return UNSET
     for note in adapted.notes:
@@ -277,9 +279,9 @@ def _legal_schema(held: bytes, request: Request, log: LossLog) -> WireValue:
             field = "output.schema" + note.path.removeprefix("$")
             log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
     if schema != adapted.schema:
-        why = "this API wants every object to require a property: the first one is"
+        why = "this API requires every object to require a property: the first one is"
         log.degrade(request, "output.schema", "optional property", why)
-    return Raw(held) if schema == given else to_raw(schema)
+    return Raw(raw) if schema == given else to_raw(schema)
 
 
 def _with_required(schema: Any) -> Any:

@@ -88,10 +88,10 @@ class Conversation:
 
     def add(self, role: Role, pieces: Iterable[Piece], place: str, *, name: str | None = None) -> None:
         """Add a message, unless it has no parts. Consecutive results are merged into one message."""
-        held = list(pieces)
-        if not held:
+        buffered = list(pieces)
+        if not buffered:
             return
-        parts, places = [part for part, _ in held], [where for _, where in held]
+        parts, places = [part for part, _ in buffered], [where for _, where in buffered]
         if role == "tool" and self._messages and self._messages[-1].role == "tool":
             before = self._messages.pop()
             held_before = self._places.pop()
@@ -204,11 +204,11 @@ def mappings(value: Json) -> list[Mapping[str, Json]]:
 def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = False) -> ToolCall:
     """Return a call whose arguments may be an object, JSON text, or JSON text in JSON text (a set converted twice)."""
     if isinstance(arguments, str):
-        held = read_arguments(arguments)
-        if held is UNSET:
+        parsed = read_arguments(arguments)
+        if parsed is UNSET:
             inner = _unquoted(arguments)
-            held = read_arguments(inner) if inner is not None else UNSET
-        return ToolCall(call_id, name, held, arguments, invented_id=invented)
+            parsed = read_arguments(inner) if inner is not None else UNSET
+        return ToolCall(call_id, name, parsed, arguments, invented_id=invented)
     return ToolCall(call_id, name, to_raw({} if arguments is None else arguments), invented_id=invented)
 
 

@@ -44,8 +44,8 @@ def _add_node(conversation: Conversation, message: Mapping[str, Json], place: st
         [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else [text_of(inner.get("text"))]
     )
     text = "\n".join(filter(None, texts))
-    said = metadata if isinstance(metadata, Mapping) else {}
-    if not text or said.get("is_visually_hidden_from_conversation") is True:
+    fields = metadata if isinstance(metadata, Mapping) else {}
+    if not text or fields.get("is_visually_hidden_from_conversation") is True:
         return None
     recipient = text_of(message.get("recipient"))
     if role == "assistant" and recipient not in {"", "all"}:
@@ -58,7 +58,7 @@ def _add_node(conversation: Conversation, message: Mapping[str, Json], place: st
         known: Role = role  # type: ignore[assignment]
         piece = Reasoning(text) if text_of(inner.get("content_type")) in {"thoughts", "reasoning_recap"} else Text(text)
         conversation.add(known, [(piece, place)], place)
-    return text_of(said.get("model_slug")) or None
+    return text_of(fields.get("model_slug")) or None
 
 
 def is_claude(data: Json) -> bool:
@@ -79,14 +79,14 @@ def read_claude(data: Json) -> Request:
 
 def _add_claude(conversation: Conversation, message: Mapping[str, Json], place: str) -> None:
     role: Role = "user" if message["sender"] == "human" else "assistant"
-    said: list[Piece] = []
+    spoken_parts: list[Piece] = []
     blocks = mappings(message.get("content")) or [{"type": "text", "text": message.get("text")}]
     for index, block in enumerate(blocks):
         where = f"{place}.content[{index}]" if message.get("content") else f"{place}.text"
         kind = block.get("type")
         if kind == "tool_result":
-            conversation.add(role, said, place)
-            said = []
+            conversation.add(role, spoken_parts, place)
+            spoken_parts = []
             value = block.get("content")
             texts = [text_of(part.get("text")) for part in mappings(value)]
             failed = block.get("is_error") is True
@@ -96,12 +96,12 @@ def _add_claude(conversation: Conversation, message: Mapping[str, Json], place: 
             )
             conversation.add("tool", [(result, where)], where)
         elif kind == "tool_use":
-            said.append((conversation.call(block.get("name"), block.get("input"), block.get("id")), where))
+            spoken_parts.append((conversation.call(block.get("name"), block.get("input"), block.get("id")), where))
         elif kind == "thinking":
-            said.append((Reasoning(text_of(block.get("thinking"))), where))
+            spoken_parts.append((Reasoning(text_of(block.get("thinking"))), where))
         elif text_of(block.get("text")):
-            said.append((Text(block["text"]), where))
-    conversation.add(role, said, place)
+            spoken_parts.append((Text(block["text"]), where))
+    conversation.add(role, spoken_parts, place)
 
 
 CHATGPT_EXPORT = Dataset(CHATGPT, is_chatgpt, read_chatgpt)

@@ -46,22 +46,24 @@ def read(data: Json) -> Request:
 
 
 def _add_message(conversation: Conversation, role: Role, parts: list[Mapping[str, Json]], place: str) -> None:
-    said: list[Piece] = []
+    content: list[Piece] = []
     results: list[Piece] = []
     for number, part in enumerate(parts):
         where, kind = f"{place}.parts[{number}]", text_of(part.get("type"))
         if kind == "tool_result":
             results.append((_result(conversation, part), where))
         elif kind == "tool_call" and part.get("server_executed") is not True:
-            said.append((conversation.call(part.get("name"), part.get("arguments"), part.get("tool_call_id")), where))
+            content.append(
+                (conversation.call(part.get("name"), part.get("arguments"), part.get("tool_call_id")), where)
+            )
         elif kind == "text":
-            said.append((Text(text_of(part.get("text"))), where))
+            content.append((Text(text_of(part.get("text"))), where))
         elif kind == "reasoning" and text_of(part.get("text")):
-            said.append((Reasoning(part["text"]), where))
+            content.append((Reasoning(part["text"]), where))
         elif kind == "attachment" and isinstance(part.get("attachment"), Mapping):
-            said.append((_attachment(part["attachment"]), where))
+            content.append((_attachment(part["attachment"]), where))
     conversation.add("tool", results, place)
-    conversation.add("user" if role == "tool" else role, said, place)
+    conversation.add("user" if role == "tool" else role, content, place)
 
 
 def _result(conversation: Conversation, part: Mapping[str, Json]) -> Json:

@@ -30,16 +30,16 @@ def read(data: Json) -> Request:
     conversation = Conversation(NAME)
     events = _seen(items(data, NAME, "$"))
     tools: list[ToolDefinition] = []
-    said: list[Piece] = []
+    turns: list[Piece] = []
     answer: Json = None
     for place, event in events:
         kind = text_of(event.get("kind"))
         if kind != "ActionEvent" or event.get("llm_response_id") != answer:
-            conversation.add("assistant", said, said[0][1] if said else place)
-            said, answer = [], None
+            conversation.add("assistant", turns, turns[0][1] if turns else place)
+            turns, answer = [], None
         if kind == "ActionEvent":
             answer = event.get("llm_response_id")
-            said += _action(conversation, event, place)
+            turns += _action(conversation, event, place)
         elif kind == "SystemPromptEvent":
             prompt = event.get("system_prompt")
             conversation.add("system", [(Text(_text(prompt)), place)], place)
@@ -51,7 +51,7 @@ def read(data: Json) -> Request:
             conversation.add(role, [(Text(_text(inner.get("content"))), place)], place)  # type: ignore[arg-type]
         elif kind in {"ObservationEvent", "AgentErrorEvent", "UserRejectObservation"}:
             _add_result(conversation, event, place)
-    conversation.add("assistant", said, said[0][1] if said else "$")
+    conversation.add("assistant", turns, turns[0][1] if turns else "$")
     return conversation.finish(tools=tools)
 
 

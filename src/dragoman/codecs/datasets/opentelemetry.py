@@ -98,13 +98,13 @@ def _add_messages(conversation: Conversation, messages: Json, place: str) -> Non
     for index, message in enumerate(items(messages, NAME, place)):
         where = f"{place}[{index}]"
         role = _ROLES.get(text_of(message.get("role")), "user")
-        said: list[Piece] = []
+        written: list[Piece] = []
         results: list[Piece] = []
         for number, part in enumerate(items(message.get("parts"), NAME, f"{where}.parts")):
             made = _part(conversation, part, f"{where}.parts[{number}]")
-            (results if isinstance(made, ToolResult) else said).append((made, f"{where}.parts[{number}]"))
+            (results if isinstance(made, ToolResult) else written).append((made, f"{where}.parts[{number}]"))
         conversation.add("tool", results, where)
-        conversation.add("user" if role == "tool" else role, said, where)
+        conversation.add("user" if role == "tool" else role, written, where)
 
 
 def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> AnyPart:

@@ -81,7 +81,7 @@ class _Turn:
     def __init__(self, conversation: Conversation, place: str) -> None:
         self._conversation = conversation
         self._place = place
-        self._said: list[Piece] = []
+        self._pieces: list[Piece] = []
         self._results: list[Piece] = []
 
     def take(self, part: Mapping[str, Json], place: str, role: str) -> None:
@@ -91,11 +91,11 @@ class _Turn:
         elif kind == "text":
             if self._results:  # text after results belongs to a new round
                 self.close(role)
-            self._said.append((Text(text_of(part.get("text"))), place))
+            self._pieces.append((Text(text_of(part.get("text"))), place))
         elif kind == "reasoning":
-            self._said.append((Reasoning(text_of(part.get("text")), _signature(part, "providerMetadata")), place))
+            self._pieces.append((Reasoning(text_of(part.get("text")), _signature(part, "providerMetadata")), place))
         elif kind == "file":
-            self._said.append((media(text_of(part.get("mediaType")) or None, part.get("url")), place))
+            self._pieces.append((media(text_of(part.get("mediaType")) or None, part.get("url")), place))
         elif kind == "dynamic-tool" or kind.startswith("tool-"):
             self._call(part, kind, place)
 
@@ -107,7 +107,7 @@ class _Turn:
         signed = _signature(part, "callProviderMetadata")
         if signed is not None:
             call = ToolCall(call.id, call.name, call.arguments, signature=signed)
-        self._said.append((call, place))
+        self._pieces.append((call, place))
         state = text_of(part.get("state"))
         if state in _ANSWERED:
             failed = state != "output-available"
@@ -115,17 +115,17 @@ class _Turn:
             self._results.append((self._conversation.result(value, call_id=call.id, is_error=failed), place))
 
     def close(self, role: str) -> None:
-        self._conversation.add(role, self._said, self._place)  # type: ignore[arg-type]
+        self._conversation.add(role, self._pieces, self._place)  # type: ignore[arg-type]
         self._conversation.add("tool", self._results, self._place)
-        self._said, self._results = [], []
+        self._pieces, self._results = [], []
 
 
 def _signature(part: Mapping[str, Json], key: str) -> Signature | None:
     metadata = part.get(key)
     for family, name in _SIGNATURES.items():
-        said = metadata.get(family) if isinstance(metadata, Mapping) else None
-        if isinstance(said, Mapping) and text_of(said.get(name)):
-            return Signature(family, said[name], text_of(said.get("itemId")) or None)
+        fields = metadata.get(family) if isinstance(metadata, Mapping) else None
+        if isinstance(fields, Mapping) and text_of(fields.get(name)):
+            return Signature(family, fields[name], text_of(fields.get("itemId")) or None)
     return None
 
 

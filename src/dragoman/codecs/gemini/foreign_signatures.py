@@ -162,10 +162,10 @@ Span: TypeAlias = tuple[int, int | None, int | None]
 """Index of a part, and the range of characters in its text."""
 
 
-def read_grounding(held: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], bool]:
+def read_grounding(raw: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], bool]:
     """Return the parts with their citations, and whether the citations hold everything in the metadata."""
     try:
-        grounding = _decode_grounding(held)
+        grounding = _decode_grounding(raw)
     except msgspec.DecodeError:
         return list(parts), False
     cited: dict[int, list[Citation]] = {}
@@ -188,7 +188,7 @@ def read_grounding(held: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], 
         structs.replace(part, citations=tuple(cited[index])) if index in cited else part
         for index, part in enumerate(parts)
     ]
-    return signed, crossed and bool(cited) and parse_json(held).keys() <= _CITING
+    return signed, crossed and bool(cited) and parse_json(raw).keys() <= _CITING
 
 
 def _source(chunks: Sequence[Mapping[str, Any]], index: int) -> tuple[str, str | None] | None:

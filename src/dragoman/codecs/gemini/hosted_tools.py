@@ -50,10 +50,10 @@ _KIND_OF_CALL: dict[str, HostedKind] = {
 _FAILED = ("OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED")
 
 
-def _camel(held: Mapping[str, Any], key: str) -> Any:
+def _camel(entries: Mapping[str, Any], key: str) -> Any:
     """Return a member by its camelCase or snake_case key."""
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
-    return held.get(key, held.get(snake))
+    return entries.get(key, entries.get(snake))
 
 
 def _single(block: Mapping[str, Any]) -> tuple[str, Any]:
@@ -96,24 +96,24 @@ class HostedTools(SharedTools):
         return None
 
     def read_call(self, block: Mapping[str, Any]) -> Fields:
-        member, held = _single(block)
+        member, fields = _single(block)
         if member in {"executableCode", "executable_code"}:
-            return {"kind": "code_execution"} | json_input({"code": str(held.get("code", ""))})
+            return {"kind": "code_execution"} | json_input({"code": str(fields.get("code", ""))})
         if member == "functionCall":
-            return {"kind": "mcp"} | json_input(held.get("args"))
-        kind = _KIND_OF_CALL.get(str(_camel(held, "toolType")))
-        return ({} if kind is None else {"kind": kind}) | json_input(held.get("args"))
+            return {"kind": "mcp"} | json_input(fields.get("args"))
+        kind = _KIND_OF_CALL.get(str(_camel(fields, "toolType")))
+        return ({} if kind is None else {"kind": kind}) | json_input(fields.get("args"))
 
     def read_result(self, block: Mapping[str, Any]) -> Fields:
-        member, held = _single(block)
+        member, fields = _single(block)
         if member in {"codeExecutionResult", "code_execution_result"}:
-            failed = {"error": held["outcome"]} if held.get("outcome") in _FAILED else {}
-            return {"kind": "code_execution"} | written_out(held.get("output")) | failed
-        response = held.get("response")
+            failed = {"error": fields["outcome"]} if fields.get("outcome") in _FAILED else {}
+            return {"kind": "code_execution"} | written_out(fields.get("output")) | failed
+        response = fields.get("response")
         if member == "functionResponse":
-            said = text_of(response.get("result")) if isinstance(response, dict) else None
-            return {"kind": "mcp"} | written_out(said or compact_text(response))
-        kind = _KIND_OF_CALL.get(str(_camel(held, "toolType")))
+            text = text_of(response.get("result")) if isinstance(response, dict) else None
+            return {"kind": "mcp"} | written_out(text or compact_text(response))
+        kind = _KIND_OF_CALL.get(str(_camel(fields, "toolType")))
         return {} if kind is None else {"kind": kind}
 
     def write_call(self, call: ServerToolCall) -> WireValue:
@@ -145,9 +145,9 @@ def _inline(image: Image) -> Fields:
     return {"inlineData": {"mimeType": image.media_type or "image/png", "data": image.data}}
 
 
-def _read_servers(held: object) -> Fields:
+def _read_servers(value: object) -> Fields:
     """Read the settings of a single server; no other API takes a list of several."""
-    server = held[0] if isinstance(held, list) and len(held) == 1 else None
+    server = value[0] if isinstance(value, list) and len(value) == 1 else None
     transport = _camel(server, "streamableHttpTransport") if isinstance(server, dict) else None
     if not isinstance(server, dict) or not isinstance(transport, dict):
         return {"kind": "mcp"}

@@ -75,22 +75,22 @@ def _respelled(path: str, notes: Mapping[str, Any]) -> str:
     if not notes:
         return path
     head, dot, rest = path.partition(".")
-    held = notes.get(WITHIN + head) if rest else None
-    if held is not None and _RENAMED_WITHIN in bytes(held):
+    raw = notes.get(WITHIN + head) if rest else None
+    if raw is not None and _RENAMED_WITHIN in bytes(raw):
         rest = _respelled(rest, inner_extra(notes, head) or {})
     return _spelled(head, notes) + dot + rest
 
 
-def _found(path: str, held: Any) -> str:
+def _found(path: str, value: Any) -> str:
     """Return a path into a value that was kept whole, in the client's spelling."""
-    if isinstance(held, Raw) and b"_" not in bytes(held):
+    if isinstance(value, Raw) and b"_" not in bytes(value):
         return path  # no key of it is in snake_case
     head, dot, rest = path.partition(".")
-    said = parse_json(held) if isinstance(held, Raw) else held
-    if not isinstance(said, dict) or (head not in said and snake_case(head) not in said):
+    parsed = parse_json(value) if isinstance(value, Raw) else value
+    if not isinstance(parsed, dict) or (head not in parsed and snake_case(head) not in parsed):
         return path
-    key = head if head in said else snake_case(head)
-    return key + dot + (_found(rest, said[key]) if rest else "")
+    key = head if head in parsed else snake_case(head)
+    return key + dot + (_found(rest, parsed[key]) if rest else "")
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,8 +110,8 @@ def request_json_path(
 
 def _is_respelled(request: Request) -> bool:
     """Whether a setting may have a different key in the body; only then is each path looked up in the notes."""
-    for key, held in notes_of(request).items():
-        if key.startswith(RENAMED) or (key.startswith(WITHIN) and _RENAMED_WITHIN in bytes(held)):
+    for key, value in notes_of(request).items():
+        if key.startswith(RENAMED) or (key.startswith(WITHIN) and _RENAMED_WITHIN in bytes(value)):
             return True
     config = None if request.reasoning is None else notes_of(request.reasoning).get(WHOLE_CONFIG)
     return config is not None and b"_" in bytes(config)
@@ -121,8 +121,8 @@ def _as_written(path: str, request: Request) -> str:
     if path == "$":
         return path
     if path.startswith(_THINKING) and request.reasoning is not None:
-        held = note(request.reasoning.metadata, FAMILY, WHOLE_CONFIG)
-        path = _THINKING + _found(path.removeprefix(_THINKING), None if held is UNSET else held)
+        config = note(request.reasoning.metadata, FAMILY, WHOLE_CONFIG)
+        path = _THINKING + _found(path.removeprefix(_THINKING), None if config is UNSET else config)
     notes = notes_of(request)
     return "$." + _respelled(path[2:], notes) if notes else path
 
@@ -266,9 +266,9 @@ def _locate_answer(completion: Completion, field: str) -> str:
 
 
 def _grounding_key(message: Message) -> str:
-    said = inner_extra(notes_of(message), "candidate") or {}
+    entries = inner_extra(notes_of(message), "candidate") or {}
     snake = snake_case(_GROUNDING)
-    return snake if snake in said or MODELLED + snake in said else _GROUNDING
+    return snake if snake in entries or MODELLED + snake in entries else _GROUNDING
 
 
 def response_json_path(

@@ -554,7 +554,7 @@ class MessageEncoder(PartEncoder):
                     if not key.startswith("~"):
                         self._log.drop(message, key, key, "nothing is left of its message")
                 return None
-            self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             wires = [TextOut(NOT_SENT)]
         if not notes:
             return ContentOut(role, wires)
@@ -601,12 +601,12 @@ class MessageEncoder(PartEncoder):
     def _encode_call(self, call: ToolCall, index: int) -> WireValue:
         calls = self._calls
         call_id = call.id
-        held = arguments_held(call)
+        arguments = arguments_held(call)
         wire: WireValue
         is_plain = call.signature is None and call.cache is None and not self.carried
-        if is_plain and type(held) is Raw and (call.metadata is None or FAMILY not in call.metadata):
+        if is_plain and type(arguments) is Raw and (call.metadata is None or FAMILY not in call.metadata):
             sends = self._sends_ids and not (call.invented_id or is_invented(call_id))
-            wire = CallOut(FunctionCallOut(call.name, held, call_id if sends else UNSET))
+            wire = CallOut(FunctionCallOut(call.name, arguments, call_id if sends else UNSET))
         else:
             sends = self.sends_id(call)
             wire = self.encode(call)
@@ -644,7 +644,9 @@ class MessageEncoder(PartEncoder):
         signed = signature is not None and signature.family == FAMILY and bool(signature.data)
         if signed or "~signature" in notes_of(call) or (self._native and not self.dropped_foreign):
             return wire
-        self._log.invent(call, "signature", "placeholder signature", "this model wants the first call of a step signed")
+        self._log.invent(
+            call, "signature", "placeholder signature", "this model requires the first call of a step signed"
+        )
         if isinstance(wire, CallOut):
             return CallOut(wire.function_call, PLACEHOLDER)
         return spliced(wire, {"thoughtSignature": Raw(encode_json(PLACEHOLDER))})

@@ -33,6 +33,7 @@ from dragoman.codecs.gemini.wire import (
     response_part_keys,
     snake_case,
 )
+from dragoman.codecs.google_media import fit_medium
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy, is_native_thought
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import type_of_address
@@ -265,27 +266,27 @@ class PartDecoder:
         metadata = {FAMILY: notes} if notes else None
         return ToolCall(call_id, name, arguments, text, False, invented, False, signature, None, metadata)  # noqa: FBT003
 
-    def _arguments(self, held: Raw | UnsetType, notes: Extra) -> tuple[Raw | UnsetType, str | None]:
-        if held is UNSET or bytes(held) == b"null":
-            notes["~args"] = ABSENT if held is UNSET else NULL
+    def _arguments(self, raw: Raw | UnsetType, notes: Extra) -> tuple[Raw | UnsetType, str | None]:
+        if raw is UNSET or bytes(raw) == b"null":
+            notes["~args"] = ABSENT if raw is UNSET else NULL
             return EMPTY_OBJECT, None
         path = f"{self._path or self.seed}.parts[{len(self.parts)}].functionCall.args"
-        return read_object(held, path, "gemini/vertex")
+        return read_object(raw, path, "gemini/vertex")
 
     def _decode_server(self, wire: Part, member: str, extra: Extra) -> ServerToolCall | ServerToolResult:
         """Decode code and searches that Google runs: kept verbatim, never executed or answered by the client."""
         block = extra.pop(member)
         notes = _with_thought(wire, extra)
         signature = read_signature(wire, notes)
-        said = parse_json(block)
-        given = said.get("id") if isinstance(said, dict) else None
-        tool = said.get("toolType", said.get("tool_type")) if isinstance(said, dict) else None
+        parsed = parse_json(block)
+        given = parsed.get("id") if isinstance(parsed, dict) else None
+        tool = parsed.get("toolType", parsed.get("tool_type")) if isinstance(parsed, dict) else None
         name = tool.lower() if isinstance(tool, str) else "code_execution"
         is_call = _SERVER_MEMBERS[member] in _SERVER_CALLS
         self._server_calls += is_call
         call_id = given if isinstance(given, str) else invent_id(f"{self.seed} server", self._server_calls)
         metadata = {FAMILY: notes} if notes else None
-        shown: Any = {member: said if isinstance(said, dict) else {}}
+        shown: Any = {member: parsed if isinstance(parsed, dict) else {}}
         fields = HOSTED.read_call(shown) if is_call else HOSTED.read_result(shown)
         kind = ServerToolCall if is_call else ServerToolResult
         return kind(call_id, name, FAMILY, Raw(encode_json({member: block})), signature, None, metadata, **fields)
@@ -333,7 +334,7 @@ def server_call(call: ToolCall) -> ServerToolCall:
 
 
 def _server_member(extra: Extra) -> str | None:
-    return next((key for key, held in extra.items() if key in _SERVER_MEMBERS and bytes(held) != b"null"), None)
+    return next((key for key, value in extra.items() if key in _SERVER_MEMBERS and bytes(value) != b"null"), None)
 
 
 def part_notes(wire: Part | ResponsePart, **within: Extra | None) -> Extra:
@@ -506,7 +507,7 @@ class PartEncoder:
         if signature.family == FAMILY and signature.data:
             return signature.data
         self.dropped_foreign = True
-        self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+        self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
         return UNSET
 
     def _report(self, part: Any, *fields: str) -> None:
@@ -542,10 +543,13 @@ class PartEncoder:
         if not self.carried:
             return
         last = self.carried[-1]
-        signed = Part(last.text, True, foreign_signatures.pack(Bundle(tuple(self.carried), last=True)))  # noqa: FBT003
-        if last.text and wires and wires[-1] == Part(last.text, True):  # noqa: FBT003
+        shown = Part(last.text, True)  # noqa: FBT003
+        text = last.text
+        if text and wires and wires[-1] == shown:
             wires.pop()
-        wires.append(signed)
+        elif shown in wires:
+            text = ""  # parts without a signature follow the thought
+        wires.append(Part(text, True, foreign_signatures.pack(Bundle(tuple(self.carried), last=True))))  # noqa: FBT003
         self.carried = []
 
     def _call(self, call: ToolCall) -> WireValue:
@@ -567,16 +571,16 @@ class PartEncoder:
     def _server_result(self, part: ServerToolResult) -> WireValue:
         return self._server_block(part, result_block_held(part))
 
-    def _server_block(self, part: ServerToolCall | ServerToolResult, held: Any) -> WireValue:
+    def _server_block(self, part: ServerToolCall | ServerToolResult, value: Any) -> WireValue:
         if not goes_back(part, FAMILY, to_client=self._carries):
             wire = cross_hosted(part, self._log, HOSTED if self._carries else None)
-            return TextOut(wire.text) if type(wire) is Text else wire
+            return self._text(wire) if type(wire) is Text else wire
         if not self._native and not self._profile.unknown_keys.isdisjoint(part.block or ()):
             self._log.drop(part, "", f"step of {part.name!r}", "this service does not report what its tools did")
             return None
         signature = self._signature(part)
         fields = dict((part.metadata or {}).get(FAMILY, {}))
-        block = held if isinstance(held, Raw) else Raw(encode_json(held))
+        block = value if isinstance(value, Raw) else Raw(encode_json(value))
         signed = block if signature is UNSET else spliced(block, {"thoughtSignature": Raw(encode_json(signature))})
         return spliced(signed, fields)
 
@@ -585,9 +589,17 @@ class PartEncoder:
             return self.media(part)
         self._report(part, "title", "context", "cite")
         self._log.degrade(part, "", "text document", "it crosses as plain text")
-        return TextOut(part.text)
+        return self._text(Text(part.text))
 
     def media(self, part: Any, wire: type[Part | ResponsePart] = Part) -> WireValue:
+        if not self._native and not self._carries:
+            fitted = fit_medium(part, self._log)
+            if fitted is None or type(fitted) is Text:
+                self._report(part, *_UNSAID.get(type(part), ()))
+                if fitted is None or wire is Part:
+                    return None if fitted is None else self._text(fitted)
+                return ResponsePart(inline_data=Blob("text/plain", part.data))
+            part = fitted
         self._report(part, *_UNSAID.get(type(part), ()))
         if isinstance(part, Image) and part.detail not in {None, "auto"}:
             self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such field")
@@ -598,7 +610,7 @@ class PartEncoder:
             media_type = part.media_type
             if media_type is None and "~mime" not in notes:
                 media_type = "image/png" if isinstance(part, Image) else "application/octet-stream"
-                self._log.invent(part, "media_type", f"media type {media_type}", "this API wants one")
+                self._log.invent(part, "media_type", f"media type {media_type}", "this API requires one")
             body = Blob(UNSET if media_type is None else media_type, write_base64(part.data, notes))
             member, extra = "inline_data", inner_extra(notes, "inlineData") or {}
         elif part.url is not None and (self._native or not self._profile.unreachable_files.match(part.url)):
@@ -622,7 +634,7 @@ class PartEncoder:
             return UNSET
         found = type_of_address(str(part.url))
         if found is None:
-            why = "this API wants one, and the address does not tell it"
+            why = "this API requires one, and the address does not show it"
             self._log.degrade(part, "url", f"media type of {part.url}", why)
             return UNSET
         return found
@@ -630,12 +642,12 @@ class PartEncoder:
     def _refusal(self, part: Refusal) -> WireValue:
         if not self._native:
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
-        return TextOut(part.text)
+        return self._text(Text(part.text))
 
     def _search_result(self, part: SearchResult) -> WireValue:
         if part.cache is not None:
             self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
-        return TextOut(search_text(part, self._log))
+        return self._text(Text(search_text(part, self._log)))
 
     def _opaque(self, part: Opaque) -> WireValue:
         if part.origin == FAMILY:

@@ -79,11 +79,11 @@ def _write_top_logprobs(number: int, request: Request, log: LossLog) -> WireValu
     return UNSET
 
 
-def _read_modalities(said: Any) -> tuple[str, ...] | None:
-    if not isinstance(said, list) or not all(isinstance(word, str) for word in said):
+def _read_modalities(given: Any) -> tuple[str, ...] | None:
+    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
         return None
     # Other spellings (lower case, enum numbers) are kept as written.
-    return tuple(word.lower() for word in said) if said == [word.upper() for word in said] else None
+    return tuple(word.lower() for word in given) if given == [word.upper() for word in given] else None
 
 
 def _write_modalities(modalities: tuple[str, ...], request: Request, log: LossLog) -> WireValue:
@@ -159,12 +159,12 @@ def decode_request(body: bytes) -> Request:
 
 
 def _note_nulls(wire: GenerateContentRequest, notes: Extra) -> None:
-    for key, held in (
+    for key, value in (
         ("systemInstruction", wire.system_instruction),
         ("toolConfig", wire.tool_config),
         (_CONFIG, wire.generation_config),
     ):
-        if held is None:
+        if value is None:
             keep_whole(notes, key, Raw(b"null"), MODELLED)
 
 
@@ -182,38 +182,38 @@ _NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None, None, N
 
 def _decode_config(config: GenerationConfig, notes: Extra) -> tuple[Any, ...]:
     """Decode the settings in generationConfig, in the order of the table."""
-    said: Extra = (_config_keys if type(config) is GenerationConfigBody else _usual_config_keys)(config) or {}
+    config_keys: Extra = (_config_keys if type(config) is GenerationConfigBody else _usual_config_keys)(config) or {}
     settings = (
-        None if config.max_output_tokens is None else _whole(config.max_output_tokens, "maxOutputTokens", said),
-        None if config.temperature is None else _real(config.temperature, "temperature", said),
-        None if config.top_p is None else _real(config.top_p, "topP", said),
-        None if config.top_k is None else _whole(config.top_k, "topK", said),
-        () if config.stop_sequences is UNSET else _decode_stop(config.stop_sequences, said),
-        None if config.seed is None else _whole(config.seed, "seed", said),
-        None if config.presence_penalty is None else _real(config.presence_penalty, "presencePenalty", said),
-        None if config.frequency_penalty is None else _real(config.frequency_penalty, "frequencyPenalty", said),
-        None if config.candidate_count is None else _whole(config.candidate_count, "candidateCount", said),
-        None if config.thinking_config is UNSET else decode_reasoning(config.thinking_config, said),
-        decode_output(config, said),
+        None if config.max_output_tokens is None else _whole(config.max_output_tokens, "maxOutputTokens", config_keys),
+        None if config.temperature is None else _real(config.temperature, "temperature", config_keys),
+        None if config.top_p is None else _real(config.top_p, "topP", config_keys),
+        None if config.top_k is None else _whole(config.top_k, "topK", config_keys),
+        () if config.stop_sequences is UNSET else _decode_stop(config.stop_sequences, config_keys),
+        None if config.seed is None else _whole(config.seed, "seed", config_keys),
+        None if config.presence_penalty is None else _real(config.presence_penalty, "presencePenalty", config_keys),
+        None if config.frequency_penalty is None else _real(config.frequency_penalty, "frequencyPenalty", config_keys),
+        None if config.candidate_count is None else _whole(config.candidate_count, "candidateCount", config_keys),
+        None if config.thinking_config is UNSET else decode_reasoning(config.thinking_config, config_keys),
+        decode_output(config, config_keys),
     )
-    if said:
-        notes[WITHIN + _CONFIG] = Raw(encode_json(said))
+    if config_keys:
+        notes[WITHIN + _CONFIG] = Raw(encode_json(config_keys))
     elif settings == _NO_SETTINGS and config in (_NOTHING_SET, _NO_CONFIG):
         keep_whole(notes, _CONFIG, EMPTY_OBJECT, MODELLED)
     return settings
 
 
-def _decode_stop(stop: list[str], said: Extra) -> tuple[str, ...]:
+def _decode_stop(stop: list[str], entries: Extra) -> tuple[str, ...]:
     if not stop:
-        said["~stop"] = Raw(b"[]")
+        entries["~stop"] = Raw(b"[]")
     return tuple(stop)
 
 
-def _whole(value: Number, key: str, said: Extra) -> int:
+def _whole(value: Number, key: str, entries: Extra) -> int:
     if type(value) is int:
         return value
-    number = _real(value, key, said)
-    said[_NUMBER + key] = Raw(encode_json(value))
+    number = _real(value, key, entries)
+    entries[_NUMBER + key] = Raw(encode_json(value))
     if not float(number).is_integer():
         raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="whole number", got=_describe(value), source=SOURCE)
     return int(number)
@@ -223,10 +223,10 @@ def _describe(value: Number) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-def _real(value: Number, key: str, said: Extra) -> WireValue:
+def _real(value: Number, key: str, entries: Extra) -> WireValue:
     if type(value) is not str:
         return value
-    said[_NUMBER + key] = Raw(encode_json(value))
+    entries[_NUMBER + key] = Raw(encode_json(value))
     try:
         return float(value)
     except ValueError:
@@ -247,7 +247,7 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     encoder = MessageEncoder(log, profile, carries=native and request.model is None, native=native, model=request.model)
     contents = encoder.encode_contents(request.messages)
     if not contents and not native:
-        raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
+        raise EncodeError(path="$.messages", reason="no message has content", target=profile.name)
     tools: WireValue = UNSET
     if request.tools or (notes is not None and GROUPS in notes):
         tools = encode_tools(request, profile, log)
@@ -274,7 +274,7 @@ def _as_vertex_takes_it(
     notes: Extra, headers: dict[str, str], request: Request, profile: GeminiProfile, log: LossLog
 ) -> Extra:
     """Adapt the keys for Vertex AI, which has no `store` and takes the service tier as a header."""
-    kept = {key: held for key, held in notes.items() if key not in _NOT_ON_VERTEX}
+    kept = {key: value for key, value in notes.items() if key not in _NOT_ON_VERTEX}
     if request.store and "store" in notes:
         log.drop(request, "store", "store", NO_SUCH_SETTING)
     tier = parse_json(notes["serviceTier"]) if "serviceTier" in notes else None
@@ -286,14 +286,14 @@ def _as_vertex_takes_it(
     return kept
 
 
-def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said: Extra | None) -> WireValue:
+def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, entries: Extra | None) -> WireValue:
     """Return the generationConfig, or UNSET."""
     if request.origin != FAMILY and (request.stop or not request.candidates is request.max_output_tokens is None):
         request = _legal_settings(request, profile, log)
     mime: WireValue
     mime, schema, typed, form = (UNSET,) * 4 if request.output is None else encode_output(request, profile, log)
     thinking = UNSET if request.reasoning is None else encode_reasoning(request, profile, log)
-    if said is None:
+    if entries is None:
         config: Any = GenerationConfig(
             request.max_output_tokens,
             request.temperature,
@@ -313,22 +313,22 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said:
         return UNSET if config == _NOTHING_SET else config
     return overlaid(
         GenerationConfig(
-            _spelled(request.max_output_tokens, "maxOutputTokens", said),
-            _spelled(request.temperature, "temperature", said),
-            _spelled(request.top_p, "topP", said),
-            _spelled(request.top_k, "topK", said),
-            list(request.stop) if request.stop or "~stop" in said else UNSET,
-            _spelled(request.seed, "seed", said),
-            _spelled(request.presence_penalty, "presencePenalty", said),
-            _spelled(request.frequency_penalty, "frequencyPenalty", said),
-            _spelled(request.candidates, "candidateCount", said),
+            _spelled(request.max_output_tokens, "maxOutputTokens", entries),
+            _spelled(request.temperature, "temperature", entries),
+            _spelled(request.top_p, "topP", entries),
+            _spelled(request.top_k, "topK", entries),
+            list(request.stop) if request.stop or "~stop" in entries else UNSET,
+            _spelled(request.seed, "seed", entries),
+            _spelled(request.presence_penalty, "presencePenalty", entries),
+            _spelled(request.frequency_penalty, "frequencyPenalty", entries),
+            _spelled(request.candidates, "candidateCount", entries),
             thinking,
             mime,
             schema,
             typed,
             form,
         ),
-        said,
+        entries,
     )
 
 
@@ -342,8 +342,8 @@ def _legal_settings(request: Request, profile: GeminiProfile, log: LossLog) -> R
     return structs.replace(request, **changes) if changes else request
 
 
-def _spelled(value: WireValue, key: str, said: Extra) -> WireValue:
+def _spelled(value: WireValue, key: str, entries: Extra) -> WireValue:
     if value is None:
         return None
-    noted = said.get(_NUMBER + key)
+    noted = entries.get(_NUMBER + key)
     return noted if noted is not None and float(parse_json(noted)) == value else value

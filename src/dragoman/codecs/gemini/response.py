@@ -37,7 +37,7 @@ from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
-from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tiers_read
+from dragoman.codecs.shared_settings import GOOGLE_TIERS_READ
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -110,15 +110,15 @@ def decode_finish(spelled: str | int | UnsetType, message: Message | None) -> Fi
     return Finish(reason, word, metadata={FAMILY: {"~word": Raw(encode_json(spelled))}})
 
 
-def with_explanation(finish: Finish, held: Raw | UnsetType) -> Finish:
+def with_explanation(finish: Finish, raw: Raw | UnsetType) -> Finish:
     """Return the finish reason of a failed answer with the provider's explanation."""
-    said = None if held is UNSET else parse_json(held)
-    return structs.replace(finish, explanation=said) if isinstance(said, str) and said else finish
+    parsed = None if raw is UNSET else parse_json(raw)
+    return structs.replace(finish, explanation=parsed) if isinstance(parsed, str) and parsed else finish
 
 
-def _read_refusal(finish: Finish, message: Message, held: Raw) -> tuple[Finish, Message]:
+def _read_refusal(finish: Finish, message: Message, raw: Raw) -> tuple[Finish, Message]:
     """Return finish and message with the text as a refusal, if the finish message repeats that text."""
-    declined = refusal_told(message.parts, parse_json(held))
+    declined = refusal_told(message.parts, parse_json(raw))
     if declined is None:
         return finish, message
     spelled = {FAMILY: {"~word": Raw(encode_json(finish.raw))}}
@@ -168,17 +168,17 @@ _usage_reader = WireReader(UsageMetadata, "gemini/vertex usageMetadata", aliases
 _decode_plain_usage = msgspec.json.Decoder(PlainUsage).decode
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Decode the usage: thoughts are not in the candidates' count, server tool results not in the prompt's."""
     try:
-        plain = _decode_plain_usage(held)
+        plain = _decode_plain_usage(raw)
     except msgspec.ValidationError:
-        return _decode_any_usage(held)
+        return _decode_any_usage(raw)
     thoughts = plain.thoughts_token_count
-    notes: Extra = {USAGE: held}
+    notes: Extra = {USAGE: raw}
     tier = None
     if plain.service_tier is not None:
-        tier = _TIERS.get(bytes(plain.service_tier))
+        tier = GOOGLE_TIERS_READ.get(bytes(plain.service_tier))
         notes["serviceTier" if tier is None else MODELLED + "serviceTier"] = plain.service_tier
     if plain.traffic_type is not None:
         notes["trafficType"] = plain.traffic_type
@@ -195,14 +195,11 @@ def decode_usage(held: Raw) -> Usage:
     )
 
 
-_TIERS = tiers_read(ANSWERED_BY_GOOGLE)
-
-
-def _decode_any_usage(held: Raw) -> Usage:
-    wire = _usage_reader.read(bytes(held))
-    notes: Extra = {USAGE: held, **(usage_keys(wire) or {})}
+def _decode_any_usage(raw: Raw) -> Usage:
+    wire = _usage_reader.read(bytes(raw))
+    notes: Extra = {USAGE: raw, **(usage_keys(wire) or {})}
     thoughts = _number(wire.thoughts_token_count)
-    tier = _TIERS.get(bytes(notes["serviceTier"])) if "serviceTier" in notes else None
+    tier = GOOGLE_TIERS_READ.get(bytes(notes["serviceTier"])) if "serviceTier" in notes else None
     if tier is not None:
         notes[MODELLED + "serviceTier"] = notes.pop("serviceTier")
     return Usage(
@@ -274,9 +271,9 @@ def _decode_details(wire: UsageMetadata, notes: Extra) -> int | None:
 
 
 def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValue:
-    held = (usage.metadata or {}).get(FAMILY, {}).get(USAGE)
-    if held is not None and decode_usage(held) == usage:
-        return held
+    raw = (usage.metadata or {}).get(FAMILY, {}).get(USAGE)
+    if raw is not None and decode_usage(raw) == usage:
+        return raw
     thoughts, cached, total = fit_counts(usage, log, completion)
     details: Any = UNSET
     if usage.image:
@@ -359,10 +356,10 @@ def _decode_silence(wire: GenerateContentResponse, notes: Extra) -> Finish | Non
     return None if reason is None else Finish("content_filter", str(reason))
 
 
-def decode_time(held: Raw, notes: Extra) -> int | None:
-    keep_whole(notes, "createTime", held, MODELLED)
+def decode_time(raw: Raw, notes: Extra) -> int | None:
+    keep_whole(notes, "createTime", raw, MODELLED)
     try:
-        return int(msgspec.json.decode(held, type=dt.datetime).timestamp())
+        return int(msgspec.json.decode(raw, type=dt.datetime).timestamp())
     except (msgspec.DecodeError, OverflowError):
         return None
 
@@ -443,17 +440,17 @@ def encode_time(created: int | None, notes: Extra | None) -> WireValue:
 
 def explained(candidate: WireValue, explanation: str) -> WireValue:
     """Return the candidate with the explanation of its finish reason, unless it has one."""
-    held = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
+    raw = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
     keys = {"finishMessage": Raw(encode_json(explanation))}
-    return Raw(held) if b'"finishMessage"' in held else spliced(Raw(held), keys)
+    return Raw(raw) if b'"finishMessage"' in raw else spliced(Raw(raw), keys)
 
 
 def _with_logprobs(candidate: WireValue, tokens: tuple[TokenLogprob, ...]) -> WireValue:
     """Return the candidate with its log probabilities, unless it has them."""
-    held = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
-    if not tokens or any(b'"%b":' % key.encode() in held for key in GOOGLE_KEYS):
-        return Raw(held)
-    return spliced(Raw(held), {"logprobsResult": write_google(tokens)})
+    raw = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
+    if not tokens or any(b'"%b":' % key.encode() in raw for key in GOOGLE_KEYS):
+        return Raw(raw)
+    return spliced(Raw(raw), {"logprobsResult": write_google(tokens)})
 
 
 def _encode_candidate(
@@ -487,5 +484,5 @@ def _encode_citations(message: Message, places: Sequence[int], log: LossLog) -> 
             break
     else:
         return UNSET
-    held = foreign_signatures.write_grounding(message.parts, places, log)
-    return UNSET if held is None else held
+    grounding = foreign_signatures.write_grounding(message.parts, places, log)
+    return UNSET if grounding is None else grounding

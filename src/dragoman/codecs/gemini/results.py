@@ -131,10 +131,10 @@ def has_reference(data: bytes) -> bool:
 
 def write_response(result: ToolResult, log: LossLog, *, as_given: bool) -> WireValue:
     """Encode the response object of a result without media. `as_given`: this family wrote it, including references."""
-    held = value_held(result)
-    if result.kind == "text" and type(held) is str:
-        return Output(held)
-    raw = to_raw(held)
+    value = value_held(result)
+    if result.kind == "text" and type(value) is str:
+        return Output(value)
+    raw = to_raw(value)
     if not as_given and has_reference(bytes(raw)):
         # Gemini 3 reads {"$ref": …} as the name of a part of the response: 400 "does not match to a display_name".
         log.degrade(result, "value", "JSON result with references", "sent as JSON text: this API would follow them")

@@ -148,9 +148,9 @@ def read_typed(typed: Raw) -> tuple[Any, Raw]:
     return json_schema_of(parse_json(typed)), typed
 
 
-def typed_again(held: Any, noted: Raw) -> Any:
+def typed_again(value: Any, noted: Raw) -> Any:
     """Return the typed schema that this JSON Schema was converted from, or UNSET if it has changed since."""
     if bytes(noted) == b"true":
-        return held
-    now = parse_json(held) if isinstance(held, Raw) else held
+        return value
+    now = parse_json(value) if isinstance(value, Raw) else value
     return noted if json_schema_of(parse_json(noted)) == now else UNSET

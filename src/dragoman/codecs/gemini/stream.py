@@ -81,7 +81,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, REFUSED, Extra
 from dragoman.ir.values import compact_text, encode_json, parse_json
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
@@ -162,17 +162,17 @@ class _Call:
         elif self.state is STREAMS or self.arguments or self.leaves is not None:
             self.state = COMPLETE
 
-    def _take_arguments(self, held: Raw) -> None:
-        first = bytes(memoryview(held)[:1])
+    def _take_arguments(self, raw: Raw) -> None:
+        first = bytes(memoryview(raw)[:1])
         if first == b"{":
             self.given = True
-            _, text = unwrap_arguments(held)
-            shown = compact_text(held) if text is None else text
+            _, text = unwrap_arguments(raw)
+            shown = compact_text(raw) if text is None else text
             self.arguments = self.arguments if shown == "{}" else shown
         elif first == b'"':
-            self.arguments = parse_json(held)
-        elif bytes(held) != b"null":
-            got = bytes(held)[:40].decode("utf-8", "replace")
+            self.arguments = parse_json(raw)
+        elif bytes(raw) != b"null":
+            got = bytes(raw)[:40].decode("utf-8", "replace")
             raise DecodeError(path="$..functionCall.args", expected="object", got=got, source=SOURCE)
 
     @property
@@ -441,8 +441,8 @@ class PayloadDecoder(EventDecoder):
 
     def _block(self, feedback: Raw) -> None:
         """Read the feedback of a blocked prompt, which has a reason but no candidates."""
-        said = parse_json(feedback)
-        reason = said.get("blockReason", said.get("block_reason")) if isinstance(said, dict) else None
+        parsed = parse_json(feedback)
+        reason = parsed.get("blockReason", parsed.get("block_reason")) if isinstance(parsed, dict) else None
         if reason and reason != "BLOCK_REASON_UNSPECIFIED":
             self._blocked = Finish("content_filter", str(reason))
             self._late[MODELLED + "promptFeedback"] = feedback
@@ -465,6 +465,8 @@ class PayloadDecoder(EventDecoder):
             return finish
         if finish.reason == "error" and "finishMessage" in answer.extra:
             finish = with_explanation(finish, answer.extra["finishMessage"])
+        elif finish.raw == "SAFETY" and "finishMessage" in answer.extra:
+            finish = structs.replace(finish, metadata={FAMILY: {REFUSED: answer.extra["finishMessage"]}})
         kept: Any = keep(FAMILY, UNSET, candidate=answer.extra)
         return structs.replace(finish, metadata={FAMILY: {**(finish.metadata or {}).get(FAMILY, {}), **kept[FAMILY]}})
 
@@ -678,7 +680,7 @@ class PayloadDecoder(EventDecoder):
     def _running_text(self, answer: _Answer) -> str:
         if self.texts is None:
             return "".join(answer.pieces)
-        return self._book.said(answer.lane.flow_index, self.texts)
+        return self._book.text_so_far(answer.lane.flow_index, self.texts)
 
     # ── calls ──
 
@@ -781,7 +783,7 @@ def _meaningful_keys(extra: Extra | UnsetType | None) -> Extra:
     """Return the extras without notes on spelling and without nulls, which mean nothing in this format."""
     if not extra:
         return {}
-    return {key: held for key, held in extra.items() if not key.startswith(_SPELLING) and bytes(held) != b"null"}
+    return {key: value for key, value in extra.items() if not key.startswith(_SPELLING) and bytes(value) != b"null"}
 
 
 def _misspelled(_payload: bytes) -> Chunk[Any]:
@@ -791,15 +793,15 @@ def _misspelled(_payload: bytes) -> Chunk[Any]:
 
 def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
     """Record the fields of a candidate beside its content. The last value of each counts."""
-    said = _meaningful_keys(wire.extra) if isinstance(wire, Candidate) else {}
+    keys = _meaningful_keys(wire.extra) if isinstance(wire, Candidate) else {}
     for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True):
-        held = getattr(wire, name)
-        if type(held) is Raw and bytes(held) not in _SAYS_NOTHING:
-            said[key] = held
-    if "groundingMetadata" in said:
-        answer.grounding = said["groundingMetadata"]
+        value = getattr(wire, name)
+        if type(value) is Raw and bytes(value) not in _SAYS_NOTHING:
+            keys[key] = value
+    if "groundingMetadata" in keys:
+        answer.grounding = keys["groundingMetadata"]
         answer.extra.pop(MODELLED + "groundingMetadata", None)
-    answer.extra |= said
+    answer.extra |= keys
 
 
 def _take_logprobs(answer: _Answer) -> tuple[TokenLogprob, ...]:
@@ -824,19 +826,19 @@ def _signature(spelled: str | UnsetType) -> tuple[Signature | None, Bundle | Non
 
 def _piece(call: FunctionCall) -> tuple[CallPiece, Extra]:
     """Convert a call from the wider reader to a piece; return it and the remaining extras."""
-    said = _meaningful_keys(call_keys(call))
-    leaves = said.pop("partialArgs", said.pop("partial_args", None))
-    continues = said.pop("willContinue", said.pop("will_continue", None))
+    keys = _meaningful_keys(call_keys(call))
+    leaves = keys.pop("partialArgs", keys.pop("partial_args", None))
+    continues = keys.pop("willContinue", keys.pop("will_continue", None))
     piece = CallPiece(
         call.name, call.args, call.id, will_continue=continues is not None and bytes(continues) == b"true"
     )
     if leaves is not None:
         try:
-            spelled = [{camel_case(key): held for key, held in leaf.items()} for leaf in _decode_leaves(leaves)]
+            spelled = [{camel_case(key): value for key, value in leaf.items()} for leaf in _decode_leaves(leaves)]
             piece.partial_args = msgspec.json.decode(encode_json(spelled), type=list[PartialArgument])
         except msgspec.DecodeError as error:
             raise DecodeError(path="$..partialArgs", expected="leaves", got=str(error), source=SOURCE) from error
-    return piece, said
+    return piece, keys
 
 
 def _has_arguments(piece: CallPiece) -> bool:
@@ -852,8 +854,8 @@ def _is_repeated(call: _Call, piece: CallPiece) -> bool:
     """Whether a complete call was repeated under the same id."""
     again = _Call(0)
     again.take(piece)
-    told = hash(call.text()) if call.digest is None else call.digest
-    return not piece.name or (again.name == call.name and hash(again.text()) == told)
+    digest = hash(call.text()) if call.digest is None else call.digest
+    return not piece.name or (again.name == call.name and hash(again.text()) == digest)
 
 
 def _items(payload: bytes) -> list[bytes]:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.accumulate import GrowingPart
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import encode_error
 from dragoman.codecs.gemini.foreign_signatures import Bundle
@@ -64,7 +65,7 @@ class _Run:
         self.citations: list[Citation] = []
 
     def add(self, part: _Outgoing) -> None:
-        length = sum(map(len, part.said()))
+        length = sum(map(len, part.text_pieces()))
         for citation in part.citations:
             start = self.length + (citation.start or 0)
             end = self.length + (length if citation.end is None else citation.end)
@@ -73,7 +74,7 @@ class _Run:
         self.length += length
 
     def part(self) -> Text:
-        return Text("".join(chain.from_iterable(part.said() for part in self.parts)), tuple(self.citations))
+        return Text("".join(chain.from_iterable(part.text_pieces() for part in self.parts)), tuple(self.citations))
 
 
 class _Answer:
@@ -90,6 +91,9 @@ class _Answer:
     run: _Run | None = None
     cited: list[_Run]
     places: int = 0
+    declined: list[_Outgoing]
+    """Refusals, which the last chunk repeats."""
+    last_index: int = -1
 
     def __init__(self, encoder: PartEncoder, head: bytes, tail: bytes) -> None:
         self.encoder = encoder
@@ -98,6 +102,7 @@ class _Answer:
         self.queue = deque()
         self.overtaken = []
         self.cited = []
+        self.declined = []
 
     def leave(self, kind: type[AnyPart] | None) -> None:
         """Record that a part was sent that does not continue the running text."""
@@ -136,14 +141,14 @@ class _Outgoing:
         self.citations = []
         self.data = []
 
-    def said(self) -> Iterator[str]:
+    def text_pieces(self) -> Iterator[str]:
         first = self.start.part
         if type(first) is Text or type(first) is Reasoning or type(first) is Refusal:
             yield first.text
         yield from self.pieces
 
-    def has_said(self) -> bool:
-        return bool(self.pieces and self.pieces[0]) or any(self.said())
+    def has_any_text(self) -> bool:
+        return bool(self.pieces and self.pieces[0]) or any(self.text_pieces())
 
     def whole(self, pieces: Sequence[str]) -> AnyPart:
         """Return the part with this text."""
@@ -152,7 +157,7 @@ class _Outgoing:
         return GrowingPart(self.start.part, [text] if text else [], data=data, end=self.end).finished()
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as bytes that a strict client of this format accepts.
 
     `array`: one JSON array of chunks, which is what the service sends without `alt=sse`.
@@ -233,8 +238,8 @@ class EventEncoder:
             fields["createTime"] = created
         if event.id is not None:
             fields["responseId"] = event.id
-        said = _json(spliced(Raw(encode_json(fields)), notes) if notes else fields)
-        self._fields = b"}" if said == b"{}" else b"," + said[1:]
+        encoded = _json(spliced(Raw(encode_json(fields)), notes) if notes else fields)
+        self._fields = b"}" if encoded == b"{}" else b"," + encoded[1:]
         self._notes = None if feedback is None else {_FEEDBACK: feedback}
 
     def _answer(self, number: int) -> _Answer:
@@ -258,7 +263,9 @@ class EventEncoder:
         end = PartEnd(event.index, incomplete=True)
         outgoing = self._parts[event.index] = _Outgoing(answer, event, answer.places, end, keeps=keeps, pieces=pieces)
         outgoing.citations += getattr(part, "citations", ())
+        answer.last_index = event.index
         if type(part) is Refusal:
+            answer.declined.append(outgoing)
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
         elif not (type(part) is Text or type(part) is Reasoning) or _has_notes(part):
             answer.queue.append(outgoing)
@@ -280,12 +287,12 @@ class EventEncoder:
         """Send carried reasoning on an empty part before the text: clients keep a signed fragment separate."""
         answer = part.answer
         part.head, part.tail = answer.head + b'{"text":', b"}" + answer.tail
-        said = part.head + _one_line(text) + part.tail
+        encoded = part.head + _one_line(text) + part.tail
         carried, answer.encoder.carried = answer.encoder.carried, []
         if not carried:
-            return said
+            return encoded
         signature = foreign_signatures.pack(Bundle(tuple(carried), hollow=True))
-        return self._written(answer, Part("", UNSET, signature)) + said
+        return self._written(answer, Part("", UNSET, signature)) + encoded
 
     def _on_media(self, event: MediaDelta) -> None:
         self._parts[event.index].data.append(event)
@@ -296,8 +303,8 @@ class EventEncoder:
         out = self._out
         has_text = bool(out) and out[-1].endswith(answer.tail)
         chunk = out.pop() if has_text else self._written(answer, EMPTY_TEXT)
-        said = b',"logprobsResult":' + encode_json(write_google(event.tokens)) + b"}]"
-        out.append(chunk.removesuffix(answer.tail) + answer.tail.replace(b"}]", said, 1))
+        encoded = b',"logprobsResult":' + encode_json(write_google(event.tokens)) + b"}]"
+        out.append(chunk.removesuffix(answer.tail) + answer.tail.replace(b"}]", encoded, 1))
 
     def _on_part_end(self, event: PartEnd) -> None:
         part = self._parts.pop(event.index)
@@ -311,7 +318,7 @@ class EventEncoder:
 
     def _end_text(self, part: _Outgoing) -> None:
         answer, end, start = part.answer, part.end, part.start.part
-        if part.citations or part.has_said():
+        if part.citations or part.has_any_text():
             if answer.run is None or answer.last is not Text:
                 answer.leave(Text)
                 answer.run = _Run(answer.places - 1)
@@ -325,7 +332,7 @@ class EventEncoder:
         answer = part.answer
         known: Any = part.whole(())
         overtaken = self._is_overtaken(part)
-        if part.has_said():
+        if part.has_any_text():
             answer.leave(Reasoning)
         if not is_native_thought(known):
             whole = foreign_signatures.carried_form(part.whole(part.pieces))  # type: ignore[arg-type]
@@ -338,7 +345,7 @@ class EventEncoder:
     def _is_overtaken(self, part: _Outgoing) -> bool:
         """Whether anything that began later has already been sent."""
         return part.answer.places != part.place or any(
-            later.answer is part.answer and later.flows and later.has_said()
+            later.answer is part.answer and later.flows and later.has_any_text()
             for later in self._parts.values()
             if later.start.index > part.start.index
         )
@@ -401,16 +408,22 @@ class EventEncoder:
         grounding: Any = UNSET
         if answer.cited and _GROUNDING not in extra and MODELLED + _GROUNDING not in extra:
             runs = answer.cited
-            held = foreign_signatures.write_grounding(
+            written = foreign_signatures.write_grounding(
                 [run.part() for run in runs], [run.place for run in runs], self._log
             )
-            grounding = UNSET if held is None else held
+            grounding = UNSET if written is None else written
         word = encode_finish(finish, self._log, Completion(()))
         wire = Candidate(Content("model", parts), word, number, grounding_metadata=grounding)
         candidate: WireValue = overlaid(wire, extra) if extra else wire
-        if finish is not None and finish.explanation is not None:
-            candidate = explained(candidate, finish.explanation)
-        return candidate
+        explanation = None if finish is None else finish.explanation or self._words_of_refusal(answer, finish)
+        return candidate if explanation is None else explained(candidate, explanation)
+
+    def _words_of_refusal(self, answer: _Answer, finish: Finish) -> str | None:
+        """Return the text of the refusal that ends the answer, which this API can only repeat as an explanation."""
+        if finish.reason != "refusal" or len(answer.declined) != 1:
+            return None
+        (refusal,) = answer.declined
+        return "".join(refusal.text_pieces()) or None if refusal.start.index == answer.last_index else None
 
     def _on_failed(self, event: StreamFailed) -> None:
         content = encode_error(event.failure).content.strip()

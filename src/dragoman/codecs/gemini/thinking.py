@@ -24,10 +24,10 @@ WHOLE_CONFIG = "~config"
 _DYNAMIC = -1
 
 
-def decode_reasoning(held: Raw, said: Extra) -> ReasoningSettings | None:
-    data = bytes(held)
+def decode_reasoning(raw: Raw, entries: Extra) -> ReasoningSettings | None:
+    data = bytes(raw)
     if data == b"null":
-        keep_whole(said, "thinkingConfig", held)
+        keep_whole(entries, "thinkingConfig", raw)
         return None
     return _remembered(data) if len(data) <= _LONGEST_REMEMBERED else _read(data)
 
@@ -72,9 +72,9 @@ def encode_reasoning(request: Request, profile: GeminiProfile, log: LossLog) -> 
     settings = request.reasoning
     if settings is None:
         return UNSET
-    held = (settings.metadata or {}).get(FAMILY, {}).get(WHOLE_CONFIG)
-    if held is not None and _settings(_reader.read(bytes(held))) == structs.replace(settings, metadata=None):
-        return held
+    raw = (settings.metadata or {}).get(FAMILY, {}).get(WHOLE_CONFIG)
+    if raw is not None and _settings(_reader.read(bytes(raw))) == structs.replace(settings, metadata=None):
+        return raw
     rule = thinking_rule(request.model, profile.thinking)
     if rule.by == "nothing":
         if settings.mode != "off":

@@ -65,8 +65,8 @@ _reader: WireReader[_Tools] = WireReader(
 )
 
 
-def _decode_held(held: Raw) -> _DeclaredTools:
-    return _decode_objects(_reader.read(bytes(held)))
+def _decode_held(raw: Raw) -> _DeclaredTools:
+    return _decode_objects(_reader.read(bytes(raw)))
 
 
 decode_tools = ToolLists(_decode_held).read
@@ -93,9 +93,9 @@ def _decode_groups(wires: list[ToolObject]) -> _DeclaredTools:
             tools.extend([_decode_tool(declaration) for declaration in wire.function_declarations])
         extra = tool_keys(wire)
         if extra is not None:
-            built_in = [key for key, held in extra.items() if not key.startswith("~") and bytes(held) != b"null"]
+            built_in = [key for key, value in extra.items() if not key.startswith("~") and bytes(value) != b"null"]
             tools.extend([_decode_built_in(key, extra[key]) for key in built_in])
-            spelling = {key: held for key, held in extra.items() if key not in built_in}
+            spelling = {key: value for key, value in extra.items() if key not in built_in}
             if built_in:
                 group["built_in"] = len(built_in)
             if spelling:
@@ -105,9 +105,9 @@ def _decode_groups(wires: list[ToolObject]) -> _DeclaredTools:
     return _DeclaredTools(tuple(tools), {GROUPS: Raw(encode_json(groups))} if is_unusual else None)
 
 
-def _decode_built_in(key: str, held: Raw) -> ProviderTool:
-    fields: dict[str, Any] = {"name": key} | HOSTED.read_tool({key: parse_json(held)})
-    return ProviderTool(origin=FAMILY, definition=Raw(encode_json({key: held})), **fields)
+def _decode_built_in(key: str, raw: Raw) -> ProviderTool:
+    fields: dict[str, Any] = {"name": key} | HOSTED.read_tool({key: parse_json(raw)})
+    return ProviderTool(origin=FAMILY, definition=Raw(encode_json({key: raw})), **fields)
 
 
 def _usual_groups(tools: Sequence[Tool]) -> list[dict[str, int]]:
@@ -123,21 +123,21 @@ def _decode_tool(wire: FunctionDeclaration) -> ToolDefinition:
     if notes is None and typed is wire.snake_parameters is UNSET:
         return ToolDefinition(wire.name, description, None if parameters is UNSET else parameters)
     notes = notes or {}
-    held: Any = None
+    schema: Any = None
     if wire.snake_parameters is not UNSET:
         if parameters is UNSET:
             parameters, notes[RENAMED + PARAMETERS] = wire.snake_parameters, _SNAKE_PARAMETERS
         else:
             notes[snake_case(PARAMETERS)] = wire.snake_parameters
     if parameters is not UNSET:
-        held = parameters
+        schema = parameters
         if typed is not UNSET:
             keep_whole(notes, "parameters", typed)
     elif typed is not UNSET:
-        held, notes[TYPED] = read_typed(typed)
+        schema, notes[TYPED] = read_typed(typed)
         if bytes(typed) == b"null":
-            held = None
-    return ToolDefinition(wire.name, description, held, metadata={FAMILY: notes} if notes else None)
+            schema = None
+    return ToolDefinition(wire.name, description, schema, metadata={FAMILY: notes} if notes else None)
 
 
 PARAMETERS = "parametersJsonSchema"
@@ -202,7 +202,7 @@ def _grouped(
         count = group.get("functions", 0)
         body: Any = ToolObject(functions[:count] if "functions" in group else UNSET)
         functions = functions[count:]
-        keys: Extra = {key: Raw(encode_json(held)) for key, held in group.get("spelling", {}).items()}
+        keys: Extra = {key: Raw(encode_json(value)) for key, value in group.get("spelling", {}).items()}
         count = group.get("built_in", 0)
         for definition in definitions[:count]:
             keys |= _entries(definition)
@@ -226,15 +226,15 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValu
         return FunctionDeclaration(tool.name, description, parameters_of_custom(tool, log))
     if tool.cache is not None:
         log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
-    held = parameters_held(tool)
-    parameters: Any = UNSET if held is None or (type(held) is Raw and bytes(held) == b"null") else held
+    schema = parameters_held(tool)
+    parameters: Any = UNSET if schema is None or (type(schema) is Raw and bytes(schema) == b"null") else schema
     notes = None if tool.metadata is None else tool.metadata.get(FAMILY)
     if not notes:
         return FunctionDeclaration(tool.name, description, parameters)
     if TYPED not in notes:
         return spliced(FunctionDeclaration(tool.name, description, parameters), notes)
     noted = notes[TYPED]
-    typed = noted if parameters is UNSET else typed_again(held, noted)
+    typed = noted if parameters is UNSET else typed_again(schema, noted)
     if typed is UNSET:
         return spliced(FunctionDeclaration(tool.name, description, parameters), notes)
     return spliced(FunctionDeclaration(tool.name, description, UNSET, typed), notes)
@@ -378,8 +378,8 @@ def decode_output(config: GenerationConfig, notes: Extra) -> StructuredOutput | 
         return None
     own: Extra = {"~mime": NULL} if mime is UNSET else {}
     if schema is UNSET:
-        held, own[TYPED] = read_typed(given)
-        return StructuredOutput("schema", held, metadata={FAMILY: own})
+        parsed, own[TYPED] = read_typed(given)
+        return StructuredOutput("schema", parsed, metadata={FAMILY: own})
     if typed is not UNSET:
         keep_whole(notes, "responseSchema", typed)
     return StructuredOutput("schema", schema, metadata={FAMILY: own} if own else None)
@@ -396,14 +396,14 @@ def _keep_unread(config: GenerationConfig, notes: Extra) -> None:
         keep_whole(notes, "responseSchema", config.response_schema)
 
 
-def _read_format(held: Raw) -> StructuredOutput | None:
+def _read_format(raw: Raw) -> StructuredOutput | None:
     """Read the Vertex v1 form: [{"text": {"mimeType": "APPLICATION_JSON", "schema": …}}]."""
-    said = parse_json(held)
-    entries = said if isinstance(said, list) else [said]
+    parsed = parse_json(raw)
+    entries = parsed if isinstance(parsed, list) else [parsed]
     text = entries[0].get("text") if len(entries) == 1 and isinstance(entries[0], dict) else None
     if not isinstance(text, dict) or text.get("mimeType", text.get("mime_type")) != "APPLICATION_JSON":
         return None
-    metadata: Metadata = {FAMILY: {"~format": held}}
+    metadata: Metadata = {FAMILY: {"~format": raw}}
     if "schema" not in text:
         return StructuredOutput("json", metadata=metadata)
     return StructuredOutput("schema", json_schema_of(text["schema"]), metadata=metadata)
@@ -417,11 +417,11 @@ def _annotated(output: StructuredOutput, request: Request, log: LossLog) -> Wire
     schema = output.schema
     added = {}
     for field, key in _ANNOTATIONS.items():
-        said = getattr(output, field)
-        if said is None or (isinstance(schema, dict) and schema.get(key) == said):
+        value = getattr(output, field)
+        if value is None or (isinstance(schema, dict) and schema.get(key) == value):
             continue
         if isinstance(schema, dict) and key not in schema:
-            added[key] = said
+            added[key] = value
         else:
             log.drop(request, f"output.{field}", f"{field} of the schema", f"the schema has no room for its {key}")
     return {**schema, **added} if added else schema_held(output)
@@ -442,13 +442,13 @@ def encode_output(request: Request, profile: GeminiProfile, log: LossLog) -> Out
     if "~format" in notes and _read_format(notes["~format"]) == output:
         return UNSET, UNSET, UNSET, notes["~format"]
     mime: Any = UNSET if "~mime" in notes else JSON
-    held = schema_held(output)
-    if output.kind == "json" or held is None:
+    schema = schema_held(output)
+    if output.kind == "json" or schema is None:
         for field in ("name", "description"):
             if getattr(output, field) is not None:
                 log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
         return mime, UNSET, UNSET, UNSET
     if not output.name is output.description is None:
         return mime, _annotated(output, request, log), UNSET, UNSET
-    typed = typed_again(held, notes[TYPED]) if TYPED in notes else UNSET
-    return (mime, held, UNSET, UNSET) if typed is UNSET else (mime, UNSET, typed, UNSET)
+    typed = typed_again(schema, notes[TYPED]) if TYPED in notes else UNSET
+    return (mime, schema, UNSET, UNSET) if typed is UNSET else (mime, UNSET, typed, UNSET)

@@ -492,10 +492,10 @@ ALIASES = _aliases()
 """Other spelling -> wire name, for every key that we interpret. Keys that are only passed on keep their spelling."""
 
 
-def keep_whole(extra: Extra, key: str, held: Raw, prefix: str = "") -> None:
+def keep_whole(extra: Extra, key: str, raw: Raw, prefix: str = "") -> None:
     """Keep a value that is typed but not interpreted, under the key it was written with."""
     renamed = extra.pop(RENAMED + key, None)
-    extra[prefix + (key if renamed is None else msgspec.json.decode(renamed))] = held
+    extra[prefix + (key if renamed is None else msgspec.json.decode(renamed))] = raw
 
 
 def says(extra: Extra, key: str) -> bool:
@@ -506,13 +506,13 @@ def says(extra: Extra, key: str) -> bool:
 
 def overlaid(wire: Struct, extra: Extra) -> Raw:
     """Like `spliced`, but fields of the struct override a null or an empty list that was there before."""
-    said = {
+    known = {
         key
         for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True)
         if getattr(wire, name) is not UNSET and getattr(wire, name) is not None
     }
-    repeated = [key for key in extra if key.removeprefix(MODELLED) in said]
-    return spliced(wire, {key: held for key, held in extra.items() if key not in repeated} if repeated else extra)
+    repeated = [key for key in extra if key.removeprefix(MODELLED) in known]
+    return spliced(wire, {key: value for key, value in extra.items() if key not in repeated} if repeated else extra)
 
 
 class TextWrapper(Struct, frozen=True, forbid_unknown_fields=True):

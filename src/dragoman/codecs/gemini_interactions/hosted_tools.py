@@ -114,14 +114,14 @@ class HostedTools(SharedTools):
     def write_result(self, result: ServerToolResult) -> WireValue:
         match result.kind:
             case "code_execution":
-                name, said = "code_execution", text_within(result) or result.error or ""
+                name, text = "code_execution", text_within(result) or result.error or ""
             case "web_search":
-                name, said = "google_search", ""
+                name, text = "google_search", ""
             case _:
                 return None
         step = {"type": f"{name}_result", "call_id": forged_id("", result.tool_call_id)}
         failed = {} if result.error is None else {"is_error": True}
-        return {**step, "result": said if name == "code_execution" else [], **failed}
+        return {**step, "result": text if name == "code_execution" else [], **failed}
 
 
 def _allowed(given_tools: object) -> tuple[str, ...]:

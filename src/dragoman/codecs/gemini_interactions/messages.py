@@ -89,7 +89,7 @@ class MessageDecoder(TraitNotes):
     Records the traits of the conversation while reading (ir/traits.py). `answering`: all steps are the model's.
     """
 
-    _owed: tuple[Signature | None, Extra] | None = None
+    _pending_signature: tuple[Signature | None, Extra] | None = None
     """The signature of the next part, and how it was written."""
     _calls: int = 0
 
@@ -98,7 +98,7 @@ class MessageDecoder(TraitNotes):
         self.seed = seed
         self.answering = answering
         self._messages: list[Message] = []
-        self._said: list[AnyPart] = []  # the model's turn, so far
+        self._turn_parts: list[AnyPart] = []  # the model's turn, so far
         self._results: list[AnyPart] = []
 
     def finished(self) -> tuple[Message, ...]:
@@ -108,7 +108,7 @@ class MessageDecoder(TraitNotes):
 
     def answer(self) -> tuple[AnyPart, ...]:
         self._settle()
-        return tuple(self._said)
+        return tuple(self._turn_parts)
 
     def add_system(self, text: str) -> None:
         self.turn("system")
@@ -224,25 +224,25 @@ class MessageDecoder(TraitNotes):
         self.result(step.call_id, name)
         return ToolResult(step.call_id, name, kind, value, parts, metadata=metadata)
 
-    def _decode_value(self, held: Any, notes: Extra, *, failed: bool) -> tuple[ResultKind, Any, Any]:
+    def _decode_value(self, value: Any, notes: Extra, *, failed: bool) -> tuple[ResultKind, Any, Any]:
         """Decode a result: a string is text, an object data, a list contents. None of them is ever wrapped."""
         plain: ResultKind = "error" if failed else "text"
-        if held is UNSET or bytes(held) == b"null":
-            notes["~result"] = Raw(b'"absent"') if held is UNSET else Raw(b"null")
+        if value is UNSET or bytes(value) == b"null":
+            notes["~result"] = Raw(b'"absent"') if value is UNSET else Raw(b"null")
             return "error" if failed else "data", None, ()
-        first = bytes(held)[:1]
+        first = bytes(value)[:1]
         if first == _STRING:
-            return plain, parse_json(held), ()
+            return plain, parse_json(value), ()
         if first == _LIST:
             try:
-                parts = tuple([decode_part(wire) for wire in _contents.read(held)])
+                parts = tuple([decode_part(wire) for wire in _contents.read(value)])
             except DecodeError:
                 notes["~result"] = Raw(b'"list"')
-                return "error" if failed else "data", held, ()
+                return "error" if failed else "data", value, ()
             return "error" if failed else "multimodal", None, parts
         if first != _OBJECT:
             notes["~result"] = Raw(b'"scalar"')
-        return "error" if failed else "data", held, ()
+        return "error" if failed else "data", value, ()
 
     def _end_tool_message(self, notes: Extra | None = None) -> None:
         if self._results:
@@ -270,7 +270,7 @@ class MessageDecoder(TraitNotes):
             extra["error"] = step.error
         if extra:
             notes.update((keep(FAMILY, UNSET, step=extra) or {})[FAMILY])
-        if self._said and is_output(self._said[-1]) and self._owed is None:
+        if self._turn_parts and is_output(self._turn_parts[-1]) and self._pending_signature is None:
             notes[STEP] = TRUE
         self._say(replace(first, metadata=noted(first.metadata, notes)) if notes else first)
         for part in parts[1:]:
@@ -286,11 +286,11 @@ class MessageDecoder(TraitNotes):
             self._add_unsigned(step)
             return
         reasoning = decode_thought(step)
-        behind = bool(self._said) and type(self._said[-1]) is Reasoning
+        behind = bool(self._turn_parts) and type(self._turn_parts[-1]) is Reasoning
         if reasoning is not None:
             self._say(reasoning)
         notes: Extra = {APART: TRUE} if reasoning is None and behind else {}
-        self._owed = (Signature("dragoman" if tag else GOOGLE, signature), notes)
+        self._pending_signature = (Signature("dragoman" if tag else GOOGLE, signature), notes)
 
     def _add_unsigned(self, step: ThoughtStep) -> None:
         """Add a thought with only a summary, or with a placeholder signature, which has no meaning for others."""
@@ -301,17 +301,17 @@ class MessageDecoder(TraitNotes):
             notes: Extra = {"~raw:signature": Raw(encode_json(step.signature))}
             self._say(replace(reasoning, metadata=noted(reasoning.metadata, notes)))
         else:
-            self._owed = (None, {BEFORE: restored(step)})
+            self._pending_signature = (None, {BEFORE: restored(step)})
 
     def _add_tagged(self, step: ThoughtStep, tag: str) -> bool:
         summary = step.summary or ()
         text = "".join(getattr(piece, "text", "") for piece in summary)
         trailing = foreign_signatures.read_trailing(text, tag)
         if trailing is not None:
-            return foreign_signatures.sign_last(self._said, trailing)
+            return foreign_signatures.sign_last(self._turn_parts, trailing)
         found = foreign_signatures.read_tagged(text, tag)
         if isinstance(found, Signature):
-            self._owed = (found, {"~tagged": TRUE})
+            self._pending_signature = (found, {"~tagged": TRUE})
         elif found is not None:
             self._say(found)
         return found is not None
@@ -330,14 +330,14 @@ class MessageDecoder(TraitNotes):
     def _say(self, part: AnyPart) -> None:
         """Add a part to the model's turn, with the signature that came before it."""
         self._end_tool_message()
-        if self._owed is not None:
+        if self._pending_signature is not None:
             signed = self._signed(part)
             if signed is None:
                 self._settle()
             else:
                 part = signed
         if not self.answering:
-            if not self._said:
+            if not self._turn_parts:
                 self.turn("assistant")
             if type(part) is ToolCall:
                 self.call(part.id, part.name)
@@ -345,13 +345,13 @@ class MessageDecoder(TraitNotes):
                     self.metadata(part.metadata)
             elif type(part) is not Opaque:
                 self.part(part)
-        self._said.append(part)
+        self._turn_parts.append(part)
 
     def _signed(self, part: AnyPart) -> AnyPart | None:
         """Give the part the signature that waits for it; None if there is none, or the part cannot have it."""
-        if self._owed is None or not isinstance(part, Text | ToolCall) or part.signature is not None:
+        if self._pending_signature is None or not isinstance(part, Text | ToolCall) or part.signature is not None:
             return None
-        (signature, notes), self._owed = self._owed, None
+        (signature, notes), self._pending_signature = self._pending_signature, None
         metadata = noted(part.metadata, notes)
         return (
             replace(part, metadata=metadata)
@@ -361,9 +361,9 @@ class MessageDecoder(TraitNotes):
 
     def _settle(self) -> None:
         """If no part came that the thought before could sign, give its signature to an empty text."""
-        if self._owed is None:
+        if self._pending_signature is None:
             return
-        (signature, notes), self._owed = self._owed, None
+        (signature, notes), self._pending_signature = self._pending_signature, None
         if signature is None:
             self._say(Opaque(FAMILY, "thought", notes[BEFORE]))
         else:
@@ -371,9 +371,9 @@ class MessageDecoder(TraitNotes):
 
     def _end_turn(self) -> None:
         self._settle()
-        if self._said:
-            self._messages.append(Message("assistant", tuple(self._said)))
-            self._said = []
+        if self._turn_parts:
+            self._messages.append(Message("assistant", tuple(self._turn_parts)))
+            self._turn_parts = []
 
 
 _contents: WireReader[list[Content]] = WireReader(list[Content], f"{SOURCE} result")
@@ -449,7 +449,7 @@ class MessageEncoder:
             if content and not self._native:
                 # The losses are logged; a turn without contents is refused.
                 contents = [TextContent("[This message held nothing that can be shown here.]")]
-                self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+                self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             elif not self._native:
                 return []
         if SPELLED in notes and self._native:
@@ -496,10 +496,10 @@ class MessageEncoder:
         if result.parts or result.kind == "multimodal":
             wires = [wire for part in result.parts if (wire := self._parts.encode_content(part, "tool")) is not None]
             return wires if wires or self._native or not result.parts else ""
-        held = value_held(result)
-        if result.kind != "data" and isinstance(text := held if type(held) is str else result.value, str):
+        value = value_held(result)
+        if result.kind != "data" and isinstance(text := value if type(value) is str else result.value, str):
             return text
-        raw = to_raw(held)
+        raw = to_raw(value)
         if "~result" in notes and self._native:
             return UNSET if bytes(notes["~result"]) == b'"absent"' else raw
         if bytes(raw)[:1] == _OBJECT:
@@ -546,7 +546,9 @@ class MessageEncoder:
     def _placeholder(self, call: ToolCall) -> list[WireValue]:
         if is_signed_by_google(call) or BEFORE in own(call.metadata) or ON_CALL in own(call.metadata):
             return []
-        self._log.invent(call, "signature", "placeholder signature", "this model wants a thought before the first call")
+        self._log.invent(
+            call, "signature", "placeholder signature", "this model requires a thought before the first call"
+        )
         return [ThoughtStep(PLACEHOLDER)]
 
     def _encode_signed(self, parts: Sequence[AnyPart], index: int, *, is_merged: bool) -> list[WireValue]:
@@ -577,7 +579,7 @@ class MessageEncoder:
             if not self._carries or not is_text or not signs:
                 return ThoughtStep(signature.data)
         if not self._carries:
-            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
             return None
         if signature.family == "dragoman":
             return ThoughtStep(signature.data)

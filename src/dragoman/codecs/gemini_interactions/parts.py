@@ -27,6 +27,7 @@ from dragoman.codecs.gemini_interactions.wire import (
     TextContent,
     VideoContent,
 )
+from dragoman.codecs.google_media import OFFICE, fit_medium
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.search_results import search_text
@@ -93,9 +94,9 @@ def _decode_media(wire: MediaContent) -> AnyPart:
     kind = type(wire)
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     for field in _FIELDS[kind]:
-        held = getattr(wire, field)
-        if held is not UNSET:
-            notes[field] = held
+        value = getattr(wire, field)
+        if value is not UNSET:
+            notes[field] = value
     mime = None if wire.mime_type is UNSET else wire.mime_type
     if (wire.data is UNSET) is (wire.uri is UNSET):
         block = spliced(Raw(encode_json(wire)), {} if wire.extra is UNSET else wire.extra)
@@ -134,7 +135,7 @@ _OF_THE_STEP = frozenset({"~step", "~content", "~in:step", "~apart", "~before", 
 
 
 def _content_notes(part: Any) -> Extra:
-    return {key: held for key, held in own(part.metadata).items() if key not in _OF_THE_STEP}
+    return {key: value for key, value in own(part.metadata).items() if key not in _OF_THE_STEP}
 
 
 class PartEncoder(BlockEncoder):
@@ -221,6 +222,11 @@ class PartEncoder(BlockEncoder):
         if role == "system":
             return self._refused(part, "system instructions of this API are text")
         self._report_part(part, role, *fields)
+        if not self._native and not self._to_client:
+            fitted = fit_medium(part, self._log, OFFICE)
+            if fitted is None or type(fitted) is Text:
+                return None if fitted is None else TextContent(fitted.text)
+            part = fitted
         notes = _content_notes(part)
         mime: Any = UNSET if part.media_type is None else part.media_type
         data: Any = UNSET if part.data is None else write_base64(part.data, notes)

@@ -180,7 +180,7 @@ def encode_request(request: Request, log: LossLog, profile: InteractionsProfile 
     steps = encoder.encode(messages)
     given: Any = _native_input(notes, messages, steps) if native else steps
     if not native and not steps:
-        raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
+        raise EncodeError(path="$.messages", reason="no message has content", target=profile.name)
     written = encode_tools(request.tools, log, native=native) if request.tools else None
     tools = UNSET if written is None else written
     config = _encode_config(request, log, notes, has_tools=written is not None)

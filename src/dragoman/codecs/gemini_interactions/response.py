@@ -18,7 +18,7 @@ from dragoman.codecs.google_errors import encode_event_error, explanation_of
 from dragoman.codecs.google_usage import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, tier_word, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, GOOGLE_TIERS_READ, take_tier, tier_word
 from dragoman.codecs.timestamps import read_time, write_time
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.notes import MODELLED, Extra
@@ -71,7 +71,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
     """Return the status."""
     if finish is None:
         status = "completed" if completion.messages else "failed"
-        log.invent(completion, "finish", f"status {status}", "an answer of this API says how it ended")
+        log.invent(completion, "finish", f"status {status}", "answers of this API have a finish reason")
         return status
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
@@ -85,8 +85,8 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
         word = "requires_action"  # the client continues from the results
     if finish.reason not in _EXACT or (finish.reason == "tool_calls" and not calls):
         word = "completed" if finish.reason == "tool_calls" else word
-        said = f"finish reason {finish.raw or finish.reason!r}"
-        log.degrade(completion, "finish", said, f"this API has no finish reasons: status {word}")
+        what = f"finish reason {finish.raw or finish.reason!r}"
+        log.degrade(completion, "finish", what, f"this API has no finish reasons: status {word}")
     if calls and withholds_calls(finish):
         # No other status makes clients withhold complete calls.
         return "failed"
@@ -96,9 +96,9 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Decode the usage: output excludes thoughts on this wire, and tool use is counted separately; both are added."""
-    wire = _counts.read(held)
+    wire = _counts.read(raw)
     thoughts, tools, cached = (
         None if count is UNSET else count
         for count in (wire.total_thought_tokens, wire.total_tool_use_tokens, wire.total_cached_tokens)
@@ -109,7 +109,7 @@ def decode_usage(held: Raw) -> Usage:
         cached,
         reasoning=thoughts,
         total=None if wire.total_tokens is UNSET else wire.total_tokens,
-        metadata={FAMILY: {"~usage": held}},
+        metadata={FAMILY: {"~usage": raw}},
     )
 
 
@@ -144,15 +144,12 @@ def decode_response(body: bytes) -> Completion:
     if finish.reason == "length":
         parts = cut_short(parts, finish.reason)
     usage = wire.usage
-    tier = None if usage is UNSET or "service_tier" not in extra else _TIERS.get(bytes(extra["service_tier"]))
-    if tier is not None:
-        extra[MODELLED + "service_tier"] = extra.pop("service_tier")
     if usage is not UNSET and bytes(usage) == b"null":
         extra[MODELLED + "usage"], usage = usage, UNSET
     return Completion(
         (Message("assistant", parts),),
         finish,
-        None if usage is UNSET else structs.replace(decode_usage(usage), service_tier=tier),
+        None if usage is UNSET else take_tier(decode_usage(usage), extra, "service_tier", GOOGLE_TIERS_READ),
         wire.id,
         wire.model,
         None if wire.created is UNSET else read_time(wire.created),
@@ -173,8 +170,9 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
     status = encode_finish(completion.finish, log, completion)
     failure = failure_of(completion.finish or Finish("error", "no answer"))
     time = Raw(encode_json(write_time(completion.created)))
+    tier = tier_word(completion.usage, ANSWERED_BY_GOOGLE)
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
     wire = Interaction(
         completion.id or None,
         Raw(b'"interaction"'),
@@ -184,18 +182,10 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
         time,
         steps=steps,
         usage=usage,
-        service_tier=_tier_member(completion.usage),
+        service_tier=UNSET if tier is None else Raw(encode_json(tier)),
         errors=UNSET if status != "failed" else Raw(encode_json([encode_event_error(failure, FAMILY)])),
     )
     return Encoded(encode_json(wire))
-
-
-_TIERS = tiers_read(ANSWERED_BY_GOOGLE)
-
-
-def _tier_member(usage: Usage | None) -> Raw | UnsetType:
-    word = tier_word(usage, ANSWERED_BY_GOOGLE)
-    return UNSET if word is None else Raw(encode_json(word))
 
 
 def _encode_native(completion: Completion, notes: Extra, steps: list[WireValue], usage: Any) -> Encoded:

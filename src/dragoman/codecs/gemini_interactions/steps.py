@@ -141,11 +141,11 @@ def decode_call(step: FunctionCallStep, seed: object, index: int, path: str) -> 
     )
 
 
-def _decode_arguments(held: Raw | UnsetType, notes: Extra, path: str) -> tuple[Raw | UnsetType, str | None]:
-    if held is UNSET or bytes(held) == b"null":
-        notes["~arguments"] = TRUE if held is UNSET else Raw(b"null")
+def _decode_arguments(raw: Raw | UnsetType, notes: Extra, path: str) -> tuple[Raw | UnsetType, str | None]:
+    if raw is UNSET or bytes(raw) == b"null":
+        notes["~arguments"] = TRUE if raw is UNSET else Raw(b"null")
         return EMPTY_OBJECT, None
-    return read_object(held, f"{path}.arguments", "gemini-interactions")
+    return read_object(raw, f"{path}.arguments", "gemini-interactions")
 
 
 def encode_call(call: ToolCall, log: LossLog, *, native: bool) -> WireValue:
@@ -164,7 +164,7 @@ def encode_call(call: ToolCall, log: LossLog, *, native: bool) -> WireValue:
         if "~arguments" in notes and call.parsed and not call.arguments:
             arguments = UNSET if notes["~arguments"] == TRUE else notes["~arguments"]
     on_call: Any = call.signature.data if ON_CALL in notes and call.signature is not None else UNSET
-    further = {key: held for key, held in notes.items() if key != SIGNATURE or native}
+    further = {key: value for key, value in notes.items() if key != SIGNATURE or native}
     return spliced(FunctionCallStep(call.name, call_id, arguments, on_call), further)
 
 
@@ -181,13 +181,13 @@ def decode_other(raw: Raw) -> AnyPart:
     if not is_call and not (head.type.endswith("_result") and head.call_id):
         return Opaque(FAMILY, head.type, raw)
     signature = Signature(GOOGLE, head.signature) if head.signature else None
-    said = parse_json(raw)
-    said.pop("signature", None)
-    block = step_as_part(said)
+    parsed = parse_json(raw)
+    parsed.pop("signature", None)
+    block = step_as_part(parsed)
     name = head.name or head.type.removesuffix("_call" if is_call else "_result")
     kind: Any = ServerToolCall if is_call else ServerToolResult
     call_id = head.id if is_call else head.call_id
-    fields: dict[str, Any] = HOSTED.read_call(said) if is_call else HOSTED.read_result(said)
+    fields: dict[str, Any] = HOSTED.read_call(parsed) if is_call else HOSTED.read_result(parsed)
     part: AnyPart = kind(call_id, name, FAMILY, raw, signature, **fields)
     if block is not None:
         given = Raw(encode_json(block))
@@ -196,11 +196,11 @@ def decode_other(raw: Raw) -> AnyPart:
 
 
 def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *, to_client: bool) -> WireValue:
-    held = call_block_held(part) if type(part) is ServerToolCall else result_block_held(part)
+    block = call_block_held(part) if type(part) is ServerToolCall else result_block_held(part)
     if part.cache is not None:
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     if goes_back(part, FAMILY, to_client=to_client):
-        return held
+        return block
     given = own(part.metadata).get(STEP)
     if given is not None and goes_back(part, GOOGLE, to_client=to_client):
         return given
@@ -218,7 +218,7 @@ def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *,
     if part.signature is not None and part.signature.family == GOOGLE:
         return {**step, "signature": part.signature.data}
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     return step
 
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import unwrap_fragment
-from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, HeldEnd, Incoming, not_an_event
+from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, DeferredEnd, Incoming, not_an_event
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.messages import MessageDecoder
@@ -48,6 +48,7 @@ from dragoman.codecs.gemini_interactions.wire import Content, FunctionCallStep, 
 from dragoman.codecs.google_errors import decode_event_error
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_dummy
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.shared_settings import GOOGLE_TIERS_READ, take_tier
 from dragoman.codecs.signature_tags import SIGNED
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.text_offsets import TextOffsets
@@ -210,9 +211,11 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         if not again:
             self._open_answer(opening, event.interaction)
 
-    def _open_answer(self, opening: Opening, held: Raw) -> None:
+    def _open_answer(self, opening: Opening, raw: Raw) -> None:
         self._id = opening.id or ""
-        extra = {key: value for key, value in _entries(held).items() if key not in _OPENING_FIELDS}
+        extra = {key: value for key, value in _entries(raw).items() if key not in _OPENING_FIELDS}
+        if "service_tier" in extra:
+            self._late["service_tier"] = extra.pop("service_tier")  # the last event may name another one
         created = None if opening.created is UNSET else read_time(opening.created)
         self._events.append(StreamStart(opening.id or None, opening.model, created, {FAMILY: extra}))
 
@@ -223,16 +226,17 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         if event.continuation_token is not UNSET:
             self._late["continuation_token"] = event.continuation_token
 
-    def _count(self, held: Any) -> None:
-        if held is not UNSET and bytes(held) != b"null":
-            self._events.append(UsageUpdate(decode_usage(held)))
+    def _count(self, value: Any) -> None:
+        if value is not UNSET and bytes(value) != b"null":
+            usage = take_tier(decode_usage(value), self._late, "service_tier", GOOGLE_TIERS_READ)
+            self._events.append(UsageUpdate(usage))
 
     def _on_completed(self, event: Completed) -> None:
         opening = _openings.decode(event.interaction)
         if self._state is BEFORE:
             self._open_answer(opening, event.interaction)
         self._status = opening.status or self._status
-        late = {key: held for key, held in _entries(event.interaction).items() if key not in _OPENING_FIELDS}
+        late = {key: value for key, value in _entries(event.interaction).items() if key not in _OPENING_FIELDS}
         self._errors = late.pop("errors", UNSET)
         self._late |= late
         self._count(opening.usage)
@@ -259,8 +263,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
 
     def _on_error(self, event: ErrorEvent) -> None:
         self._move("error")
-        held = Raw(b"{}") if event.error is UNSET else event.error
-        self._break_off(decode_event_error(held, FAMILY))
+        error = Raw(b"{}") if event.error is UNSET else event.error
+        self._break_off(decode_event_error(error, FAMILY))
 
     # ── steps ──
 
@@ -276,12 +280,12 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             self._start_call(block)
         elif seed.type == "model_output":
             contents = seed.content or ()
-            for held in [Raw(encode_json(TextContent(contents)))] if isinstance(contents, str) else contents:
-                self._add_content(event.index, block, held)
+            for raw in [Raw(encode_json(TextContent(contents)))] if isinstance(contents, str) else contents:
+                self._add_content(event.index, block, raw)
         elif seed.type == "thought":
             block.signature = seed.signature or ""
-            for held in seed.summary or ():
-                found = parse_json(held)
+            for raw in seed.summary or ():
+                found = parse_json(raw)
                 if isinstance(found, dict) and isinstance(found.get("text"), str):
                     self._flow(event.index, block, SummaryDelta(SummaryContent(found["text"])))
 
@@ -294,13 +298,13 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             else:
                 block.changes["signature"] = Raw(encode_json(delta.signature))
         elif type(delta) is AnnotationDelta:
-            for held in delta.annotations:
-                self._cite(block, held)
+            for raw in delta.annotations:
+                self._cite(block, raw)
         elif _FLOWING.get(block.kind) is type(delta):
             self._flow(index, block, delta)
         elif block.kind in _FLOWING:
-            said = f"{delta.__struct_config__.tag} of step {index}"
-            raise IllegalEvent(event=said, state=f"in a {block.kind} step", source=SOURCE)
+            what = f"{delta.__struct_config__.tag} of step {index}"
+            raise IllegalEvent(event=what, state=f"in a {block.kind} step", source=SOURCE)
         else:
             _gather(block, _entries(encode_json(delta)))
 
@@ -376,8 +380,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         block.part_index = self._start(Text(""))
         self._seen.append(Text(""))
 
-    def _add_content(self, index: int, block: _Incoming, held: Raw) -> None:
-        wire = _contents.read(bytes(held))
+    def _add_content(self, index: int, block: _Incoming, raw: Raw) -> None:
+        wire = _contents.read(bytes(raw))
         if type(wire) is TextContent:
             self._flow(index, block, TextDelta(wire.text))
             for annotation in (
@@ -391,13 +395,13 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         block.has_spoken = True  # the step had content
         self._whole(decode_part(wire))
 
-    def _cite(self, block: _Incoming, held: Raw) -> None:
+    def _cite(self, block: _Incoming, raw: Raw) -> None:
         if block.kind != "model_output":
             return
         if block.part_index < 0:
             self._start_part(block)
         block.offsets = (block.offsets or TextOffsets()).catch_up(block.pieces)
-        citation = CITATIONS.read(held, block.offsets)
+        citation = CITATIONS.read(raw, block.offsets)
         if citation is not None:
             self._events.append(PartDelta(block.part_index, "", citation))
 
@@ -407,7 +411,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         entries.pop("arguments", None)
         call = decode_call(_calls.read(encode_json(entries)), self._id, len(self._seen), "$.step")
         if call.metadata is not None:
-            notes = {key: held for key, held in call.metadata[FAMILY].items() if key[:1] != "~" or key == ON_CALL}
+            notes = {key: value for key, value in call.metadata[FAMILY].items() if key[:1] != "~" or key == ON_CALL}
             call = replace(call, metadata={FAMILY: notes} if notes else None)
         if call.signature is None and self._carrier is not None:
             call = replace(call, signature=self._carrier)
@@ -430,15 +434,17 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             self._start_part(block)
         signature: Any = block.signature or None
         self._flowing = None
-        self._hold(HeldEnd(PartEnd(block.part_index, signature), may_sign=bool(block.pieces) and signature is None))
+        self._defer(
+            DeferredEnd(PartEnd(block.part_index, signature), may_sign=bool(block.pieces) and signature is None)
+        )
 
     def _end_call(self, block: _Incoming) -> None:
         if not block.pieces:
-            held = _seeds.decode(block.raw).arguments
-            text = "" if held is UNSET else bytes(held).decode()
+            arguments = _seeds.decode(block.raw).arguments
+            text = "" if arguments is UNSET else bytes(arguments).decode()
             text = "{}" if text in {"", "{}", "null"} else unwrap_fragment(text)
             self._events.append(PartDelta(block.part_index, text))
-        self._hold(HeldEnd(PartEnd(block.part_index), may_sign=not block.signature, is_call=True))
+        self._defer(DeferredEnd(PartEnd(block.part_index), may_sign=not block.signature, is_call=True))
 
     def _end_thought(self, block: _Incoming) -> None:
         flowed = block.part_index >= 0
@@ -457,7 +463,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             self._keep_carrier(Signature(GOOGLE if tag is None else "dragoman", signature))
 
     def _end_tagged(self, tag: str) -> None:
-        if self._sign_held(foreign_signatures.read_trailing("", tag)):
+        if self._sign_deferred(foreign_signatures.read_trailing("", tag)):
             return
         found = foreign_signatures.read_tagged("", tag)
         if isinstance(found, Signature):
@@ -473,7 +479,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
 
 def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
     """Collect a delta of a step that is emitted whole; its values replace those of the step."""
-    block.changes.update({key: held for key, held in delta.items() if key != "type"})
+    block.changes.update({key: value for key, value in delta.items() if key != "type"})
 
 
 def _decode_step(block: _Incoming) -> AnyPart:

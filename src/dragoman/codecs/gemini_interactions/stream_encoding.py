@@ -108,7 +108,7 @@ class EventEncoder(SequentialEncoder):
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         self._start = event
         if event.model is None:
-            self._log.note(event, "model", "empty model name", "an answer of this API names its model")
+            self._log.note(event, "model", "empty model name", "answers of this API name their model")
         opening = self._interaction("in_progress", notes)
         status = {"interaction_id": "" if self._stores is False else event.id or "", "status": "in_progress"}
         return self._event("interaction.created", interaction=opening) + self._event(
@@ -123,7 +123,7 @@ class EventEncoder(SequentialEncoder):
             "object": "interaction",
             "model": start.model or "",
         }
-        return opening | {key: held for key, held in (notes or {}).items() if key[:1] != "~"}
+        return opening | {key: value for key, value in (notes or {}).items() if key[:1] != "~"}
 
     def _ending(self, event: Finished, completion: Completion) -> list[bytes]:
         finish = event.finish
@@ -175,7 +175,7 @@ class EventEncoder(SequentialEncoder):
 
     def _start_call(self, part: Outgoing) -> bytes:
         call: ToolCall = part.part
-        further = {key: held for key, held in own(call.metadata).items() if key[:1] != "~"}
+        further = {key: value for key, value in own(call.metadata).items() if key[:1] != "~"}
         step = {"type": "function_call", "id": call.id, "name": call.name, "arguments": EMPTY_OBJECT, **further}
         return self._start_step(part, step)
 
@@ -194,10 +194,10 @@ class EventEncoder(SequentialEncoder):
             contents = _items(entries.pop("content"))
             deltas += [self._event("step.delta", index=number, delta=content) for content in contents]
         elif kind.endswith(("_call", "_result")):
-            said = {key: held for key, held in entries.items() if key in _IN_DELTAS}
-            entries = {key: held for key, held in entries.items() if key not in said}
-            if said:
-                deltas.append(self._delta(number, kind, **said))
+            in_delta = {key: value for key, value in entries.items() if key in _IN_DELTAS}
+            entries = {key: value for key, value in entries.items() if key not in in_delta}
+            if in_delta:
+                deltas.append(self._delta(number, kind, **in_delta))
         return [self._event("step.start", index=number, step=entries), *deltas, self._stop(number)]
 
     def _event(self, kind: str, **fields: Any) -> bytes:

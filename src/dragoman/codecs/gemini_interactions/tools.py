@@ -68,12 +68,12 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
         log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
     if isinstance(tool, ProviderTool):
         return _encode_provider_tool(tool, log)
-    held = parameters_held(tool)
-    if held is not None and not native:
-        held = without_tuples(held, tool, log)
-    if held is None or (type(held) is Raw and bytes(held) == b"null" and not native):
-        held = UNSET
-    wire = ToolWire("function", tool.name, tool.description, held)
+    parameters = parameters_held(tool)
+    if parameters is not None and not native:
+        parameters = without_tuples(parameters, tool, log)
+    if parameters is None or (type(parameters) is Raw and bytes(parameters) == b"null" and not native):
+        parameters = UNSET
+    wire = ToolWire("function", tool.name, tool.description, parameters)
     extra = own(tool.metadata)
     return spliced(wire, extra) if extra else wire
 
@@ -143,15 +143,15 @@ JSON = "application/json"
 _FORMAT_KEYS = frozenset({"type", "mime_type", "schema"})
 
 
-def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
+def decode_output(raw: Raw, notes: Extra) -> StructuredOutput | None:
     """Decode the text format of an answer. Formats with more, or not about JSON, stay in `notes` unchanged."""
-    said = parse_json(held)
-    entries = said if isinstance(said, list) else [said]
+    parsed = parse_json(raw)
+    entries = parsed if isinstance(parsed, list) else [parsed]
     texts = [entry for entry in entries if isinstance(entry, dict) and entry.get("type") == "text"]
     output = None
     if len(texts) == 1 and texts[0].keys() <= _FORMAT_KEYS and texts[0].get("mime_type", JSON) == JSON:
         text = texts[0]
-        metadata = {FAMILY: {"~format": held}}
+        metadata = {FAMILY: {"~format": raw}}
         if "schema" in text:
             output = StructuredOutput("schema", Raw(encode_json(text["schema"])), metadata=metadata)
         elif "mime_type" in text:
@@ -159,7 +159,7 @@ def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
     others = [entry for entry in entries if entry not in texts]
     if output is None:
         plain = [{"type": "text"}, {"type": "text", "mime_type": "text/plain"}]
-        notes["~raw:response_format" if said in plain else "response_format"] = held
+        notes["~raw:response_format" if parsed in plain else "response_format"] = raw
     elif others:
         # A second kind of response format is a loss in other formats, named by its type.
         kinds = {str(entry.get("type", "")): entry for entry in others if isinstance(entry, dict)}

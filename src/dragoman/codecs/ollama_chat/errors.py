@@ -29,10 +29,10 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
         message = wire.error
         notes = {} if wire.extra is UNSET else wire.extra
     except DecodeError:
-        held = exact_object(body)
-        if held is None:
+        parsed = exact_object(body)
+        if parsed is None:
             raise
-        message, notes = _message_text(held), {"~body": held}
+        message, notes = _message_text(parsed), {"~body": parsed}
     return Failure(
         kind_of_status(status),
         message,
@@ -42,12 +42,12 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
     )
 
 
-def _message_text(held: Raw) -> str:
+def _message_text(raw: Raw) -> str:
     """Return the message in an error object: proxies, and the server's other endpoints, nest it."""
-    body = parse_json(held)
+    body = parse_json(raw)
     error = body.get("error", body)
     message = error.get("message") if isinstance(error, dict) else None
-    return message if isinstance(message, str) else compact_text(held)
+    return message if isinstance(message, str) else compact_text(raw)
 
 
 def encode_error(failure: Failure) -> Encoded:

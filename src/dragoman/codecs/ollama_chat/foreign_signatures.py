@@ -43,16 +43,16 @@ _signed_texts = msgspec.json.Decoder(list[SignedText]).decode
 # ── thinking and text ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def signed_in(held: Raw) -> list[SignedText]:
+def signed_in(raw: Raw) -> list[SignedText]:
     try:
-        return _signed_texts(held)
+        return _signed_texts(raw)
     except msgspec.DecodeError:
         return []
 
 
 def read_signatures(extra: Extra) -> list[SignedText]:
-    held = extra.get(SIGNATURES)
-    signed = [] if held is None else signed_in(held)
+    raw = extra.get(SIGNATURES)
+    signed = [] if raw is None else signed_in(raw)
     if signed:
         extra[MODELLED + SIGNATURES] = extra.pop(SIGNATURES)
     return signed

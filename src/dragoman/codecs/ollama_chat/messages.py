@@ -259,10 +259,10 @@ class MessageDecoder(TraitNotes):
         name = wire.tool_name
         if name is UNSET:
             extra[NAME] = NULL
-            held = extra.get("name")
-            if held is not None and bytes(held)[:1] == b'"':
+            raw = extra.get("name")
+            if raw is not None and bytes(raw)[:1] == b'"':
                 extra[MODELLED + "name"] = extra.pop("name")  # the spelling of clients of other APIs
-                name = parse_json(held)
+                name = parse_json(raw)
         call = self._unanswered.take(given, name, is_known=given in self.call_names)
         if call is not None:
             call_id, known = call.id, call.name
@@ -313,7 +313,7 @@ def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = Fal
             return Message("assistant", tuple(parts))
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     signed = foreign_signatures.read_signatures(extra)
-    said = _content(content, extra)
+    text = _content(content, extra)
     parts = []
     if wire.thinking:
         parts += (
@@ -329,13 +329,13 @@ def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = Fal
         parts += decode_images(wire.images)
     elif wire.images is not UNSET:
         extra[MODELLED + "images"] = EMPTY_LIST
-    parts += foreign_signatures.text_parts(said, signed) if signed else [Text(said)] if said else []
+    parts += foreign_signatures.text_parts(text, signed) if signed else [Text(text)] if text else []
     if calls:
         parts += [decode_call(call, seed, index, answer=answer) for index, call in enumerate(calls)]
     elif calls is not UNSET:
         extra[MODELLED + "tool_calls"] = EMPTY_LIST
     if not parts and CONTENT not in extra:
-        return Message("assistant", said, None, {FAMILY: extra} if extra else None)
+        return Message("assistant", text, None, {FAMILY: extra} if extra else None)
     return Message("assistant", tuple(parts), None, {FAMILY: extra} if extra else None)
 
 
@@ -370,14 +370,14 @@ def _decode_odd_call(call: Call, seed: object, index: int, *, answer: bool) -> T
         extra[INDEX] = NULL if function.index is UNSET else Raw(b"%d" % function.index)
     if call.type is not UNSET:
         extra[TYPE] = Raw(encode_json(call.type))
-    held, text = _arguments(function.arguments, extra, seed, index)
+    arguments, text = _arguments(function.arguments, extra, seed, index)
     signature = read_signature(extra) if SIGNATURE in extra else None
     if function.extra is not UNSET:
         extra |= keep(FAMILY, UNSET, function=function.extra)[FAMILY]  # type: ignore[index]
     return ToolCall(
         call_id,
         function.name,
-        held,
+        arguments,
         text,
         invented_id=invented,
         signature=signature,
@@ -451,17 +451,17 @@ class MessageEncoder:
     def _encode_plain(self, message: Message) -> WireValue:
         self._report_name(message)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
-        held = gather(message.parts, self._log)
+        gathered = gather(message.parts, self._log)
         for part in message.parts:
             if isinstance(part, Text):
                 self._report_signature(part)
-        if len(held.texts) > 1:
-            what = f"borders between {len(held.texts)} texts"
+        if len(gathered.texts) > 1:
+            what = f"borders between {len(gathered.texts)} texts"
             self._log.degrade(message, "", what, "joined by line breaks: a message of this API holds one text")
         kind = UserMessage if message.role == "user" else SystemMessage
-        if not (held.texts or held.images or self._native) and message.parts:
-            held.texts.append(NOT_SENT)  # the losses are logged; the turn must not be empty
-        body = kind(_spelled_content("\n".join(held.texts), notes), held.images or UNSET)
+        if not (gathered.texts or gathered.images or self._native) and message.parts:
+            gathered.texts.append(NOT_SENT)  # the losses are logged; the turn must not be empty
+        body = kind(_spelled_content("\n".join(gathered.texts), notes), gathered.images or UNSET)
         return _with_notes(body, notes)
 
     def _report_name(self, message: Message) -> None:
@@ -470,7 +470,7 @@ class MessageEncoder:
 
     def _report_signature(self, part: Text | ToolCall) -> None:
         if part.signature is not None and part.signature.data:
-            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 
     def _plain_assistant(self, parts: tuple[AnyPart, ...]) -> AssistantMessage | None:
         """Encode the usual turn of an agent, text then calls and nothing else; None for any other."""
@@ -519,10 +519,10 @@ class MessageEncoder:
                 self._log.degrade(part, "", "place among the other parts", "a message keeps text and calls apart")
             rank = max(rank, order)
         is_media = self._native or not self._to_client
-        held = gather(others, self._log, media=is_media, to_client=self._to_client)
+        gathered = gather(others, self._log, media=is_media, to_client=self._to_client)
         thinking: Any = "".join(thoughts) or ("" if "~thinking" in notes else UNSET)
         body = AssistantMessage(
-            _spelled_content("".join(held.texts), notes), thinking, calls or UNSET, held.images or UNSET
+            _spelled_content("".join(gathered.texts), notes), thinking, calls or UNSET, gathered.images or UNSET
         )
         signatures = foreign_signatures.write_signatures(parts) if self._to_client and not carried else None
         if signatures is not None:
@@ -580,12 +580,12 @@ class MessageEncoder:
     def _result_content(self, result: ToolResult) -> tuple[WireValue, list[str]]:
         kind = result.kind
         if result.parts or kind == "multimodal":
-            held = gather(result.parts, self._log, text_first=True)
-            if len(held.texts) > 1:
-                what = f"borders between {len(held.texts)} texts"
+            gathered = gather(result.parts, self._log, text_first=True)
+            if len(gathered.texts) > 1:
+                what = f"borders between {len(gathered.texts)} texts"
                 self._log.degrade(result, "parts", what, "joined by line breaks: a message of this API holds one text")
-            text = "\n".join(held.texts)
-            return (write_error(text) if kind == "error" else text), held.images
+            text = "\n".join(gathered.texts)
+            return (write_error(text) if kind == "error" else text), gathered.images
         if kind == "text":
             value = value_held(result)
             return value if type(value) is str else result.value, []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dragoman.codecs.media import sniffed_type
+from dragoman.codecs.media import as_text_document, sniffed_type
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
@@ -52,7 +52,7 @@ def _decode_image(data: str) -> Image | Audio:
 _APART = "this API keeps images beside the text, not in it"
 
 
-class Held:
+class Gathered:
     """The content of one message's fields: text that is joined, and media beside it."""
 
     __slots__ = ("images", "texts")
@@ -69,39 +69,39 @@ def gather(
     text_first: bool = False,
     media: bool = True,
     to_client: bool = False,
-) -> Held:
+) -> Gathered:
     """Collect text and media of these parts; report what the message cannot hold, and an unusual order."""
-    held = Held()
-    for part in parts:
+    gathered = Gathered()
+    for part in [as_text_document(part, log) for part in parts]:
         if isinstance(part, Text):
             report_text(part, log)
-            held.texts.append(part.text)
-            if text_first and held.images:
+            gathered.texts.append(part.text)
+            if text_first and gathered.images:
                 log.degrade(part, "", "place among the media", _APART)
         elif isinstance(part, Document) and part.text is not None:
             log.degrade(part, "", "text document", "it crosses as plain text")
             _report_unsaid(part, log)
-            held.texts.append(part.text)
+            gathered.texts.append(part.text)
         elif isinstance(part, Refusal):
             log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
-            held.texts.append(part.text)
+            gathered.texts.append(part.text)
         elif isinstance(part, Audio) and part.transcript and not media:
             log.degrade(part, "", "audio", "its transcript is sent: clients of this API take no media in an answer")
-            held.texts.append(part.transcript)
+            gathered.texts.append(part.transcript)
         elif isinstance(part, Media) and not media:
             # Ollama's own client fails on an answer with media.
             log.drop(part, "", type(part).__name__.lower(), "clients of this API take no media in an answer")
         elif isinstance(part, Media):
             data = _encode_media(part, log)
             if data is not None:
-                if held.texts and not text_first:
+                if gathered.texts and not text_first:
                     log.degrade(part, "", "place among the texts", _APART)
-                held.images.append(data)
+                gathered.images.append(data)
         elif isinstance(part, ServerToolCall | ServerToolResult):
-            held.texts += _hosted_text(part, log, to_client=to_client)
+            gathered.texts += _hosted_text(part, log, to_client=to_client)
         else:
-            held.texts += _other_text(part, log)
-    return held
+            gathered.texts += _other_text(part, log)
+    return gathered
 
 
 def _other_text(part: AnyPart, log: LossLog) -> list[str]:
@@ -153,7 +153,7 @@ def _report_unsaid(part: Media, log: LossLog) -> None:
     if part.cache is not None:
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     for field in _UNSAID.get(type(part), ()):
         if getattr(part, field) is not None:
             log.drop(part, field, f"{field} of {type(part).__name__.lower()}", "this API has no such field")

@@ -90,13 +90,13 @@ def decode_request(body: bytes) -> Request:
     if wire.tools is not UNSET and not tools.tools:
         notes[MODELLED + "tools"] = wire.tools
     options = _NO_OPTIONS if wire.options is UNSET else wire.options
-    said: Extra = _option_keys(options) or {}
-    maximum = _whole(options.num_predict, "num_predict", said)
-    top_k = _whole(options.top_k, "top_k", said)
-    stop = () if options.stop is UNSET else _decode_stop(options.stop, said)
-    seed = _whole(options.seed, "seed", said)
-    if said or (wire.options is not UNSET and options == _NO_OPTIONS):
-        notes[WITHIN + "options"] = Raw(encode_json(said))
+    option_keys: Extra = _option_keys(options) or {}
+    maximum = _whole(options.num_predict, "num_predict", option_keys)
+    top_k = _whole(options.top_k, "top_k", option_keys)
+    stop = () if options.stop is UNSET else _decode_stop(options.stop, option_keys)
+    seed = _whole(options.seed, "seed", option_keys)
+    if option_keys or (wire.options is not UNSET and options == _NO_OPTIONS):
+        notes[WITHIN + "options"] = Raw(encode_json(option_keys))
     output = None if wire.format is UNSET else decode_output(wire.format, notes)
     decoder = MessageDecoder()
     messages = decoder.decode(wire.messages) if wire.messages else ()
@@ -119,23 +119,23 @@ def decode_request(body: bytes) -> Request:
     return decoder.noted_on(request, tools.names, tools.is_private)
 
 
-def _whole(value: WireValue, key: str, said: Extra) -> int | None:
+def _whole(value: WireValue, key: str, entries: Extra) -> int | None:
     """Return a whole number. -1 means the same as no value (no limit, a random seed); -2 fills the context."""
     if value is None or (type(value) is int and value >= 0):
         return value
     if value < 0:
-        said[MODELLED * (value == -1) + key] = Raw(encode_json(value))
+        entries[MODELLED * (value == -1) + key] = Raw(encode_json(value))
         return None
-    said[NUMBER + key] = Raw(encode_json(value))
+    entries[NUMBER + key] = Raw(encode_json(value))
     return int(value)
 
 
-def _decode_stop(stop: list[str] | str, said: Extra) -> tuple[str, ...]:
+def _decode_stop(stop: list[str] | str, entries: Extra) -> tuple[str, ...]:
     if isinstance(stop, str):
-        said[STOP] = Raw(b'"string"')
+        entries[STOP] = Raw(b'"string"')
         return (stop,)
     if not stop:
-        said[STOP] = Raw(b"[]")
+        entries[STOP] = Raw(b"[]")
     return tuple(stop)
 
 
@@ -148,7 +148,9 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     messages: Any = MessageEncoder(log, native=native).encode(request.messages)
     if not messages and not native:
         # An empty list would load the model and answer nothing.
-        raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target="ollama-chat")
+        raise EncodeError(
+            path="$.messages", reason="no message has content that this API can hold", target="ollama-chat"
+        )
     if request.candidates is not None and request.candidates > 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one")
     tools: WireValue = UNSET
@@ -174,25 +176,25 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 _NOTHING_SET = Options()
 
 
-def _encode_options(request: Request, said: Extra | None) -> WireValue:
+def _encode_options(request: Request, entries: Extra | None) -> WireValue:
     stop: WireValue = list(request.stop) or UNSET
-    if said is not None and STOP in said:
-        stop = request.stop[0] if request.stop and bytes(said[STOP]) == b'"string"' else list(request.stop)
+    if entries is not None and STOP in entries:
+        stop = request.stop[0] if request.stop and bytes(entries[STOP]) == b'"string"' else list(request.stop)
     options = Options(
-        _spelled(request.max_output_tokens, "num_predict", said),
+        _spelled(request.max_output_tokens, "num_predict", entries),
         request.temperature,
         request.top_p,
-        _spelled(request.top_k, "top_k", said),
+        _spelled(request.top_k, "top_k", entries),
         stop,
-        _spelled(request.seed, "seed", said),
+        _spelled(request.seed, "seed", entries),
         request.presence_penalty,
         request.frequency_penalty,
     )
-    if said is not None:
-        return spliced(options, said)
+    if entries is not None:
+        return spliced(options, entries)
     return UNSET if options == _NOTHING_SET else options
 
 
-def _spelled(value: int | None, key: str, said: Extra | None) -> WireValue:
-    noted = None if value is None or said is None else said.get(NUMBER + key)
+def _spelled(value: int | None, key: str, entries: Extra | None) -> WireValue:
+    noted = None if value is None or entries is None else entries.get(NUMBER + key)
     return noted if noted is not None and int(parse_json(noted)) == value else value

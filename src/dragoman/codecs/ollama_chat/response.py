@@ -73,7 +73,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion, *
     if native:
         return UNSET if finish is None or finish.raw is None else finish.raw
     if finish is None:
-        log.invent(completion, "finish", "finish reason stop", "an answer of this API says why it ended")
+        log.invent(completion, "finish", "finish reason stop", "answers of this API have a finish reason")
         return "stop"
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
@@ -141,9 +141,9 @@ def decode_response(body: bytes) -> Completion:
         notes[CREATED] = wire.created_at
         created = read_time(wire.created_at)
     durations = (wire.total_duration, wire.load_duration, wire.prompt_eval_duration, wire.eval_duration)
-    for key, held in zip(_DURATION_KEYS, durations, strict=True):
-        if held is not UNSET:
-            notes[key] = held
+    for key, value in zip(_DURATION_KEYS, durations, strict=True):
+        if value is not UNSET:
+            notes[key] = value
     if wire.done is not True:
         notes["~done"] = ABSENT if wire.done is UNSET else Raw(b"false")
     if wire.message is UNSET:
@@ -193,7 +193,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         prompt, written = prompt or None, written or None  # zeros that were present are in the notes
     model = completion.model
     if model is None and not native:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
         model = ""
     done: Any = True
     if notes is not None and "~done" in notes:

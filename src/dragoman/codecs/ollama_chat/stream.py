@@ -205,9 +205,9 @@ class PayloadDecoder(EventDecoder):
         word = UNSET if closing.done_reason is None else closing.done_reason
         notes: Extra = {} if closing.created_at is UNSET else {CREATED: closing.created_at}
         for name in DURATIONS:
-            held = getattr(closing, name)
-            if held is not UNSET:
-                notes[name] = held
+            value = getattr(closing, name)
+            if value is not UNSET:
+                notes[name] = value
         finish = decode_finish(word, _A_CALL if self._calls else None)
         events.append(Finished(finish, metadata={FAMILY: notes}))
 
@@ -240,5 +240,5 @@ def _argument_text(given: Raw | UnsetType, number: int) -> str:
     if first != b"{":
         path = f"$.message.tool_calls[{number}].function.arguments"
         raise DecodeError(path=path, expected="object", got=type(parse_json(given)).__name__, source=SOURCE)
-    held, text = unwrap_arguments(given)
-    return text if held is UNSET and text is not None else str(given, "utf-8")
+    arguments, text = unwrap_arguments(given)
+    return text if arguments is UNSET and text is not None else str(given, "utf-8")

@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_tokens
 from dragoman.codecs.ollama_chat import foreign_signatures
@@ -61,7 +62,7 @@ _NOTHING = b'"content":""'
 _TAIL = b'},"done":false}\n'
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as lines that a strict client of this format accepts."""
 
     def __init__(self, log: LossLog) -> None:
@@ -105,9 +106,6 @@ class EventEncoder:
             return b""
         return line
 
-    def close(self) -> bytes:
-        return b""
-
     def _on_start(self, event: StreamStart) -> list[bytes]:
         if not self._head:
             self._fields = {"model": event.model or "", "created_at": write_time(event.created)}
@@ -116,8 +114,8 @@ class EventEncoder:
             self._head = encode_json(self._fields)[:-1] + _MESSAGE
         return []
 
-    def _line(self, said: bytes) -> bytes:
-        return self._head + said + _TAIL
+    def _line(self, fragment: bytes) -> bytes:
+        return self._head + fragment + _TAIL
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
         self._on_start(StreamStart())
@@ -142,8 +140,8 @@ class EventEncoder:
 
     def _whole(self, part: AnyPart) -> list[bytes]:
         """Encode a document that is text; report anything else an answer cannot hold."""
-        held = gather([part], self._log, media=False, to_client=True)
-        return [self._line(b'"content":' + encode_json(text)) for text in held.texts]
+        gathered = gather([part], self._log, media=False, to_client=True)
+        return [self._line(b'"content":' + encode_json(text)) for text in gathered.texts]
 
     def _fragment(self, outgoing: _Outgoing, text: str) -> bytes:
         if not outgoing.head:
@@ -196,8 +194,8 @@ class EventEncoder:
             return  # its text is not sent either
         has_text = bool(out) and type(out[-1]) is bytes and out[-1].endswith(_TAIL)
         line = out.pop() if has_text else self._line(_NOTHING)
-        said = b'},"logprobs":' + encode_json(write_tokens(event.tokens))
-        out.append(line.removesuffix(_TAIL) + said + _TAIL.removeprefix(b"}"))
+        encoded = b'},"logprobs":' + encode_json(write_tokens(event.tokens))
+        out.append(line.removesuffix(_TAIL) + encoded + _TAIL.removeprefix(b"}"))
 
     def _on_usage(self, event: UsageUpdate) -> list[bytes]:
         self._usage = event.usage
@@ -215,7 +213,7 @@ class EventEncoder:
         lines = self._held_lines(event.finish, native=notes is not None)
         answer = streamed_answer(calls=self._calls > 0, refused=self._refused)
         prompt, written = encode_usage(self._usage, self._log, answer)
-        said = {
+        fields = {
             **self._fields,
             "message": {"role": "assistant", "content": ""},
             "done": True,
@@ -223,16 +221,16 @@ class EventEncoder:
             **({} if notes is not None else dict.fromkeys(DURATIONS, 1)),
             "prompt_eval_count": prompt,
             "eval_count": written,
-            **{key.removeprefix(MODELLED): held for key, held in (notes or {}).items()},
+            **{key.removeprefix(MODELLED): entry for key, entry in (notes or {}).items()},
         }
-        last = {key: value for key, value in said.items() if value is not None and value is not UNSET}
+        last = {key: value for key, value in fields.items() if value is not None and value is not UNSET}
         return [*lines, encode_json(last) + b"\n"]
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
         content = encode_error(event.failure).content
         tell_of_kind(event.failure, decode_error(content).kind, self._log)
-        held = [line for line in self._queue if isinstance(line, bytes)]
-        return [*held, bytes(single_line(Raw(content))) + b"\n"]
+        lines = [line for line in self._queue if isinstance(line, bytes)]
+        return [*lines, bytes(single_line(Raw(content))) + b"\n"]
 
 
 def _arguments(call: ToolCall, text: str, *, cut: bool) -> Raw:
@@ -242,8 +240,8 @@ def _arguments(call: ToolCall, text: str, *, cut: bool) -> Raw:
         return Raw(encode_json({UNPARSED_KEY: text}))
     if not text:
         return arguments_as_object(call) if call.parsed or call.arguments_text else EMPTY_OBJECT
-    held = exact_object(text)
-    return to_raw({UNPARSED_KEY: text}) if held is None else held
+    parsed = exact_object(text)
+    return to_raw({UNPARSED_KEY: text}) if parsed is None else parsed
 
 
 class _Outgoing:

@@ -34,8 +34,8 @@ def _decode_tool(wire: ToolWire) -> Tool:
     function = wire.function
     if function is UNSET:
         definition = spliced(wire, {} if wire.extra is UNSET else wire.extra)
-        said = parse_json(definition)
-        return ProviderTool(str(said.get("name") or said.get("type") or ""), FAMILY, definition)
+        parsed = parse_json(definition)
+        return ProviderTool(str(parsed.get("name") or parsed.get("type") or ""), FAMILY, definition)
     metadata = None
     if wire.type != "function" or wire.extra is not UNSET or function.extra is not UNSET:
         notes = (keep(FAMILY, wire.extra, function=function.extra) or {FAMILY: {}})[FAMILY]
@@ -99,7 +99,7 @@ def _encode_custom(tool: CustomTool, log: LossLog) -> WireValue:
 
 # ── schemas ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-_SPOKEN = SchemaDialect(
+_DIALECT = SchemaDialect(
     name="Ollama tool",
     refused=frozenset({"oneOf", "allOf", "const"}),
     inlined_references=("$ref",),
@@ -121,16 +121,16 @@ def _readable(tool: ToolDefinition, log: LossLog) -> WireValue:
 
 
 @lru_cache(maxsize=256)  # an agent declares the same tools in every request
-def _adapted(held: bytes) -> tuple[Raw, str]:
+def _adapted(raw: bytes) -> tuple[Raw, str]:
     """Return the adapted schema, and the keywords in it that the server does not read."""
-    schema = parse_json(held)
+    schema = parse_json(raw)
     try:
-        adapted = adapt_schema(schema, _SPOKEN).schema
+        adapted = adapt_schema(schema, _DIALECT).schema
     except SchemaError:
         adapted = schema  # it refers to itself: no finite schema is equal, and the server ignores what it cannot read
     unread = sorted(_keywords(adapted) - READ_KEYWORDS - DECORATION)
     typed = _typed_root(_objects(adapted))
-    return Raw(held) if typed == schema else to_raw(typed), ", ".join(unread)
+    return Raw(raw) if typed == schema else to_raw(typed), ", ".join(unread)
 
 
 def _typed_root(schema: Any) -> Any:
@@ -151,11 +151,11 @@ def _objects(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return {} if isinstance(schema, bool) else schema
     changed = dict(schema)
-    for key, held in schema.items():
-        if key in _MAPS_OF_SCHEMAS and isinstance(held, dict):
-            changed[key] = {name: _objects(inner) for name, inner in held.items()}
-        elif key in _LISTS_OF_SCHEMAS and isinstance(held, list):
-            changed[key] = [_objects(inner) for inner in held]
+    for key, value in schema.items():
+        if key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
+            changed[key] = {name: _objects(inner) for name, inner in value.items()}
+        elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
+            changed[key] = [_objects(inner) for inner in value]
     return changed
 
 
@@ -167,13 +167,13 @@ def _keywords(schema: Any) -> set[str]:
         if not isinstance(node, dict):
             continue
         found.update(node)
-        for key, held in node.items():
+        for key, value in node.items():
             if key in _SUBSCHEMAS:
-                pending.append(held)
-            elif key in _LISTS_OF_SCHEMAS and isinstance(held, list):
-                pending += held
-            elif key in _MAPS_OF_SCHEMAS and isinstance(held, dict):
-                pending += held.values()
+                pending.append(value)
+            elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
+                pending += value
+            elif key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
+                pending += value.values()
     return found
 
 
@@ -217,29 +217,29 @@ _SAYS_NOTHING = frozenset({b'""', b"null"})
 _JSON = Raw(b'"json"')
 
 
-def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
+def decode_output(raw: Raw, notes: Extra) -> StructuredOutput | None:
     """Decode "json" or a schema; an empty text and null mean nothing, and are noted."""
-    said = bytes(held)
-    if said == b'"json"':
+    content = bytes(raw)
+    if content == b'"json"':
         return StructuredOutput("json")
-    if said in _SAYS_NOTHING:
-        notes[FORMAT] = held
+    if content in _SAYS_NOTHING:
+        notes[FORMAT] = raw
         return None
-    if said[:1] != b"{":
-        got = repr(parse_json(held))
+    if content[:1] != b"{":
+        got = repr(parse_json(raw))
         raise DecodeError(path="$.format", expected='"json" or a schema', got=got, source="ollama-chat request")
-    return StructuredOutput("schema", held)
+    return StructuredOutput("schema", raw)
 
 
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
     for field in ("name", "description"):
         if getattr(output, field) is not None:
             log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
-    held = schema_held(output)
-    if output.kind == "json" or held is None:
+    raw_schema = schema_held(output)
+    if output.kind == "json" or raw_schema is None:
         return _JSON
-    schema = to_raw(held)
+    schema = to_raw(raw_schema)
     if bytes(schema)[:1] != b"{":
-        log.degrade(request, "output", "output schema", "sent as JSON mode: this API wants an object as schema")
+        log.degrade(request, "output", "output schema", "sent as JSON mode: this API requires an object as schema")
         return _JSON
     return schema

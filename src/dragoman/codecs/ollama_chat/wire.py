@@ -5,7 +5,7 @@ Fields that we interpret are typed, other keys are exact JSON. Only future field
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -70,6 +70,9 @@ class Tool(Wire, frozen=True):
     type: str | UnsetType = UNSET
     function: FunctionDefinition | UnsetType = UNSET
 
+    # The server takes `items`; some clients repeat the name.
+    further: ClassVar = ("items", "name")
+
 
 class Options(Wire, frozen=True, omit_defaults=True):
     """The sampler settings that we write, which the intermediate format has too."""
@@ -112,6 +115,8 @@ class OptionsBody(Options, frozen=True, omit_defaults=True):
     use_mlock: MaybeRaw = None
     embedding_only: MaybeRaw = None
 
+    further: ClassVar = ("think",)  # of the request; LangChain and others put it here
+
 
 PASSED_ON_OPTIONS = tuple(name for name in OptionsBody.__struct_fields__ if name not in Options.__struct_fields__)
 
@@ -137,6 +142,8 @@ class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
     shift: MaybeRaw = None
     logprobs: MaybeRaw = None
     top_logprobs: MaybeRaw = None
+
+    further: ClassVar = ("_debug_render_only", "schema", "temperature")
 
 
 PASSED_ON = tuple(name for name in ChatBody.__struct_fields__ if name not in ChatRequest.__struct_fields__)

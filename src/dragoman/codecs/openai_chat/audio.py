@@ -27,10 +27,10 @@ _object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 def read_sound(parts: list[AnyPart], extra: Extra) -> None:
     """Move audio with data and transcript into `parts`; an id alone stays: only this API understands it."""
-    held = extra.get(KEY)
-    if held is None or bytes(held)[:1] != b"{":
+    raw = extra.get(KEY)
+    if raw is None or bytes(raw)[:1] != b"{":
         return
-    fields = _object(held)
+    fields = _object(raw)
     data, transcript = _text(fields.pop("data", None)), _text(fields.pop("transcript", None))
     if not data or transcript is None or "id" not in fields:
         return  # Snowflake sends every optional member, even when empty
@@ -45,8 +45,8 @@ def is_spoken(part: AnyPart) -> bool:
     return type(part) is Audio and "id" in _own(part)
 
 
-def _text(held: Raw | None) -> str | None:
-    return msgspec.json.decode(held, type=str) if held is not None and bytes(held)[:1] == b'"' else None
+def _text(raw: Raw | None) -> str | None:
+    return msgspec.json.decode(raw, type=str) if raw is not None and bytes(raw)[:1] == b'"' else None
 
 
 def write_sound(part: Audio, log: LossLog) -> Raw:
@@ -77,7 +77,7 @@ def report_streamed(part: Audio, log: LossLog) -> None:
         if getattr(part, field) is not None:
             log.drop(part, field, what, "a stream of this API has the sound itself")
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 
 
 def _own(part: Audio) -> dict[str, Any]:

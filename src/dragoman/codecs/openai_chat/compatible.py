@@ -117,9 +117,9 @@ def _known(request: Request, known: frozenset[str], log: LossLog) -> Metadata | 
     if request.metadata is None:
         return None
     kept = {}
-    for key, held in request.metadata.get(FAMILY, {}).items():
+    for key, value in request.metadata.get(FAMILY, {}).items():
         if key.startswith("~") or key in known:
-            kept[key] = held
+            kept[key] = value
         else:
             log.drop(request, key, key, "this server refuses keys it does not know")
     return {**request.metadata, FAMILY: kept}
@@ -148,13 +148,13 @@ def _message(message: Message, profile: ChatProfile, log: LossLog) -> Message:
 
 def _keys(message: Message, notes: Mapping[str, Any], profile: ChatProfile, log: LossLog) -> dict[str, Any]:
     kept = {}
-    for key, held in notes.items():
+    for key, value in notes.items():
         if key == "~role" and not profile.developer:
             continue
         if not key.startswith("~") and key != "prefix" and profile.known_keys is not None:
             log.drop(message, key, key, "this server refuses keys it does not know")
             continue
-        kept[key] = held
+        kept[key] = value
     return kept
 
 
@@ -169,7 +169,7 @@ def _joined(parts: _Parts, log: LossLog) -> str | _Parts:
         if part.citations:
             log.drop(part, "citations", "citations", "this server accepts none in requests")
         if part.signature is not None:
-            log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     return "".join(part.text for part in texts)
 
 
@@ -206,7 +206,7 @@ def _reasoning(part: Reasoning, profile: ChatProfile, log: LossLog) -> _Parts:
         return (part,)
     if profile.returns_reasoning and part.text:
         if part.signature is not None:
-            log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
         returned = structs.replace(
             part, signature=None, metadata={FAMILY: {"~key": Raw(encode_json(profile.reasoning_key))}}
         )

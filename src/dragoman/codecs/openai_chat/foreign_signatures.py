@@ -47,27 +47,27 @@ _details = WireReader(list[ReasoningDetail], "openai-chat reasoning_details")
 def read_reasoning(extra: Extra) -> list[Reasoning]:
     """Return reasoning parts from any vendor fields; removes the fields from `extra` and notes their spelling."""
     parts: list[Reasoning] = []
-    held = extra.get("reasoning_details")
-    details = _details.read(bytes(held)) if held is not None and bytes(held).startswith(b"[{") else []
-    for detail, raw in zip(details, _raw_items(held), strict=True) if details else ():
+    entry = extra.get("reasoning_details")
+    details = _details.read(bytes(entry)) if entry is not None and bytes(entry).startswith(b"[{") else []
+    for detail, raw in zip(details, _raw_items(entry), strict=True) if details else ():
         if isinstance(detail.id, str) and detail.id.startswith(TEXT_AT):
             continue
         parts.append(structs.replace(reasoning_of(detail), metadata={FAMILY: {"~detail": raw}}))
     if parts:
         extra[MODELLED + "reasoning_details"] = extra.pop("reasoning_details")
-    told, plain = _squeezed("".join(part.text for part in parts)), 0
+    squeezed, plain = _squeezed("".join(part.text for part in parts)), 0
     for key in ("reasoning_content", "reasoning"):
         text = extra.get(key)
         if text is None or bytes(text)[:1] != b'"':
             continue
         del extra[key]
-        said = parse_json(text)
-        if parts and (not said or _squeezed(said) in told):
+        parsed = parse_json(text)
+        if parts and (not parsed or _squeezed(parsed) in squeezed):
             extra[MODELLED + key] = text  # the same reasoning again, as plain text
             continue
         # Before the details, as in a stream: this is the only readable text of encrypted reasoning.
-        parts.insert(plain, Reasoning(said, metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
-        plain, told = plain + 1, told or _squeezed(said)
+        parts.insert(plain, Reasoning(parsed, metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
+        plain, squeezed = plain + 1, squeezed or _squeezed(parsed)
     return parts
 
 
@@ -76,8 +76,8 @@ def _squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def _raw_items(held: Raw | None) -> list[Raw]:
-    return [] if held is None else msgspec.json.decode(held, type=list[Raw])
+def _raw_items(raw: Raw | None) -> list[Raw]:
+    return [] if raw is None else msgspec.json.decode(raw, type=list[Raw])
 
 
 def reasoning_of(detail: ReasoningDetail) -> Reasoning:
@@ -154,18 +154,18 @@ def detail_for(part: Reasoning, signature: Signature, index: int) -> ReasoningDe
 
 
 def read_call_signature(extra: Extra) -> Signature | None:
-    held = extra.get("extra_content")
-    if held is None:
+    raw = extra.get("extra_content")
+    if raw is None:
         return None
-    signature = signature_in(held)
+    signature = signature_in(raw)
     if signature is not None:
         extra[MODELLED + "extra_content"] = extra.pop("extra_content")
     return signature
 
 
-def signature_in(held: Raw) -> Signature | None:
+def signature_in(raw: Raw) -> Signature | None:
     """Return the signature in an `extra_content`, if it has one."""
-    data = _google_signature(parse_json(held))
+    data = _google_signature(parse_json(raw))
     return None if data is None else Signature("google", data)
 
 
@@ -183,14 +183,14 @@ def write_call_signature(call: ToolCall) -> Extra:
 
 def restore_text_signatures(parts: list[AnyPart], extra: Extra) -> None:
     """Give text parts their signatures back: splits the content where each signed part began."""
-    held = extra.get(MODELLED + "reasoning_details") or extra.get("reasoning_details")
+    raw = extra.get(MODELLED + "reasoning_details") or extra.get("reasoning_details")
     marks: list[tuple[int, int, Signature]] = []
-    if held is not None and TEXT_AT.encode() in bytes(held):
-        for detail in _details.read(bytes(held)):
+    if raw is not None and TEXT_AT.encode() in bytes(raw):
+        for detail in _details.read(bytes(raw)):
             if isinstance(detail.id, str) and detail.id.startswith(TEXT_AT) and isinstance(detail.data, str):
                 family = _FORMAT_FAMILY.get(detail.format or "", "") if detail.format is not UNSET else ""
                 marks.append((*_place_of(detail.id), Signature(family, detail.data)))
-        extra[MODELLED + "reasoning_details"] = held
+        extra[MODELLED + "reasoning_details"] = raw
         extra.pop("reasoning_details", None)
     if marks:
         parts[:] = _split_text(parts, marks)
@@ -258,25 +258,25 @@ def text_signature_detail(signature: Signature, start: int, length: int) -> Reas
 _NO_ANNOTATIONS = Raw(b"[]")
 
 
-def read_annotations(held: Raw | UnsetType, parts: list[AnyPart], extra: Extra) -> None:
+def read_annotations(raw_value: Raw | UnsetType, parts: list[AnyPart], extra: Extra) -> None:
     """Turn url_citation annotations into citations of the last text; others stay in `extra`."""
-    if held is UNSET:
+    if raw_value is UNSET:
         return
-    if held == _NO_ANNOTATIONS:
-        extra[MODELLED + "annotations"] = held
+    if raw_value == _NO_ANNOTATIONS:
+        extra[MODELLED + "annotations"] = raw_value
         return
-    citations = tuple(_citation(raw) for raw in _raw_items(held)) if bytes(held)[:2] == b"[{" else ()
+    citations = tuple(_citation(raw) for raw in _raw_items(raw_value)) if bytes(raw_value)[:2] == b"[{" else ()
     texts = [index for index, part in enumerate(parts) if type(part) is Text]
     if not citations or not texts or None in citations:
-        extra["annotations"] = held
+        extra["annotations"] = raw_value
         return
     part = parts[texts[-1]]
     parts[texts[-1]] = structs.replace(part, citations=citations)
 
 
-def citations_in(held: Raw) -> list[Citation]:
+def citations_in(raw_value: Raw) -> list[Citation]:
     """Return the web citations among these annotations."""
-    found = [_citation(raw) for raw in _raw_items(held)] if bytes(held)[:1] == b"[" else []
+    found = [_citation(raw) for raw in _raw_items(raw_value)] if bytes(raw_value)[:1] == b"[" else []
     return [citation for citation in found if citation is not None]
 
 

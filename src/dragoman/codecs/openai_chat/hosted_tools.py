@@ -54,14 +54,14 @@ class HostedTools(SharedTools):
     def read_tool(self, definition: Mapping[str, Any]) -> Fields:
         if "type" not in definition:
             for key, read in _READ_SETTING.items():
-                if key in definition:
+                if key in definition and _is_search(key, definition[key]):
                     return {"kind": "web_search"} | read(definition[key])
         kind = _ENTRIES.get(str(definition.get("type")))
         if kind is None:
             return {}
         options = definition.get("parameters")
-        held = {**definition, **options} if isinstance(options, dict) else definition
-        return {"kind": kind} | _read_options(held)
+        fields = {**definition, **options} if isinstance(options, dict) else definition
+        return {"kind": kind} | _read_options(fields)
 
     def write_tool(self, tool: ProviderTool) -> WireValue:
         """Encode a tool for OpenAI itself; `entry_for` covers other servers."""
@@ -92,11 +92,11 @@ class HostedTools(SharedTools):
     def read_settings(self, extra: Extra) -> ProviderTool | None:
         """Return the search that a request's settings switch on; removes those settings from `extra`."""
         for key in SEARCH_SETTINGS:
-            held = extra.get(key)
-            if held is None or not _is_search(key, parse_json(held)):
+            raw = extra.get(key)
+            if raw is None or not _is_search(key, parse_json(raw)):
                 continue
             definition = {key: extra.pop(key)}
-            fields = self.read_tool({key: parse_json(held)})
+            fields = self.read_tool({key: parse_json(raw)})
             return ProviderTool("web_search", FAMILY, Raw(encode_json(definition)), **fields)
         return None
 
@@ -109,14 +109,14 @@ class HostedTools(SharedTools):
         settings: Extra = {}
         for tool in tools:
             wire: Any = self.entry_for(tool, profile) if isinstance(tool, ProviderTool) else None
-            held = parse_json(wire) if type(wire) is Raw else wire
-            key = _setting_of(held)
+            parsed = parse_json(wire) if type(wire) is Raw else wire
+            key = _setting_of(parsed)
             if key is None:
                 continue
             if profile.known_keys is not None and key not in profile.known_keys:
                 log.drop(tool, "", key, "this server refuses keys it does not know")
             else:
-                settings[key] = Raw(encode_json(held[key]))
+                settings[key] = Raw(encode_json(parsed[key]))
         return settings
 
 
@@ -130,31 +130,33 @@ def _setting_of(definition: object) -> str | None:
     return next((key for key in SEARCH_SETTINGS if key in definition), None)
 
 
-def _is_search(key: str, held: object) -> bool:
+def _is_search(key: str, value: object) -> bool:
     if key == "plugins":
-        return isinstance(held, list) and len(held) == 1 and isinstance(held[0], dict) and held[0].get("id") == "web"
-    return isinstance(held, dict) and held.get("mode") != "off"
+        return (
+            isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and value[0].get("id") == "web"
+        )
+    return isinstance(value, dict) and value.get("mode") != "off"
 
 
-def _read_search_options(held: Any) -> Fields:
-    location = held.get("user_location")
+def _read_search_options(value: Any) -> Fields:
+    location = value.get("user_location")
     nested = location.get("approximate") if isinstance(location, dict) else None
     return {
-        "context_size": text_of(held.get("search_context_size")),
+        "context_size": text_of(value.get("search_context_size")),
         "location": read_location(nested),
-        **beyond(FAMILY, held, "search_context_size", "user_location"),
+        **beyond(FAMILY, value, "search_context_size", "user_location"),
     }
 
 
-def _read_plugin(held: Any) -> Fields:
-    return _read_options(held[0])
+def _read_plugin(value: Any) -> Fields:
+    return _read_options(value[0])
 
 
 _WORDS = ("include_domains", "allowed_domains"), ("exclude_domains", "excluded_domains", "blocked_domains")
 
 
-def _read_options(held: Mapping[str, Any]) -> Fields:
-    allowed, blocked = (next((held[name] for name in names if held.get(name)), None) for names in _WORDS)
+def _read_options(options: Mapping[str, Any]) -> Fields:
+    allowed, blocked = (next((options[name] for name in names if options.get(name)), None) for names in _WORDS)
     known = (
         "type",
         "id",
@@ -166,20 +168,20 @@ def _read_options(held: Mapping[str, Any]) -> Fields:
         "max_results",
     )
     return {
-        "max_uses": count_of(held.get("max_uses")),
+        "max_uses": count_of(options.get("max_uses")),
         "allowed_domains": texts(allowed),
         "blocked_domains": texts(blocked),
-        "context_size": text_of(held.get("search_context_size")),
-        "location": read_location(held.get("user_location")),
-        "stores": texts(held.get("library_ids")),
-        "max_results": count_of(held.get("max_results")),
-        **beyond(FAMILY, held, *known, *_WORDS[0], *_WORDS[1]),
+        "context_size": text_of(options.get("search_context_size")),
+        "location": read_location(options.get("user_location")),
+        "stores": texts(options.get("library_ids")),
+        "max_results": count_of(options.get("max_results")),
+        **beyond(FAMILY, options, *known, *_WORDS[0], *_WORDS[1]),
     }
 
 
-def _read_search_parameters(held: Any) -> Fields:
+def _read_search_parameters(value: Any) -> Fields:
     """Read xAI's live search, which lists sites in its sources."""
-    sources = mappings(held.get("sources"))
+    sources = mappings(value.get("sources"))
     web = next((one for one in sources if one.get("type") == "web"), {})
     country = text_of(web.get("country"))
     only = {} if len(sources) <= 1 else {"sources": sources}
@@ -187,8 +189,8 @@ def _read_search_parameters(held: Any) -> Fields:
         "allowed_domains": texts(web.get("allowed_websites")),
         "blocked_domains": texts(web.get("excluded_websites")),
         "location": None if country is None else read_location({"country": country}),
-        "max_results": count_of(held.get("max_search_results")),
-        **beyond(FAMILY, {**held, "sources": None, **only}, "mode", "max_search_results"),
+        "max_results": count_of(value.get("max_search_results")),
+        **beyond(FAMILY, {**value, "sources": None, **only}, "mode", "max_search_results"),
     }
 
 

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from dragoman.codecs.openai_chat.foreign_signatures import TAGGED
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
+from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.ir import (
     AnyPart,
@@ -136,11 +137,17 @@ def _tool_path(request: Request, index: int, field: str) -> str:
     return f"{path}.{field}" if field else path
 
 
+_BY_URL = {"data": "document_url", "url": "document_url", "title": "document_name"}
+"""Fields of a document that came as a `document_url` part."""
+
+
 def part_path(message: Message, part_index: int, field: str, calls: list[int]) -> str:
     """Return the path of a part within its message, where calls, reasoning and citations have separate fields."""
     parts = message.parts
     part = parts[part_index]
     inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    if inner[:5] == "file." and note(part.metadata, FAMILY, BY_URL) is not UNSET:  # type: ignore[union-attr]
+        inner = _BY_URL.get(field, inner)
     if isinstance(part, ToolCall):
         if "~legacy" in (part.metadata or {}).get(FAMILY, {}):
             return ".function_call"

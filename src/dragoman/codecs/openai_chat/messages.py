@@ -307,9 +307,9 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
         if calls is UNSET and type(content) is str:
             return Message("assistant", content, name)
         if calls and (content is None or type(content) is str):
-            said: list[AnyPart] = [] if content is None else [Text(content)]
+            texts: list[AnyPart] = [] if content is None else [Text(content)]
             return Message(
-                "assistant", tuple(said + [decode_call(call, seed, i) for i, call in enumerate(calls)]), name
+                "assistant", tuple(texts + [decode_call(call, seed, i) for i, call in enumerate(calls)]), name
             )
     extra: Extra = keys or {}
     parts: list[AnyPart] = [] if keys is None else [*foreign_signatures.read_reasoning(extra)]
@@ -344,10 +344,10 @@ def _decode_content(content: str | list[ContentPart] | UnsetType, parts: list[An
 
 
 def _decode_legacy_call(seed: object, parts: list[AnyPart], extra: Extra) -> None:
-    held = extra.get("function_call")
-    if held is None or bytes(held) == b"null":
+    raw = extra.get("function_call")
+    if raw is None or bytes(raw) == b"null":
         return
-    legacy = _LEGACY.read(held)
+    legacy = _LEGACY.read(raw)
     name = legacy.name
     if name is UNSET or not name:
         return  # Snowflake sends every optional member, even when empty
@@ -380,8 +380,8 @@ def decode_call(call: Call, seed: object, index: int) -> ToolCall:
         and call.extra is function.extra is function.parsed_arguments is UNSET
     ):
         text = function.arguments
-        held = read_arguments(text)
-        return ToolCall(call_id, function.name, held, text, invented_id=call_id[:4] == INVENTED_PREFIX)
+        arguments = read_arguments(text)
+        return ToolCall(call_id, function.name, arguments, text, invented_id=call_id[:4] == INVENTED_PREFIX)
     return _decode_odd_call(call, seed, index)
 
 
@@ -419,11 +419,17 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
     if name is UNSET:
         name = ""
         extra["~name"] = Raw(b'"absent"')
-    text, held = _odd_arguments(function, extra)
+    text, arguments = _odd_arguments(function, extra)
     keys = _function_keys(function)
     metadata = _merged(extra, keep(FAMILY, UNSET, function=UNSET if keys is None else keys))
     return ToolCall(
-        call_id, name, held, text, invented_id=invented or is_invented(call_id), signature=signature, metadata=metadata
+        call_id,
+        name,
+        arguments,
+        text,
+        invented_id=invented or is_invented(call_id),
+        signature=signature,
+        metadata=metadata,
     )
 
 
@@ -470,10 +476,10 @@ def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> Ass
                 return None
             calls.append(Call(call.id, Function(call.name, arguments_as_text(call)), "function"))
         elif kind is Text and text is None and not calls:
-            said: Text = part  # type: ignore[assignment]
-            if said.signature is not None or said.cache is not None or said.citations or is_own(said.metadata):
+            only: Text = part  # type: ignore[assignment]
+            if only.signature is not None or only.cache is not None or only.citations or is_own(only.metadata):
                 return None
-            text = said.text
+            text = only.text
         else:
             return None
     if calls:
@@ -636,7 +642,7 @@ class MessageEncoder:
             return AssistantMessage(content, UNSET, None, UNSET, NO_ANNOTATIONS)
         body = self.encode_assistant(message)
         if isinstance(body, Raw):
-            absent = {key: held for key, held in _ALWAYS.items() if f'"{key}":'.encode() not in bytes(body)}
+            absent = {key: value for key, value in _ALWAYS.items() if f'"{key}":'.encode() not in bytes(body)}
             return spliced(body, absent) if absent else body
         refusal = None if body.refusal is UNSET else body.refusal
         return AssistantMessage(body.content, body.tool_calls, refusal, body.name, NO_ANNOTATIONS)
@@ -706,7 +712,7 @@ class MessageEncoder:
             if citation.url is None:
                 self._log.drop(part, "citations", "citation of a document", "chat annotations cite web pages only")
             elif citation.cited_text is not None:
-                self._log.degrade(part, "citations", "text of a citation", "chat annotations tell the page only")
+                self._log.degrade(part, "citations", "text of a citation", "chat annotations name the page only")
         if part.cache is not None:
             self._log.drop(part, "cache", "cache mark", "an assistant message takes no cache breakpoint")
 
@@ -729,12 +735,12 @@ class MessageEncoder:
             plain=plain,
             key=self._profile.reasoning_key,
         )
-        for key, held in written.items():
+        for key, value in written.items():
             if MODELLED + key not in fields:
-                fields[key] = held
-        spoken = [part for part in parts if self._speaks(part)]
-        if spoken:
-            fields[audio.KEY] = self._encode_sound(*spoken)
+                fields[key] = value
+        speech = [part for part in parts if self._speaks(part)]
+        if speech:
+            fields[audio.KEY] = self._encode_sound(*speech)
         annotations = foreign_signatures.write_annotations(parts)
         if annotations:
             fields["annotations"] = Raw(encode_json(annotations))
@@ -784,7 +790,7 @@ class MessageEncoder:
             if type(part) is Reasoning and FAMILY not in (part.metadata or {}):
                 self._log.drop(part, "", "reasoning", "this API has no field for reasoning of another provider")
             elif type(part) is Text and part.signature is not None:
-                self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+                self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata
@@ -797,7 +803,7 @@ class MessageEncoder:
             if self._to_client or foreign_signatures.goes_back(call, self._family, plain=False):
                 extra.update(foreign_signatures.write_call_signature(call))
             else:
-                self._log.drop(call, "signature", "signature", f"it is owed to {call.signature.family} alone")
+                self._log.drop(call, "signature", "signature", f"only {call.signature.family} can verify it")
         spelled_id = note(metadata, FAMILY, "~id")
         call_id: Any = call.id if spelled_id is UNSET else UNSET if spelled_id is None else spelled_id
         if call.custom:

@@ -12,6 +12,7 @@ from dragoman.codecs.openai_chat.wire import (
     AudioPart,
     Breakpoint,
     ContentPart,
+    DocumentUrlPart,
     File,
     FilePart,
     ImagePart,
@@ -70,6 +71,10 @@ def _decode_mark(
     return Cache(None if mark.ttl is UNSET else mark.ttl), {FAMILY: extra}
 
 
+BY_URL = "~document_url"
+"""Note: the document was a `document_url` part."""
+
+
 def _decode_image(wire: ImagePart) -> Image:
     if isinstance(wire.image_url, str):
         cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint)
@@ -121,6 +126,17 @@ def _decode_file(wire: FilePart) -> Document:
     return Document(inline[0], inline[1], file_id=file_id, title=title, cache=cache, metadata=metadata)
 
 
+def _decode_document_url(wire: DocumentUrlPart) -> Document:
+    extra: Extra = {**({} if wire.extra is UNSET else wire.extra), BY_URL: Raw(b"true")}
+    title = None if wire.document_name is UNSET else wire.document_name
+    if wire.document_name is None:
+        extra["document_name"] = Raw(b"null")
+    inline = split_data_url(wire.document_url)
+    if inline is None or not inline[0]:
+        return Document(url=wire.document_url, title=title, metadata={FAMILY: extra})
+    return Document(inline[0], inline[1], title=title, metadata={FAMILY: extra})
+
+
 def _decode_refusal(wire: RefusalPart) -> Refusal:
     return Refusal(wire.refusal, keep(FAMILY, wire.extra))
 
@@ -140,6 +156,7 @@ _DECODE_PART: dict[type[Wire], Callable[[Any], AnyPart]] = {
     ImagePart: _decode_image,
     AudioPart: _decode_audio,
     FilePart: _decode_file,
+    DocumentUrlPart: _decode_document_url,
     RefusalPart: _decode_refusal,
     ThinkingPart: _decode_thinking,
     Unmodelled: _decode_unmodelled,
@@ -207,6 +224,8 @@ def _encode_document(part: Document, log: LossLog) -> WireValue:
         if getattr(part, field) is not None:
             log.drop(part, field, f"document {field}", "this API has no such setting on files")
     filename: Any = UNSET if part.title is None else part.title
+    if BY_URL in extra and file_data is not UNSET:
+        return _finish(part, DocumentUrlPart(file_data, filename), log)
     if part.data is not None and part.title is None and FAMILY not in (part.metadata or {}):
         filename = "document"
     inner: Any = File(file_data, filename, UNSET if part.file_id is None else part.file_id)
@@ -241,7 +260,7 @@ def _encode_foreign(part: AnyPart, log: LossLog) -> WireValue:
 def _finish(part: Text | Image | Audio | Document, wire: Wire, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY)
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     if part.cache is not None and (extra is None or MODELLED + "prompt_cache_breakpoint" not in extra):
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     return wire if not extra else spliced(wire, extra)

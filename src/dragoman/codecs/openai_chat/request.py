@@ -161,8 +161,8 @@ SEED = "random_seed"
 _ONLY_USAGE = frozenset({b'{"include_usage":true}', b'{"include_usage": true}', b"null"})
 
 
-def _decode_seed(held: Raw, extra: Extra) -> int | None:
-    seed = parse_json(held)
+def _decode_seed(raw: Raw, extra: Extra) -> int | None:
+    seed = parse_json(raw)
     if type(seed) is not int:
         return None
     extra[MODELLED + SEED] = extra.pop(SEED)
@@ -192,17 +192,17 @@ _USAGE = "~include_usage"
 
 def _decode_stream_options(options: Raw, extra: Extra) -> None:
     extra["stream_options"] = options
-    said = parse_json(options)
-    if isinstance(said, dict) and "include_usage" in said:
-        extra[_USAGE] = Raw(encode_json(said.pop("include_usage")))
-        extra["stream_options"] = Raw(encode_json(said))
+    parsed = parse_json(options)
+    if isinstance(parsed, dict) and "include_usage" in parsed:
+        extra[_USAGE] = Raw(encode_json(parsed.pop("include_usage")))
+        extra["stream_options"] = Raw(encode_json(parsed))
 
 
 def _asks_for_usage_only(options: Raw) -> bool:
     if bytes(options) in _ONLY_USAGE:
         return True
-    said = parse_json(options)
-    return said is None or (isinstance(said, dict) and said.keys() <= {"include_usage"})
+    parsed = parse_json(options)
+    return parsed is None or (isinstance(parsed, dict) and parsed.keys() <= {"include_usage"})
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,13 +221,13 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         if request.modalities and request.origin != FAMILY:
             extra = _with_audio(request, extra, log, profile)
         if extra is not None and MODELLED + SEED in extra:
-            extra = {key: held for key, held in extra.items() if key != MODELLED + SEED}
+            extra = {key: value for key, value in extra.items() if key != MODELLED + SEED}
     old_maximum = (extra is not None and "~max_tokens" in extra) or profile.maximum == "max_tokens"
     maximum, stop, seed = request.max_output_tokens, request.stop, request.seed
     tools: WireValue = UNSET
     if request.tools:
-        held, settings = encode_tools(request.tools, log, native=request.origin == FAMILY, profile=profile)
-        tools = UNSET if held is None else held
+        value, settings = encode_tools(request.tools, log, native=request.origin == FAMILY, profile=profile)
+        tools = UNSET if value is None else value
         if settings:
             extra = {**(extra or {}), **settings}
     # The API refuses both switches when no tool is left.
@@ -235,7 +235,9 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     choice = request.tool_choice if is_choosable else None
     messages = MessageEncoder(log, profile, request.model or "", native=native).encode(request.messages)
     if not messages and not native:
-        raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target=profile.name)
+        raise EncodeError(
+            path="$.messages", reason="no message has content that this API can hold", target=profile.name
+        )
     if seed is not None and profile.seed != "seed":
         extra = {**(extra or {}), profile.seed: Raw(encode_json(seed))}
         seed = None
@@ -288,7 +290,7 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
     """Add an instruction to answer in JSON: JSON mode is refused unless the conversation contains the word."""
     if any("json" in message.text.lower() for message in request.messages):
         return request
-    log.invent(request, "output", "the instruction to answer in JSON", "this API wants the word JSON in a message")
+    log.invent(request, "output", "the instruction to answer in JSON", "this API requires the word JSON in a message")
     announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
     log.replaced(announced, request)
     return announced

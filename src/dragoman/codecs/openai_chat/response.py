@@ -24,7 +24,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, OPENAI_TIERS_READ, named_tier
 from dragoman.ir import (
     Completion,
     Finish,
@@ -146,13 +146,10 @@ def _has_calls(completion: Completion) -> bool:
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw, tier: str | None = None) -> Usage:
+def decode_usage(raw: Raw, tier: str | None = None) -> Usage:
     """Return the counts with the original object noted; on this wire, the tier is given outside the usage."""
-    usage = usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
+    usage = usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
     return usage if tier is None else structs.replace(usage, service_tier=tier)
-
-
-_TIERS = tiers_read(ANSWERED_BY_OPENAI)
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
@@ -193,19 +190,24 @@ def _searches_of(wire: UsageWire) -> int | None:
 
 
 def _usage_details(
-    prompt: PromptDetails | None | UnsetType, said: CompletionDetails | None | UnsetType
+    prompt: PromptDetails | None | UnsetType, completion: CompletionDetails | None | UnsetType
 ) -> dict[str, int] | None:
     """Return the rarer counts that are above zero; None without any."""
     audio = prompt.audio_tokens if prompt else None
-    if not said:
+    if not completion:
         return {"audio_input": audio} if type(audio) is int and audio > 0 else None
-    if not (audio or said.audio_tokens or said.accepted_prediction_tokens or said.rejected_prediction_tokens):
+    if not (
+        audio
+        or completion.audio_tokens
+        or completion.accepted_prediction_tokens
+        or completion.rejected_prediction_tokens
+    ):
         return None
     counts = {
         "audio_input": audio,
-        "audio_output": said.audio_tokens,
-        "accepted_prediction": said.accepted_prediction_tokens,
-        "rejected_prediction": said.rejected_prediction_tokens,
+        "audio_output": completion.audio_tokens,
+        "accepted_prediction": completion.accepted_prediction_tokens,
+        "rejected_prediction": completion.rejected_prediction_tokens,
     }
     return {name: count for name, count in counts.items() if type(count) is int and count > 0} or None
 
@@ -249,7 +251,7 @@ def decode_response(body: bytes) -> Completion:
         extra[OBJECT_KEY] = wire.object
     tier = None
     if wire.service_tier is not UNSET:
-        tier = None if wire.usage is UNSET else _TIERS.get(bytes(wire.service_tier))
+        tier = None if wire.usage is UNSET else OPENAI_TIERS_READ.get(bytes(wire.service_tier))
         extra["service_tier" if tier is None else MODELLED + "service_tier"] = wire.service_tier
     if wire.system_fingerprint is not UNSET:
         extra["system_fingerprint"] = wire.system_fingerprint
@@ -351,14 +353,14 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     if completion.id is None:
         log.note(completion, "id", "id of the answer", "an answer of this API has one")
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
     return named
 
 
 def _encode_finishes(completion: Completion, count: int, log: LossLog, *, native: bool) -> list[str | None]:
     finishes = completion.finishes or (completion.finish,) * count
     if not native and None in finishes:
-        log.invent(completion, "finish", "finish reason stop", "an answer of this API says why it ended")
+        log.invent(completion, "finish", "finish reason stop", "answers of this API have a finish reason")
         finishes = tuple(Finish("stop") if finish is None else finish for finish in finishes)
     return [encode_finish(finish, FAMILY if native else None, log, completion) for finish in finishes]
 

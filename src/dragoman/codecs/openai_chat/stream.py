@@ -21,6 +21,7 @@ from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error
+from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.response import decode_finish, usage_of
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
@@ -31,6 +32,7 @@ from dragoman.codecs.openai_chat.stream_wire import (
     SoundFragment,
     VendorDelta,
 )
+from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -53,6 +55,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, exact_object
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
@@ -61,6 +64,11 @@ SOURCE = "openai-chat stream"
 _BRACKET = ord("[")
 
 _openings = msgspec.json.Decoder(Opening)
+_entries: Callable[[bytes], Extra] = msgspec.json.Decoder(dict[str, Raw]).decode
+_choices: Callable[[Raw], list[Extra] | None] = msgspec.json.Decoder(list[dict[str, Raw]] | None).decode
+_PADDING = frozenset({"obfuscation", "p"})
+_OF_CHUNKS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _PADDING
+_OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason"})
 _read_plain: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[PlainDelta]).decode
 _read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorDelta]).decode
 
@@ -115,6 +123,8 @@ class PayloadDecoder(EventDecoder):
     """For each candidate: the index of its audio part, and its fields other than data and transcript."""
     _thought: list[str]
     _counted: bool = False
+    _notes: Extra
+    """Keys of the chunks that the intermediate format does not model."""
     _lane: Lane
 
     def __init__(self) -> None:
@@ -125,6 +135,7 @@ class PayloadDecoder(EventDecoder):
         self._refused = set()
         self._sounds = {}
         self._thought = []
+        self._notes = {}
         self._lane = first_lane()
 
     @property
@@ -202,6 +213,8 @@ class PayloadDecoder(EventDecoder):
             self._move("chunk")
             if self._state is OPEN:
                 self._start(payload)
+        if self._state is FINISHED or not chunk.choices:
+            self._note_keys(payload)
         for choice in chunk.choices or ():
             candidate = choice.index or 0
             if choice.delta is not None:
@@ -211,10 +224,23 @@ class PayloadDecoder(EventDecoder):
             if choice.finish_reason:
                 self._finishes[candidate] = choice.finish_reason
                 self._move("finish")
+                self._note_keys(payload, candidate)
         if chunk.usage is not None:
             self._counted = True
-            self._book.events.append(UsageUpdate(usage_of(chunk.usage)))
+            usage = take_tier(usage_of(chunk.usage), self._notes, "service_tier", OPENAI_TIERS_READ)
+            self._book.events.append(UsageUpdate(usage))
         return self._book.take()
+
+    def _note_keys(self, payload: bytes, candidate: int = 0) -> None:
+        """Note keys of a chunk, and of its choice, that say more of the answer. Later values replace earlier ones."""
+        notes = self._notes
+        entries = _entries(payload)
+        if "service_tier" in entries:
+            notes.pop(MODELLED + "service_tier", None)
+        notes |= {key: value for key, value in entries.items() if key not in _OF_CHUNKS}
+        choices = _choices(entries["choices"]) if "choices" in entries and not candidate else None
+        for choice in choices or ():
+            notes |= {key: value for key, value in choice.items() if key not in _OF_CHOICES}
 
     def _is_whole(self) -> bool:
         """Whether an answer without a finish reason is complete: token counts came, and every call can be read."""
@@ -276,6 +302,7 @@ class PayloadDecoder(EventDecoder):
     def _start(self, payload: bytes) -> None:
         opening = _openings.decode(payload)
         self._seed = opening.id or ""
+        self._note_keys(payload)
         self._book.events.append(StreamStart(opening.id or None, opening.model or None, opening.created))
 
     def _fail(self, payload: bytes) -> list[AnyEvent]:
@@ -302,7 +329,8 @@ class PayloadDecoder(EventDecoder):
                 )
         self._book.end_all()
         finishes = [self._finish(candidate) for candidate in sorted(self._finishes)]
-        self._book.events.append(Finished(finishes[0], tuple(finishes[1:])))
+        notes = {FAMILY: self._notes} if self._notes else None
+        self._book.events.append(Finished(finishes[0], tuple(finishes[1:]), notes))
         return self._book.take()
 
     def _truncated(self) -> list[AnyEvent]:
@@ -355,7 +383,7 @@ class PayloadDecoder(EventDecoder):
     def _thought_so_far(self, lane: Lane) -> str:
         if self.texts is None:
             return "".join(self._thought)
-        return self._book.said(lane.flow_index, self.texts)
+        return self._book.text_so_far(lane.flow_index, self.texts)
 
     def _sign_text(self, lane: Lane, signature: Signature | None) -> None:
         if signature is not None:
@@ -410,24 +438,24 @@ class PayloadDecoder(EventDecoder):
         if call.id and call.name:
             self._start_call(lane, call)
 
-    def _call_for(self, candidate: int, fragment: CallFragment, held: _Call | None) -> _Call:
+    def _call_for(self, candidate: int, fragment: CallFragment, call: _Call | None) -> _Call:
         """Return the call a fragment belongs to. The index is a key only: it may be missing, repeated or 1-based."""
         name = _fragment_name(fragment)
         calls = self._calls.setdefault(candidate, [])
-        if held is None and fragment.index is None:
-            held = self._unindexed(calls, fragment, name)
-        if held is not None and _starts_another(held, fragment, name):
-            held = None
-        if held is None:
-            held = _Call()
-            calls.append(held)
+        if call is None and fragment.index is None:
+            call = self._unindexed(calls, fragment, name)
+        if call is not None and _starts_another(call, fragment, name):
+            call = None
+        if call is None:
+            call = _Call()
+            calls.append(call)
             if fragment.index is not None:
-                self._by_index[(candidate, fragment.index)] = held
+                self._by_index[(candidate, fragment.index)] = call
         # Identity is set once; later fragments repeat it, or send "" or null.
-        held.id = held.id or fragment.id or ""
-        held.name = held.name or name
-        held.custom = held.custom or fragment.type == "custom" or fragment.custom is not None
-        return held
+        call.id = call.id or fragment.id or ""
+        call.name = call.name or name
+        call.custom = call.custom or fragment.type == "custom" or fragment.custom is not None
+        return call
 
     def _unindexed(self, calls: list[_Call], fragment: CallFragment, name: str) -> _Call | None:
         if fragment.id:
@@ -466,13 +494,13 @@ def _whole(call: _Call) -> bool:
     return call.custom or exact_object("".join(call.pieces)) is not None
 
 
-def _starts_another(held: _Call, fragment: CallFragment, name: str) -> bool:
-    if fragment.id and held.id:
-        return fragment.id != held.id
-    if not name or not held.name:
+def _starts_another(call: _Call, fragment: CallFragment, name: str) -> bool:
+    if fragment.id and call.id:
+        return fragment.id != call.id
+    if not name or not call.name:
         return False
     # The same index and no id: another name, or a new object after a complete one, starts another call.
-    return name != held.name or (_fragment_text(fragment).startswith("{") and bool(held.pieces) and _whole(held))
+    return name != call.name or (_fragment_text(fragment).startswith("{") and bool(call.pieces) and _whole(call))
 
 
 def _fragment_name(fragment: CallFragment) -> str:
@@ -492,8 +520,8 @@ def _fragment_text(fragment: CallFragment) -> str:
     return (fragment.custom.input or "") if fragment.custom is not None else ""
 
 
-def _tokens_in(said: Any) -> tuple[TokenLogprob, ...]:
-    return convert_tokens(said.get("content")) if isinstance(said, dict) else ()
+def _tokens_in(value: Any) -> tuple[TokenLogprob, ...]:
+    return convert_tokens(value.get("content")) if isinstance(value, dict) else ()
 
 
 def _content_list(lane: Lane, parts: list[dict[str, Any]]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_choice
 from dragoman.codecs.openai_chat import audio, foreign_signatures
@@ -49,7 +50,7 @@ from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as bytes that a strict client of this format accepts."""
 
     texts: Mapping[int, list[str]] | None = None
@@ -93,9 +94,6 @@ class EventEncoder:
         if part.pieces is not None:
             part.pieces.append(text)
         return part.head + encode_json(text) + part.tail if part.head else b""
-
-    def close(self) -> bytes:
-        return b""
 
     def _chunk(self, delta: bytes) -> bytes:
         return self._head + delta + self._tail
@@ -149,9 +147,9 @@ class EventEncoder:
             return self._plain(outgoing, part.text) + self._reasoning_details(part, part.signature)
         if type(part) is Audio:
             return self._open_sound(index, part)
-        said = search_text(part, self._log) if type(part) is SearchResult else None
-        if said is not None:
-            return self._open(index, Text(f"\n{said}\n"))
+        text = search_text(part, self._log) if type(part) is SearchResult else None
+        if text is not None:
+            return self._open(index, Text(f"\n{text}\n"))
         if isinstance(part, ServerToolCall | ServerToolResult):
             cross_hosted(part, self._log, HOSTED)
         else:
@@ -179,8 +177,8 @@ class EventEncoder:
             opening |= foreign_signatures.write_call_signature(call)
         chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
         if call.parsed or call.arguments_text:
-            said = (call.arguments_text or "") if call.custom else arguments_as_text(call)
-            chunks.append(self.fragment(index, said))
+            arguments = (call.arguments_text or "") if call.custom else arguments_as_text(call)
+            chunks.append(self.fragment(index, arguments))
         return chunks
 
     def _open_sound(self, index: int, part: Audio) -> list[bytes]:
@@ -189,7 +187,7 @@ class EventEncoder:
         audio.report_streamed(part, self._log)
         fields: dict[str, Any] = {} if self._sounds else audio.opening_of(part)
         self._sounds += 1
-        fields |= {key: said for key, said in (("data", part.data), ("transcript", part.transcript)) if said}
+        fields |= {key: value for key, value in (("data", part.data), ("transcript", part.transcript)) if value}
         return [self._chunk(b'"audio":' + encode_json(fields))] if fields else []
 
     def _on_media(self, event: MediaDelta) -> list[bytes]:
@@ -213,8 +211,8 @@ class EventEncoder:
         if signature is None or not part.head:
             return []
         if part.reasoning is not None:
-            said = part.pieces if self.texts is None else self.texts[event.index]
-            return self._reasoning_details(part.reasoning, signature, "".join(said or ()))
+            pieces = part.pieces if self.texts is None else self.texts[event.index]
+            return self._reasoning_details(part.reasoning, signature, "".join(pieces or ()))
         if part.number >= 0:
             entry = {
                 "index": part.number,
@@ -224,10 +222,10 @@ class EventEncoder:
         length = self._characters_so_far() - part.start
         return [self._detail(foreign_signatures.text_signature_detail(signature, part.start, length))]
 
-    def _reasoning_details(self, part: Reasoning, signature: Signature | None, said: str = "") -> list[bytes]:
+    def _reasoning_details(self, part: Reasoning, signature: Signature | None, text: str = "") -> list[bytes]:
         if signature is None:
             return []
-        whole = Reasoning(part.text + said, signature, part.redacted)
+        whole = Reasoning(part.text + text, signature, part.redacted)
         self._details += 1
         return [self._detail(foreign_signatures.detail_for(whole, signature, self._details - 1))]
 
@@ -239,7 +237,7 @@ class EventEncoder:
             self._log.drop(citation, "", "citation", "chat annotations cite web pages only")
             return []
         if citation.cited_text is not None:
-            self._log.degrade(citation, "", "text of a citation", "chat annotations tell the page only")
+            self._log.degrade(citation, "", "text of a citation", "chat annotations name the page only")
         annotations = foreign_signatures.write_annotations([Text("", (citation,))])
         return [self._chunk(b'"annotations":' + encode_json(annotations))]
 
@@ -249,8 +247,8 @@ class EventEncoder:
             return  # the text of further candidates is not sent either
         has_text = bool(out) and out[-1].endswith(self._tail)
         chunk = out.pop() if has_text else self._chunk(b"")
-        said = b'"logprobs":' + encode_json(write_choice(event.tokens))
-        out.append(chunk.removesuffix(self._tail) + self._tail.replace(b'"logprobs":null', said, 1))
+        encoded = b'"logprobs":' + encode_json(write_choice(event.tokens))
+        out.append(chunk.removesuffix(self._tail) + self._tail.replace(b'"logprobs":null', encoded, 1))
 
     def _on_usage(self, event: UsageUpdate) -> list[bytes]:
         self._usage = event.usage

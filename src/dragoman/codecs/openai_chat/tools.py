@@ -46,7 +46,7 @@ FAMILY = "openai"
 _untyped = WireReader(UntypedTool, "openai-chat request", path="$.tools")
 
 
-def _decode_tool(wire: AnyTool) -> Tool:
+def _decode_tool(wire: AnyTool | UntypedTool) -> Tool:
     if isinstance(wire, FunctionTool):
         function = wire.function
         return ToolDefinition(
@@ -67,6 +67,8 @@ def _decode_tool(wire: AnyTool) -> Tool:
             None if custom.format is UNSET else custom.format,
             keep(FAMILY, wire.extra, custom=custom.extra),
         )
+    if isinstance(wire, UntypedTool):
+        return _decode_untyped(wire)
     definition = parse_json(wire.raw)
     if "type" not in definition and isinstance(definition.get("function"), dict):
         return _decode_untyped(_untyped.read(bytes(wire.raw)))
@@ -80,7 +82,7 @@ def _decode_untyped(wire: UntypedTool) -> Tool:
     return structs.replace(tool, metadata={FAMILY: {**notes, "~type": Raw(b'"absent"')}})
 
 
-decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool).read
+decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool, untagged=UntypedTool).read
 
 
 def encode_tools(
@@ -93,8 +95,8 @@ def encode_tools(
     entries = []
     for tool in tools:
         if isinstance(tool, ProviderTool) and tool.definition is None:
-            held = HOSTED.entry_for(tool, profile)
-            tool = structs.replace(tool, origin=FAMILY, definition=held)  # noqa: PLW2901
+            entry = HOSTED.entry_for(tool, profile)
+            tool = structs.replace(tool, origin=FAMILY, definition=entry)  # noqa: PLW2901
         wire = None if HOSTED.is_setting(tool) else writer.write_tool(tool, tools, log)
         if wire is not None:
             entries.append(wire)
@@ -130,9 +132,9 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         extra = (tool.metadata or {}).get(FAMILY, {})
         inner = inner_extra(extra, "custom")
         return spliced(CustomToolWire(custom if inner is None else cast("Any", spliced(custom, inner))), extra)
-    held = definition_held(tool) if tool.origin == FAMILY else None
-    if held is not None:
-        return held
+    definition = definition_held(tool) if tool.origin == FAMILY else None
+    if definition is not None:
+        return definition
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return None
 
@@ -280,9 +282,9 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         name, output = name_of_title(output)
         if name is None:
             name = "response"
-            log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
+            log.invent(request, "output.name", "schema name", "this API requires a name for structured output")
     if request.origin != FAMILY and not _is_object(output):
-        log.drop(request, "output", "output schema", "this API wants an object at the root of the schema")
+        log.drop(request, "output", "output schema", "this API requires an object at the root of the schema")
         return UNSET
     inner: Any = JsonSchemaFormat(
         UNSET if name is None else name,

@@ -5,7 +5,7 @@ Fields we interpret are typed, other keys are exact JSON. Only fields added late
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -23,6 +23,8 @@ class TextPart(Wire, frozen=True, tag="text"):
     # OpenRouter: Anthropic's cache breakpoint.
     cache_control: Raw | UnsetType = UNSET
 
+    further: ClassVar = ("image_url",)  # Together's SDK sends the members of every part, null where they do not belong
+
 
 class ImageUrl(Wire, frozen=True):
     url: str
@@ -34,6 +36,8 @@ class ImagePart(Wire, frozen=True, tag="image_url"):
     image_url: ImageUrl | str
     prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
     cache_control: Raw | UnsetType = UNSET
+
+    further: ClassVar = ("text",)
 
 
 class InputAudio(Wire, frozen=True):
@@ -57,6 +61,13 @@ class FilePart(Wire, frozen=True, tag="file"):
     prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
 
 
+class DocumentUrlPart(Wire, frozen=True, tag="document_url"):
+    """Mistral: a document by its address or as a data URL."""
+
+    document_url: str
+    document_name: str | None | UnsetType = UNSET
+
+
 class RefusalPart(Wire, frozen=True, tag="refusal"):
     refusal: str
 
@@ -66,8 +77,12 @@ class ThinkingPart(Wire, frozen=True, tag="thinking"):
 
     thinking: str | list[TextPart | Unmodelled]
 
+    further: ClassVar = ("closed", "signature")
 
-ContentPart: TypeAlias = TextPart | ImagePart | AudioPart | FilePart | RefusalPart | ThinkingPart | Unmodelled
+
+ContentPart: TypeAlias = (
+    TextPart | ImagePart | AudioPart | FilePart | DocumentUrlPart | RefusalPart | ThinkingPart | Unmodelled
+)
 
 
 class Function(Wire, frozen=True):
@@ -76,6 +91,8 @@ class Function(Wire, frozen=True):
     arguments: str | dict[str, Raw] | None | UnsetType = UNSET
     # The vendor's SDK adds this to answers, and clients send it back.
     parsed_arguments: Raw | UnsetType = UNSET
+
+    further: ClassVar = ("call_id",)  # Haystack
 
 
 class Custom(Wire, frozen=True):
@@ -116,17 +133,23 @@ class SystemMessage(ChatMessage, frozen=True, tag="system"):
     name: str | UnsetType = UNSET
     cache_control: Raw | UnsetType = UNSET
 
+    further: ClassVar = ("tool_calls",)  # null, in bodies of Together's SDK
+
 
 class DeveloperMessage(ChatMessage, frozen=True, tag="developer"):
     content: str | list[ContentPart]
     name: str | UnsetType = UNSET
     cache_control: Raw | UnsetType = UNSET
 
+    further: ClassVar = ("tool_calls",)  # null, in bodies of Together's SDK
+
 
 class UserMessage(ChatMessage, frozen=True, tag="user"):
     content: str | list[ContentPart]
     name: str | UnsetType = UNSET
     cache_control: Raw | UnsetType = UNSET
+
+    further: ClassVar = ("tool_calls",)  # null, in bodies of Together's SDK
 
 
 class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
@@ -148,6 +171,15 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
     provider_metadata: Raw | UnsetType = UNSET
     # The vendor's SDK adds this to answers, and clients send it back.
     parsed: Raw | UnsetType = UNSET
+
+    # Groq, Copilot, Gemini's endpoint, LiteLLM, Venice
+    further: ClassVar = (
+        "executed_tools",
+        "padding",
+        "reasoning_encrypted",
+        "reasoning_signature",
+        "thought_signature",
+    )
 
 
 class ToolMessage(ChatMessage, frozen=True, tag="tool"):
@@ -179,6 +211,9 @@ class FunctionDefinition(Wire, frozen=True):
 
 class FunctionTool(Wire, frozen=True, tag="function"):
     function: FunctionDefinition
+
+    # OpenRouter takes Anthropic's keys; some clients give the name of the Responses API too.
+    further: ClassVar = ("cache_control", "defer_loading", "eager_input_streaming", "name")
 
 
 class UntypedTool(Wire, frozen=True):
@@ -221,6 +256,8 @@ class ChoiceObject(Wire, frozen=True):
     custom: Named | UnsetType = UNSET
     allowed_tools: AllowedTools | UnsetType = UNSET
 
+    further: ClassVar = ("name",)  # clients with the object of Anthropic's API or of the Responses API
+
 
 class JsonSchemaFormat(Wire, frozen=True):
     name: str | UnsetType = UNSET
@@ -254,6 +291,43 @@ class ChatRequest(Wire, frozen=True, omit_defaults=True):
     stream: MaybeBool = None
     stream_options: Raw | UnsetType = UNSET
     user: MaybeStr = None
+
+
+FURTHER = (
+    # Groq
+    "citation_options", "compound_custom", "disable_tool_validation", "documents", "exclude_domains",
+    "include_domains", "search_settings",
+    # Mistral
+    "guardrails", "prompt_mode",
+    # xAI
+    "deferred", "search_parameters",
+    # Together
+    "compliance", "context_length_exceeded_behavior", "echo", "safety_model",
+    # OpenRouter
+    "debug", "session_id", "top_a", "trace",
+    # Perplexity
+    "disable_search", "enable_search_classifier", "last_updated_after_filter", "last_updated_before_filter",
+    "media_response", "return_images", "return_related_questions", "search_after_date_filter",
+    "search_before_date_filter", "search_context_size", "search_domain_filter", "search_mode",
+    "search_recency_filter",
+    # Venice, Cerebras and Z.ai
+    "clear_thinking", "venice_parameters",
+    # vLLM
+    "add_generation_prompt", "add_special_tokens", "bad_words", "best_of", "chat_template",
+    "continue_final_message", "ignore_eos", "include_stop_str_in_output", "kv_transfer_params", "length_penalty",
+    "min_tokens", "mm_processor_kwargs", "priority", "prompt_logprobs", "request_id", "return_token_ids",
+    "return_tokens_as_token_ids", "skip_special_tokens", "spaces_between_special_tokens", "stop_token_ids",
+    "structured_outputs", "truncate_prompt_tokens", "use_beam_search", "guided_choice", "guided_grammar",
+    "guided_json", "guided_regex",
+    # llama.cpp
+    "cache_prompt", "dry_allowed_length", "dry_base", "dry_multiplier", "dry_penalty_last_n", "dynatemp_exponent",
+    "dynatemp_range", "grammar", "id_slot", "json_schema", "lora", "mirostat", "mirostat_eta", "mirostat_tau",
+    "n_keep", "n_predict", "n_probs", "reasoning_in_content", "repeat_last_n", "repeat_penalty", "samplers",
+    "timings_per_token", "typical_p", "xtc_probability", "xtc_threshold",
+    # Ollama's own API, sent to its endpoint of this format
+    "keep_alive", "options",
+)  # fmt: skip
+"""Settings of compatible servers that are too rare for members (see `Wire.further`)."""
 
 
 class UsualChatBody(ChatRequest, frozen=True, omit_defaults=True):
@@ -302,6 +376,8 @@ class ChatBody(UsualChatBody, frozen=True, omit_defaults=True):
     repetition_penalty: MaybeRaw = None
     safe_prompt: MaybeRaw = None
     top_k: MaybeRaw = None
+
+    further: ClassVar = FURTHER
 
 
 PASSED_ON = tuple(name for name in ChatBody.__struct_fields__ if name not in ChatRequest.__struct_fields__)
@@ -353,6 +429,9 @@ class ChoiceWire(Wire, frozen=True):
     stop_reason: Raw | UnsetType = UNSET
     seed: Raw | UnsetType = UNSET
 
+    # Perplexity; vLLM; Azure
+    further: ClassVar = ("delta", "routed_experts", "token_ids", "content_filter_result", "finish_details")
+
 
 class ChatResponse(Wire, frozen=True, omit_defaults=True):
     choices: list[ChoiceWire]
@@ -381,6 +460,25 @@ class ChatAnswer(ChatResponse, frozen=True, omit_defaults=True):
     timings: MaybeRaw = None
     usage_breakdown: MaybeRaw = None
     x_groq: MaybeRaw = None
+
+    further: ClassVar = (
+        # llama.cpp
+        "__verbose",
+        # Copilot, Vercel's gateway, Venice
+        "copilot_usage",
+        "cost",
+        "generationId",
+        "venice_parameters",
+        # Perplexity
+        "images",
+        "related_questions",
+        # vLLM
+        "kv_transfer_params",
+        "metrics",
+        "prompt_logprobs",
+        "prompt_text",
+        "prompt_token_ids",
+    )
 
 
 ANSWER_PASSED_ON = tuple(name for name in ChatAnswer.__struct_fields__ if name not in ChatResponse.__struct_fields__)

@@ -50,20 +50,20 @@ DEFAULTS: Echo = {
 def echo_of(fields: Mapping[str, Raw]) -> dict[str, Any]:
     """Return the members of a response that repeat a request, from the request's top-level members."""
     echo: dict[str, Any] = {**DEFAULTS, "store": True}
-    for name, held in fields.items():
-        if name in _REPEATED and bytes(held) != b"null":
-            echo[name] = _FILLED[name](held) if name in _FILLED else held
+    for name, value in fields.items():
+        if name in _REPEATED and bytes(value) != b"null":
+            echo[name] = _FILLED[name](value) if name in _FILLED else value
     return echo
 
 
-def _tools(held: Raw) -> Any:
-    return [_tool(tool) for tool in _array(held)] if bytes(held)[:1] == b"[" else held
+def _tools(raw: Raw) -> Any:
+    return [_tool(tool) for tool in _array(raw)] if bytes(raw)[:1] == b"[" else raw
 
 
-def _tool(held: Raw) -> Any:
-    if bytes(held)[:1] != b"{":
-        return held
-    tool: dict[str, Any] = _object(held)
+def _tool(raw: Raw) -> Any:
+    if bytes(raw)[:1] != b"{":
+        return raw
+    tool: dict[str, Any] = _object(raw)
     if bytes(tool.get("type", b"")) == b'"function"':
         return {**_FUNCTION, **tool}
     # Readers of a stored response must not see the credentials of an MCP server.
@@ -77,10 +77,10 @@ def _tool(held: Raw) -> Any:
 _FUNCTION = {"description": None, "parameters": None, "strict": False}
 
 
-def _text(held: Raw) -> Any:
-    if bytes(held)[:1] != b"{":
-        return held
-    text: dict[str, Any] = {name: value for name, value in _object(held).items() if bytes(value) != b"null"}
+def _text(raw: Raw) -> Any:
+    if bytes(raw)[:1] != b"{":
+        return raw
+    text: dict[str, Any] = {name: value for name, value in _object(raw).items() if bytes(value) != b"null"}
     form = text.get("format")
     if form is not None and bytes(form)[:1] == b"{":
         fields = _object(form)
@@ -95,13 +95,13 @@ def _is_schema(form: Mapping[str, Raw]) -> bool:
 _SCHEMA = {"description": None, "strict": False}
 
 
-def _reasoning(held: Raw) -> Any:
-    return {"effort": None, "summary": None, **_object(held)} if bytes(held)[:1] == b"{" else held
+def _reasoning(raw: Raw) -> Any:
+    return {"effort": None, "summary": None, **_object(raw)} if bytes(raw)[:1] == b"{" else raw
 
 
-def _conversation(held: Raw) -> Any:
+def _conversation(raw: Raw) -> Any:
     """Return the conversation as an object, also if the request gave its id alone."""
-    return {"id": held} if bytes(held)[:1] == b'"' else held
+    return {"id": raw} if bytes(raw)[:1] == b'"' else raw
 
 
 _OWN = ("service_tier",)

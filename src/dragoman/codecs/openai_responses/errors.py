@@ -68,14 +68,14 @@ def encode_error(failure: Failure) -> Encoded:
     return _bodies.encode(failure)
 
 
-def decode_failure(held: Raw, status: int | None = None) -> Failure:
+def decode_failure(raw: Raw, status: int | None = None) -> Failure:
     """Decode the error of a failed answer or of an `error` event: one shape, flat or nested."""
     try:
-        wire = _errors.decode(held)
+        wire = _errors.decode(raw)
     except msgspec.ValidationError:
-        found = parse_json(held)
-        said = found if isinstance(found, str) else compact_text(held)
-        return Failure("server", said, status, metadata={FAMILY: {"~error": held}})
+        found = parse_json(raw)
+        message = found if isinstance(found, str) else compact_text(raw)
+        return Failure("server", message, status, metadata={FAMILY: {"~error": raw}})
     code = None if wire.code is None else str(wire.code)
     raw_type = None if wire.type in {None, "error"} else wire.type
     status = wire.status or status
@@ -87,7 +87,7 @@ def decode_failure(held: Raw, status: int | None = None) -> Failure:
         code,
         wire.param,
         raw_type=raw_type,
-        metadata={FAMILY: {"~error": held}},
+        metadata={FAMILY: {"~error": raw}},
     )
 
 

@@ -127,19 +127,19 @@ class HostedTools(SharedTools):
         return {}
 
     def write_call(self, call: ServerToolCall) -> WireValue:
-        said: Any = call.input or {}
+        call_input: Any = call.input or {}
         match call.kind:
             case "web_search":
                 action = {"type": "search", "query": query_of(call), "queries": [query_of(call)]}
                 return _item("ws", "web_search_call", call.id, action=action)
             case "web_fetch":
-                action = {"type": "open_page", "url": text_of(said.get("url")) or ""}
+                action = {"type": "open_page", "url": text_of(call_input.get("url")) or ""}
                 return _item("ws", "web_search_call", call.id, action=action)
             case "code_execution" | "shell":
                 fields = {"code": code_of(call), "container_id": "", "outputs": None}
                 return _item("ci", "code_interpreter_call", call.id, **fields)
             case "file_search":
-                queries = list(texts(said.get("queries"))) or [query_of(call)]
+                queries = list(texts(call_input.get("queries"))) or [query_of(call)]
                 return _item("fs", "file_search_call", call.id, queries=queries, results=None)
             case "mcp":
                 arguments = compact_text(call_input_held(call) or {})
@@ -156,8 +156,8 @@ class HostedTools(SharedTools):
             case "web_fetch":
                 return {}
             case "code_execution" | "shell":
-                said = text_within(result) or result.error
-                return {"outputs": [{"type": "logs", "logs": said}] if said else []}
+                text = text_within(result) or result.error
+                return {"outputs": [{"type": "logs", "logs": text}] if text else []}
             case "file_search":
                 return {"results": [given(filename=one.title, text=one.cited_text) for one in result.sources]}
             case "mcp":
@@ -170,9 +170,9 @@ class HostedTools(SharedTools):
         """Add the number of web searches, which this API gives outside the usage."""
         if tools is UNSET:
             return usage
-        said = parse_json(tools)
-        held = said.get("web_search") if isinstance(said, dict) else None
-        count = held.get("num_requests") if isinstance(held, dict) else None
+        parsed = parse_json(tools)
+        counts = parsed.get("web_search") if isinstance(parsed, dict) else None
+        count = counts.get("num_requests") if isinstance(counts, dict) else None
         return structs.replace(usage, searches=count) if type(count) is int else usage
 
     def write_counts(self, usage: Usage | None) -> Fields:
@@ -216,9 +216,9 @@ def _write_search(tool: ProviderTool) -> Fields:
 
 def _read_code(definition: Mapping[str, Any]) -> Fields:
     container = definition.get("container")
-    held: Any = container if isinstance(container, dict) else {}
-    rest = beyond(FAMILY, {**definition, **held}, "type", "container", "file_ids")
-    return {"container": text_of(container), "file_ids": texts(held.get("file_ids")), **rest}
+    fields: Any = container if isinstance(container, dict) else {}
+    rest = beyond(FAMILY, {**definition, **fields}, "type", "container", "file_ids")
+    return {"container": text_of(container), "file_ids": texts(fields.get("file_ids")), **rest}
 
 
 def _read_files(definition: Mapping[str, Any]) -> Fields:
@@ -273,8 +273,8 @@ def _read_search_call(block: Mapping[str, Any]) -> Fields:
     action = block.get("action")
     if not isinstance(action, dict):
         return {"kind": "web_search"}
-    said = given(**{key: action[key] for key in ("query", "queries", "url", "pattern") if action.get(key)})
-    return {"kind": "web_search" if action.get("type", "search") == "search" else "web_fetch", "input": said}
+    fields = given(**{key: action[key] for key in ("query", "queries", "url", "pattern") if action.get(key)})
+    return {"kind": "web_search" if action.get("type", "search") == "search" else "web_fetch", "input": fields}
 
 
 def _read_sources(block: Mapping[str, Any]) -> Fields:
@@ -290,9 +290,9 @@ def _failure(block: Mapping[str, Any]) -> Fields:
     return {"error": status} if status in {"failed", "incomplete"} else {}
 
 
-def _outputs(held: object) -> list[ContentBlock]:
+def _outputs(value: object) -> list[ContentBlock]:
     parts: list[ContentBlock] = []
-    for output in held if isinstance(held, list) else ():
+    for output in value if isinstance(value, list) else ():
         if isinstance(output, dict) and isinstance(output.get("logs"), str):
             parts.append(Text(output["logs"]))
         elif isinstance(output, dict) and isinstance(output.get("url"), str):
@@ -300,8 +300,8 @@ def _outputs(held: object) -> list[ContentBlock]:
     return parts
 
 
-def _files(held: object) -> list[Citation]:
-    found = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
+def _files(value: object) -> list[Citation]:
+    found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
     return [Citation(None, text_of(one.get("filename")), text_of(one.get("text"))) for one in found]
 
 
@@ -314,14 +314,14 @@ def _read_image(block: Mapping[str, Any]) -> Fields:
 def _mcp_failure(error: object) -> Fields:
     if isinstance(error, dict):
         content = error.get("content")
-        said = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-        words = [text for text in (*said, error.get("message"), error.get("type")) if isinstance(text, str) and text]
+        texts = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+        words = [text for text in (*texts, error.get("message"), error.get("type")) if isinstance(text, str) and text]
         return {"error": words[0] if words else "the tool failed"}
     return {"error": error} if isinstance(error, str) and error else {}
 
 
-def _read_shell(held: object) -> Fields:
-    outputs = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
+def _read_shell(value: object) -> Fields:
+    outputs = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
     fields = written_out(*(one.get(key) for one in outputs for key in ("stdout", "stderr")))
     codes = [_exit_code(one.get("outcome")) for one in outputs]
     failed = [code for code in codes if code not in {None, "0"}]

@@ -59,7 +59,7 @@ def spelling_of(notes: Extra) -> str | None:
 
 def own_part_notes(notes: Extra) -> Extra:
     """Return the notes of a part without those of the item it begins."""
-    return {key: held for key, held in notes.items() if key not in _OF_THE_ITEM}
+    return {key: value for key, value in notes.items() if key not in _OF_THE_ITEM}
 
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -81,7 +81,7 @@ def kept(keys: dict[str, Any] | None) -> Extra:
     """Return such keys as notes: members that the item's type does not use are kept as they were read."""
     if keys is None:
         return {}
-    return {key: held if type(held) is Raw else Raw(encode_json(exact(held))) for key, held in keys.items()}
+    return {key: value if type(value) is Raw else Raw(encode_json(exact(value))) for key, value in keys.items()}
 
 
 def decode_call(item: Item, seed: object) -> ToolCall:
@@ -112,8 +112,8 @@ def decode_call(item: Item, seed: object) -> ToolCall:
         text = "" if item.input is UNSET else item.input
         if item.input is UNSET:
             notes["~input"] = TRUE
-        held = Raw(encode_json({"input": text}))
-        return ToolCall(call_id, name, held, text, custom=True, invented_id=invented, metadata={FAMILY: notes})
+        arguments = Raw(encode_json({"input": text}))
+        return ToolCall(call_id, name, arguments, text, custom=True, invented_id=invented, metadata={FAMILY: notes})
     if type(given) is str:
         return ToolCall(
             call_id,
@@ -124,8 +124,8 @@ def decode_call(item: Item, seed: object) -> ToolCall:
             metadata=metadata,
         )
     notes["~arguments"] = TRUE if given is UNSET else Raw(b'"object"')
-    held = Raw(b"{}") if given is UNSET else Raw(encode_json(given))
-    return ToolCall(call_id, name, held, None, invented_id=invented, metadata={FAMILY: notes})
+    arguments = Raw(b"{}") if given is UNSET else Raw(encode_json(given))
+    return ToolCall(call_id, name, arguments, None, invented_id=invented, metadata={FAMILY: notes})
 
 
 def qualified_name(item: Item) -> Any:
@@ -178,10 +178,10 @@ def _reasoning_text(item: Item, notes: Extra) -> str:
     if content is UNSET:
         return SUMMARY_BREAK.join(texts)
     notes[MODELLED + "content"] = Raw(encode_json(exact(content)))
-    said = content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
-    if said and MODELLED + "summary" not in notes:
+    text = content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
+    if text and MODELLED + "summary" not in notes:
         notes[MODELLED + "summary"] = Raw(encode_json(exact(summary)))
-    return said or SUMMARY_BREAK.join(texts)
+    return text or SUMMARY_BREAK.join(texts)
 
 
 SUMMARY_BREAK = "\n\n"
@@ -294,7 +294,7 @@ class ItemEncoder(PartEncoder):
         if foreign_signatures.CARRIER_BEHIND in notes and (self._native or self._to_client):
             return [*items, notes[foreign_signatures.CARRIER_BEHIND]]
         if not self._to_client:
-            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
             return items
         return [foreign_signatures.carrier_of(part, signature, self._item_id("rs")), *items]
 
@@ -368,15 +368,17 @@ class ItemEncoder(PartEncoder):
             return [self._encode_reasoning_item(part, notes)]
         if signature is None or not minted:
             owner = "another provider" if signature is None or not signature.data else signature.family
-            self._log.drop(part, "", "reasoning", f"it is owed to {owner}; this API takes back only what it encrypted")
+            self._log.drop(
+                part, "", "reasoning", f"only {owner} can verify it; this API takes back only what it encrypted"
+            )
             return []
         if following is None:
             self._log.drop(part, "", "reasoning", "this API refuses reasoning that nothing follows")
             return []
         item_id: Any = signature.id if signature.id is not None and signature.id.startswith("rs") else UNSET
         summary = notes.get(MODELLED + "summary")
-        told: Any = foreign_signatures.summary_of(part.text) if summary is None else summary
-        return [Item("reasoning", id=item_id, summary=told, encrypted_content=signature.data)]
+        written: Any = foreign_signatures.summary_of(part.text) if summary is None else summary
+        return [Item("reasoning", id=item_id, summary=written, encrypted_content=signature.data)]
 
     def _native_reasoning(self, part: Reasoning, notes: Extra) -> WireValue:
         signature = part.signature
@@ -404,15 +406,15 @@ class ItemEncoder(PartEncoder):
                 encrypted = signature.data
                 item_id = signature.id or item_id
         summary = notes.get(MODELLED + "summary")
-        told: Any = foreign_signatures.summary_of(part.text) if summary is None else summary
-        return Item("reasoning", id=item_id, summary=told, encrypted_content=encrypted)
+        written: Any = foreign_signatures.summary_of(part.text) if summary is None else summary
+        return Item("reasoning", id=item_id, summary=written, encrypted_content=encrypted)
 
     def result(self, result: ToolResult) -> WireValue:
         if result.metadata is None and result.kind == "text" and not result.parts and result.cache is None:
-            held = value_held(result)
-            if type(held) is str and not self._custom and self._client is None:
+            value = value_held(result)
+            if type(value) is str and not self._custom and self._client is None:
                 call_id = result.tool_call_id
-                return Item("function_call_output", UNSET, UNSET, UNSET, call_id, UNSET, UNSET, UNSET, held)
+                return Item("function_call_output", UNSET, UNSET, UNSET, call_id, UNSET, UNSET, UNSET, value)
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", "an output takes no cache breakpoint")
         notes = own(result.metadata)
@@ -446,7 +448,7 @@ class ItemEncoder(PartEncoder):
 
 def _public(notes: Extra) -> Extra:
     """Return the further keys of an item, without spelling and state: `namespace`, `caller`."""
-    return {key: held for key, held in notes.items() if not key.startswith("~")}
+    return {key: value for key, value in notes.items() if not key.startswith("~")}
 
 
 def _call_id(call_id: str, notes: Extra) -> Any:

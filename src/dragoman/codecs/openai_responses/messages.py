@@ -84,7 +84,7 @@ from dragoman.ir.values import parse_json
 
 _reader = WireReader(Item, "openai-responses")
 
-_SAID = (Text, Refusal)
+_SPEECH = (Text, Refusal)
 _SPELLED = {
     (untyped, developer): Spelling(
         {FAMILY: ({} if untyped else {"~type": TRUE}) | ({"~role": DEVELOPER} if developer else {})}
@@ -125,9 +125,9 @@ class MessageDecoder(TraitNotes):
     seed: str
     answering: bool
     _messages: list[Message]
-    _said: list[AnyPart]
+    _turn_parts: list[AnyPart]
     """The model's turn so far."""
-    _owed: tuple[Signature, Raw, str] | None = None
+    _pending_signature: tuple[Signature, Raw, str] | None = None
     _custom: set[str] | frozenset[str] = frozenset()
     """Ids of the calls of custom tools."""
     _unanswered: list[str] | tuple[()] = ()
@@ -141,23 +141,23 @@ class MessageDecoder(TraitNotes):
         self.seed = seed
         self.answering = answering
         self._messages = []
-        self._said = []
+        self._turn_parts = []
 
     def finished(self) -> tuple[Message, ...]:
-        if self._said or self._owed is not None:
+        if self._turn_parts or self._pending_signature is not None:
             self._end_turn()
         return tuple(self._messages)
 
     def answer(self) -> tuple[AnyPart, ...]:
-        if self._owed is not None:
+        if self._pending_signature is not None:
             self._give_up_carrier()
-        return tuple(self._said)
+        return tuple(self._turn_parts)
 
     def parts_of(self, item: Item | Raw, index: int) -> list[AnyPart]:
         """Return the parts of one item of a streamed answer."""
-        before = len(self._said)
+        before = len(self._turn_parts)
         self._add(item, index)
-        return self._said[before:]
+        return self._turn_parts[before:]
 
     def add_instructions(self, text: str) -> None:
         self.turn("system")
@@ -226,12 +226,12 @@ class MessageDecoder(TraitNotes):
         own_role = _ROLES.get(role)  # type: ignore[arg-type]
         if own_role is None:
             raise self._misfit(index, "role", "user, assistant, system or developer", role)
-        if self._said or self._owed is not None:
+        if self._turn_parts or self._pending_signature is not None:
             self._end_turn()
         if content is UNSET and (item.extra is UNSET or "content" not in item.extra):
             raise self._misfit(index, "content", "text or a list of parts", content)
         if self.answering:
-            self._said.append(Opaque(FAMILY, "message", exact(item)))
+            self._turn_parts.append(Opaque(FAMILY, "message", exact(item)))
             return
         self.turn(own_role)
         parts: Any = ()
@@ -279,10 +279,10 @@ class MessageDecoder(TraitNotes):
         return notes
 
     def _add_assistant(self, item: Item) -> None:
-        content, said = item.content, self._said
+        content, pending = item.content, self._turn_parts
         notes = self._item_notes(item)
         if type(content) is str and notes is None and item.type is item.id is UNSET:
-            if said and type(said[-1]) in _SAID and not self.answering:
+            if pending and type(pending[-1]) in _SPEECH and not self.answering:
                 self._end_turn()
             self._say(Text(content))
             return
@@ -328,20 +328,20 @@ class MessageDecoder(TraitNotes):
 
     def _say(self, part: AnyPart) -> None:
         """Add a part to the model's turn, with the signature that came before it."""
-        if self._owed is not None:
-            signature, carrier, kind = self._owed
+        if self._pending_signature is not None:
+            signature, carrier, kind = self._pending_signature
             is_its = is_about(tagged(kind, None), part)
             signed_part = foreign_signatures.signed(part, signature, carrier) if is_its else None
             if signed_part is None:
                 self._give_up_carrier()
             else:
-                self._owed = None
+                self._pending_signature = None
                 part = signed_part
-        said = self._said
+        parts = self._turn_parts
         if self.answering:
-            said.append(part)  # passes do not use the traits of an answer
+            parts.append(part)  # passes do not use the traits of an answer
             return
-        if not said:
+        if not parts:
             self.turn("assistant")
         if type(part) is ToolCall:
             self.call(part.id, part.name)
@@ -349,19 +349,19 @@ class MessageDecoder(TraitNotes):
                 self.metadata(part.metadata)
         elif type(part) is not Opaque:
             self.part(part)
-        said.append(part)
+        parts.append(part)
 
     def _give_up_carrier(self) -> None:
         """Keep a signature without its part in place, as the item it came in."""
-        if self._owed is not None:
-            carrier, self._owed = self._owed[1], None
+        if self._pending_signature is not None:
+            carrier, self._pending_signature = self._pending_signature[1], None
             self._say(Opaque(FAMILY, "reasoning", carrier))
 
     def _end_turn(self) -> None:
         self._give_up_carrier()
-        if self._said and not self.answering:
-            self._messages.append(Message("assistant", tuple(self._said)))
-            self._said = []
+        if self._turn_parts and not self.answering:
+            self._messages.append(Message("assistant", tuple(self._turn_parts)))
+            self._turn_parts = []
 
     # ── reasoning ──
 
@@ -376,16 +376,16 @@ class MessageDecoder(TraitNotes):
             self._say(Text("", signature=signature, metadata={FAMILY: {foreign_signatures.CARRIER: raw}}))
         elif not foreign_signatures.is_behind(kind):
             self._give_up_carrier()
-            self._owed = (signature, raw, kind)
+            self._pending_signature = (signature, raw, kind)
         else:
-            last = self._said[-1] if self._said else Opaque(FAMILY, "", {})
+            last = self._turn_parts[-1] if self._turn_parts else Opaque(FAMILY, "", {})
             if not is_about(tagged(kind, None), last):
                 last = Opaque(FAMILY, "", {})
             again = foreign_signatures.signed(last, signature, raw, foreign_signatures.CARRIER_BEHIND)
             if again is None:
                 self._say(Opaque(FAMILY, "reasoning", raw))
             else:
-                self._said[-1] = again
+                self._turn_parts[-1] = again
 
     # ── calls ──
 
@@ -403,9 +403,9 @@ class MessageDecoder(TraitNotes):
 
     def _add_output(self, item: Item, index: int) -> None:
         if self.answering:
-            self._said.append(Opaque(FAMILY, str(item.type), exact(item)))
+            self._turn_parts.append(Opaque(FAMILY, str(item.type), exact(item)))
             return
-        if self._said or self._owed is not None:
+        if self._turn_parts or self._pending_signature is not None:
             self._end_turn()
         call_id, output = item.call_id, item.output
         if output is UNSET:
@@ -438,9 +438,9 @@ class MessageDecoder(TraitNotes):
         self._messages.append(Message("tool", (result,)))
 
     def _output_notes(self, item: Item, notes: Extra) -> Extra:
-        for key, held in (("id", item.id), ("name", item.name)):
-            if held is not UNSET:
-                notes[MODELLED + key] = wire_text(held)
+        for key, value in (("id", item.id), ("name", item.name)):
+            if value is not UNSET:
+                notes[MODELLED + key] = wire_text(value)
         if item.status is not UNSET:
             notes[STATUS] = item.status
         return notes
@@ -485,8 +485,8 @@ class MessageDecoder(TraitNotes):
 
     def _add_tools(self, raw: Raw, index: int) -> bool:
         """Add tools given in the middle of the conversation to the others; in this format they stay in place."""
-        held = entries_of(raw).get("tools")
-        if self.answering or held is None or bytes(held)[:1] != b"[":
+        entry = entries_of(raw).get("tools")
+        if self.answering or entry is None or bytes(entry)[:1] != b"[":
             return False
         self._end_turn()
         self.turn("system")
@@ -494,7 +494,7 @@ class MessageDecoder(TraitNotes):
         self._messages.append(Message("system", (), None, {FAMILY: {WHOLE: raw}}))
         if type(self.added) is not list:
             self.added = []
-        self.added.append((index, held))
+        self.added.append((index, entry))
         return True
 
     def _misfit(self, index: int, key: str, expected: str, got: object) -> DecodeError:
@@ -553,9 +553,9 @@ def begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
             return True
         if isinstance(part, Text) and part.signature is not None and foreign_signatures.CARRIER_BEHIND not in notes:
             return True  # the item that carries the signature comes before it
-        return not _is_said(previous) or foreign_signatures.CARRIER_BEHIND in own(getattr(previous, "metadata", None))
+        return not _is_speech(previous) or foreign_signatures.CARRIER_BEHIND in own(getattr(previous, "metadata", None))
     if isinstance(part, Opaque) and part.kind.startswith(CONTENT):
-        return not _is_said(previous)
+        return not _is_speech(previous)
     return not is_outcome_of(part, previous)
 
 
@@ -564,7 +564,7 @@ def _is_foreign(part: AnyPart) -> bool:
     return isinstance(part, ServerToolCall | ServerToolResult) and not goes_back(part, FAMILY, to_client=False)
 
 
-def _is_said(part: AnyPart | None) -> bool:
+def _is_speech(part: AnyPart | None) -> bool:
     return isinstance(part, Text | Refusal) or (isinstance(part, Opaque) and part.kind.startswith(CONTENT))
 
 
@@ -646,12 +646,12 @@ class MessageEncoder(ItemEncoder):
         for index, part in enumerate(parts):
             previous = parts[index - 1] if index else None
             if not begins_item(part, previous) and (self._to_client or not _is_foreign(part)):
-                if _is_said(part):
+                if _is_speech(part):
                     run.append(part)
                 continue
             items += self._encode_run(run)
             run = []
-            if _is_said(part):
+            if _is_speech(part):
                 run.append(part)
                 if isinstance(part, Text) and part.signature is not None and not part.text:
                     items += self._encode_run(run)

@@ -80,8 +80,8 @@ def exact(value: WireValue) -> WireValue:
         return value
     if isinstance(value, Unmodelled):
         return value.raw
-    held = [(name, getattr(value, name)) for name in value.__struct_fields__]
-    inner = {name: exact(inner) for name, inner in held if isinstance(inner, list | Wire)}
+    items = [(name, getattr(value, name)) for name in value.__struct_fields__]
+    inner = {name: exact(inner) for name, inner in items if isinstance(inner, list | Wire)}
     return spliced(replace(value, **inner) if inner else value, value.extra or {})
 
 
@@ -257,7 +257,7 @@ class PartEncoder:
         if spelled == "output_text" or (role == "assistant" and spelled is None):
             return self._encode_output_text(part, notes)
         if role != "assistant" and part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
         return spliced(InputText(part.text), notes)
 
     def _encode_output_text(self, part: Text, notes: Extra) -> WireValue:
@@ -354,7 +354,7 @@ class PartEncoder:
 
     def _withhold_signature(self, part: Image | Document) -> None:
         if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 
     def _marked(self, part: Image | Document, wire: Wire) -> WireValue:
         notes = own(part.metadata)

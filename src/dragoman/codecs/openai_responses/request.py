@@ -164,8 +164,8 @@ def decode_request(body: bytes) -> Request:
 
 def _added_tools(items: Iterable[tuple[int, Raw]]) -> Iterator[AnyTool]:
     """Yield the tools given in the input, each with a note of its JSON path."""
-    for index, held in items:
-        for place, tool in enumerate(decode_tools(held).tools):
+    for index, value in items:
+        for place, tool in enumerate(decode_tools(value).tools):
             notes = {**own(tool.metadata), ADDED: Raw(encode_json(f"$.input[{index}].tools[{place}]"))}
             yield structs.replace(tool, metadata={**(tool.metadata or {}), FAMILY: notes})
 
@@ -193,9 +193,9 @@ _UNDERSTOOD = {"reasoning.encrypted_content", "message.output_text.logprobs"}
 
 def _is_understood(include: Raw) -> bool:
     """Whether all entries of `include` are given unasked by other APIs, or are expressed by a setting."""
-    said = [] if include == ENCRYPTED else parse_json(include)
-    return said is None or (
-        isinstance(said, list) and all(isinstance(entry, str) and entry in _UNDERSTOOD for entry in said)
+    included = [] if include == ENCRYPTED else parse_json(include)
+    return included is None or (
+        isinstance(included, list) and all(isinstance(entry, str) and entry in _UNDERSTOOD for entry in included)
     )
 
 
@@ -223,7 +223,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
             request = _without_sampling(request, log)
     store, include = _state(request, extra, native=native)
     if extra and not native:
-        extra = {key: held for key, held in extra.items() if key.removeprefix(MODELLED) not in ("store", "include")}
+        extra = {key: value for key, value in extra.items() if key.removeprefix(MODELLED) not in ("store", "include")}
     extra = SETTINGS.add_keys(request, log, extra)
     instructions, messages = _split_instructions(request, native=native)
     marks = not native and takes_breakpoints(request.model or "")
@@ -232,7 +232,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         items = messages[0].text if extra["~input"] == STRING and len(messages) == 1 else items
     elif not items:
         if not native and not _has_state(extra):
-            raise EncodeError(path="$.input", reason="no message says anything this API can hold", target=NAME)
+            raise EncodeError(path="$.input", reason="no message has content that this API can hold", target=NAME)
         items = UNSET
     tools = (encode_tools(request.tools, log, native=native) if request.tools else None) or UNSET
     is_choosable = tools is not UNSET or native
@@ -290,7 +290,7 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
     if _says_json(request.messages):
         return request
     # "Response input messages must contain the word 'json' in some form"
-    log.invent(request, "output", "the instruction to answer in JSON", "this API wants the word JSON in a message")
+    log.invent(request, "output", "the instruction to answer in JSON", "this API requires the word JSON in a message")
     announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
     log.replaced(announced, request)
     return announced

@@ -32,7 +32,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier, tiers_read
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, OPENAI_TIERS_READ, named_tier, take_tier
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -93,18 +93,18 @@ def decode_finish(
 
 
 def _explanation(error: Raw) -> str | None:
-    said = parse_json(error)
-    if not isinstance(said, dict) or not isinstance(said.get("message"), str):
+    parsed = parse_json(error)
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("message"), str):
         return None
-    code = said.get("code")
-    return said["message"] if code in {None, "server_error"} else f"{said['message']} ({code})"
+    code = parsed.get("code")
+    return parsed["message"] if code in {None, "server_error"} else f"{parsed['message']} ({code})"
 
 
-def _early_end(held: Raw | UnsetType) -> tuple[str | None, Metadata | None]:
+def _early_end(raw: Raw | UnsetType) -> tuple[str | None, Metadata | None]:
     """Return why an answer is incomplete, and notes on the other details."""
-    if held is UNSET or bytes(held)[:1] != b"{":
+    if raw is UNSET or bytes(raw)[:1] != b"{":
         return None, None
-    entries = _entries(held)
+    entries = _entries(raw)
     reason = parse_json(entries.pop("reason", NULL))
     return reason if isinstance(reason, str) else None, {FAMILY: entries} if entries else None
 
@@ -116,7 +116,7 @@ def encode_finish(
     if finish is None:
         status = "completed" if completion.messages or source == FAMILY else "failed"
         if source != FAMILY:
-            log.invent(completion, "finish", f"status {status}", "an answer of this API says how it ended")
+            log.invent(completion, "finish", f"status {status}", "answers of this API have a finish reason")
         return status, None
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
@@ -161,9 +161,9 @@ def _encode_no_success(finish: Finish, log: LossLog, completion: Completion) -> 
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(held: Raw) -> Usage:
+def decode_usage(raw: Raw) -> Usage:
     """Return the counts with the original object noted."""
-    return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
+    return usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
@@ -226,9 +226,9 @@ _ECHO = (
     *("store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
 )
 """Fields that repeat the request, filled with defaults, and fields that the intermediate format models."""
-_SAID = ("billing", "error", "moderation", "service_tier", "tool_usage")
+_REPORTED = ("billing", "error", "moderation", "service_tier", "tool_usage")
 _RARE = tuple(name for name in ResponsesAnswer.__struct_fields__ if name not in ResponsesResponse.__struct_fields__)
-_KEPT = {name: MODELLED + name for name in _ECHO} | {name: name for name in _SAID}
+_KEPT = {name: MODELLED + name for name in _ECHO} | {name: name for name in _REPORTED}
 
 _keys = collect_keys(ResponsesResponse, _KEPT)
 _all_keys = collect_keys(
@@ -248,16 +248,11 @@ def decode_response(body: bytes) -> Completion:
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
         extra[MODELLED + "usage"], usage = NULL, UNSET
-    tier = None
-    if usage is not UNSET and "service_tier" in extra:
-        tier = _TIERS.get(bytes(extra["service_tier"]))
-        if tier is not None:
-            extra[MODELLED + "service_tier"] = extra.pop("service_tier")
     parts, tokens = _take_logprobs(parts)
     return Completion(
         (Message("assistant", parts),),
         finish,
-        None if usage is UNSET else _counted(usage, wire.tool_usage, tier),
+        None if usage is UNSET else _counted(usage, wire.tool_usage, extra),
         wire.id,
         wire.model,
         int(created) if isinstance(created, int | float) else None,
@@ -266,9 +261,9 @@ def decode_response(body: bytes) -> Completion:
     )
 
 
-def _counted(held: Raw, tool_usage: Raw | UnsetType, tier: str | None) -> Usage:
-    usage = HOSTED.count_searches(decode_usage(held), tool_usage)
-    return usage if tier is None else structs.replace(usage, service_tier=tier)
+def _counted(raw: Raw, tool_usage: Raw | UnsetType, notes: Extra) -> Usage:
+    """Return the usage of an answer with what stands outside it: searches in `tool_usage`, the tier in `notes`."""
+    return take_tier(HOSTED.count_searches(decode_usage(raw), tool_usage), notes, "service_tier", OPENAI_TIERS_READ)
 
 
 def _take_logprobs(parts: tuple[AnyPart, ...]) -> tuple[tuple[AnyPart, ...], list[TokenLogprob]]:
@@ -301,8 +296,8 @@ def _place_logprobs(items: list[WireValue], completion: Completion, log: LossLog
     shares = split_tokens(tokens, [content.text for _, _, content in texts])
     for (place, number, content), share in zip(texts, shares, strict=True):
         contents[place][number] = structs.replace(content, logprobs=Raw(encode_json(write_tokens(share))))
-    for place, held in contents.items():
-        items[place] = structs.replace(items[place], content=held)
+    for place, value in contents.items():
+        items[place] = structs.replace(items[place], content=value)
     return items
 
 
@@ -354,9 +349,6 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(encode_json(answer))
 
 
-_TIERS = tiers_read(ANSWERED_BY_OPENAI)
-
-
 def answer_object(
     completion: Completion,
     status: str,
@@ -389,7 +381,7 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     if not completion.id:
         log.note(completion, "id", "id of the answer", "an answer of this API has one")
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "answers of this API name their model")
     return named
 
 

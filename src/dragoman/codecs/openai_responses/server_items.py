@@ -93,12 +93,12 @@ def _taken_apart(raw: Raw, kind: str, call_id: str, name: str) -> list[AnyPart]:
     fields = OUTCOME.get(kind, ())
     entries = _entries(raw) if fields else {}
     outcome = {key: entries[key] for key in fields if key in entries}
-    if all(bytes(held) == b"null" for held in outcome.values()):
+    if all(bytes(value) == b"null" for value in outcome.values()):
         call = ServerToolCall(call_id, name, FAMILY, raw, **called)
         # The sources of a search are within its action, or not shown: the result adds nothing to the item.
         is_over = block.get("status") != "in_progress" and "kind" in found
         return [call, ServerToolResult(call_id, name, FAMILY, {}, **found)] if is_over else [call]
-    rest = {key: held for key, held in entries.items() if key not in outcome}
+    rest = {key: value for key, value in entries.items() if key not in outcome}
     return [
         ServerToolCall(call_id, name, FAMILY, Raw(encode_json(rest)), **called),
         ServerToolResult(call_id, name, FAMILY, Raw(encode_json(outcome)), **found),
@@ -127,8 +127,8 @@ def encode_pair(call: ServerToolCall, following: AnyPart | None, log: LossLog) -
             return item
         action = item.get("action", {}) | outcome.get("action", {})
         return item | outcome | ({"action": action} if action else {})
-    held = to_raw(call_block_held(call))
+    raw = to_raw(call_block_held(call))
     if not is_pair:
-        return held
+        return raw
     outcome = _entries(to_raw(result_block_held(following)))
-    return Raw(encode_json(_entries(held) | outcome))
+    return Raw(encode_json(_entries(raw) | outcome))

@@ -53,6 +53,7 @@ from dragoman.codecs.openai_responses.stream_wire import (
 )
 from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -148,7 +149,7 @@ class _Slot:
         self.waiting = []
 
 
-class _HeldEnd:
+class _DeferredEnd:
     """The end of a part that the next event may still change."""
 
     end: PartEnd
@@ -174,8 +175,8 @@ class PayloadDecoder(EventDecoder):
     _seed: str = ""
     _items: MessageDecoder
     _slots: dict[int, _Slot]
-    _said: list[AnyPart]
-    _held: _HeldEnd | None = None
+    _finished_parts: list[AnyPart]
+    _deferred_end: _DeferredEnd | None = None
     _flows: dict[_Key, _Flow]
     """Fast path: parts whose next fragments are passed on directly, until another kind of event comes."""
 
@@ -183,7 +184,7 @@ class PayloadDecoder(EventDecoder):
         self._events = []
         self._items = _item_decoder()
         self._slots = {}
-        self._said = []
+        self._finished_parts = []
         self._flows = {}
 
     @staticmethod
@@ -300,10 +301,12 @@ class PayloadDecoder(EventDecoder):
             self._backfill(wire.output or [])
         cut = status == "incomplete"
         self._end_slots(incomplete=failed or cut)
-        finish = decode_finish(status, wire.incomplete_details, tuple(self._said))
+        finish = decode_finish(status, wire.incomplete_details, tuple(self._finished_parts))
         self._flush(cut=finish.reason == "length")
+        notes = metadata_of(wire)
         if wire.usage is not UNSET and bytes(wire.usage) != b"null":
-            self._events.append(UsageUpdate(HOSTED.count_searches(decode_usage(wire.usage), wire.tool_usage)))
+            usage = HOSTED.count_searches(decode_usage(wire.usage), wire.tool_usage)
+            self._events.append(UsageUpdate(take_tier(usage, notes, "service_tier", OPENAI_TIERS_READ)))
         self._move("end")
         if failed:
             error = wire.error
@@ -311,7 +314,7 @@ class PayloadDecoder(EventDecoder):
             failure = decode_failure(error) if known else Failure("server", f"the response {status}")  # type: ignore[arg-type]
             self._events.append(StreamFailed(failure))
         else:
-            self._events.append(Finished(finish, metadata={FAMILY: metadata_of(wire)}))
+            self._events.append(Finished(finish, metadata={FAMILY: notes}))
 
     def _on_error(self, event: OtherEvent, payload: bytes) -> None:
         """Handle an error, nested on the wire, flat in the specification; `response.failed` after it adds nothing."""
@@ -330,13 +333,13 @@ class PayloadDecoder(EventDecoder):
         """Finish items that were never done: the last event has them all, unless a gateway left them out."""
         if sum(slot.done for slot in self._slots.values()) >= len(output):
             return
-        told = {part.id for part in self._said if isinstance(part, ToolCall)}
+        call_ids = {part.id for part in self._finished_parts if isinstance(part, ToolCall)}
         for index, raw in enumerate(output):
             slot = self._slots.get(index)
             if slot is not None and slot.done:
                 continue
             item = read_item(raw)
-            if slot is None and item is not None and item.call_id in told:
+            if slot is None and item is not None and item.call_id in call_ids:
                 continue
             self._item_done(self._slot(index), raw, index)
 
@@ -408,17 +411,17 @@ class PayloadDecoder(EventDecoder):
         self._flows.clear()
         item = read_item(raw)
         carried = foreign_signatures.read_carrier(item) if item is not None and item.type == "reasoning" else None
-        if carried is not None and foreign_signatures.is_behind(carried[0]) and self._held is not None:
-            held = self._held
-            notes = {**own(held.end.metadata), foreign_signatures.CARRIER_BEHIND: raw}
-            held.end = replace(held.end, signature=carried[1], metadata={FAMILY: notes})
+        if carried is not None and foreign_signatures.is_behind(carried[0]) and self._deferred_end is not None:
+            deferred = self._deferred_end
+            notes = {**own(deferred.end.metadata), foreign_signatures.CARRIER_BEHIND: raw}
+            deferred.end = replace(deferred.end, signature=carried[1], metadata={FAMILY: notes})
             return
         self._flush()
         if item is not None and item.type in _CALLS:
             slot.kind = str(item.type)
             self._start_call(slot, item)
         parts = self._items.parts_of(raw if item is None else item, index)
-        self._said += parts
+        self._finished_parts += parts
         flows = dict(sorted(slot.flows.items()))
         if any(place >= len(parts) for place in flows):
             slot.flows = flows = dict(enumerate(flows.values()))  # some servers number content parts across items
@@ -448,9 +451,9 @@ class PayloadDecoder(EventDecoder):
                 start = Reasoning("", redacted=True)
             flow = self._start(slot, place, start)  # type: ignore[arg-type]
         text = _text_of(part)
-        told = "".join(flow.pieces)
-        if text.startswith(told):
-            self._more(flow, text[len(told) :])
+        streamed = "".join(flow.pieces)
+        if text.startswith(streamed):
+            self._more(flow, text[len(streamed) :])
         if isinstance(part, Text):
             for citation in part.citations[flow.cited :]:
                 self._events.append(PartDelta(flow.part_index, "", citation))
@@ -460,7 +463,9 @@ class PayloadDecoder(EventDecoder):
         end = PartEnd(flow.part_index, signature, incomplete, metadata)
         self._flush()
         if isinstance(part, Text | ToolCall):
-            self._held = _HeldEnd(end, part, _text_of(part) if isinstance(part, ToolCall) and not part.custom else None)
+            self._deferred_end = _DeferredEnd(
+                end, part, _text_of(part) if isinstance(part, ToolCall) and not part.custom else None
+            )
         else:
             self._events.append(end)
 
@@ -479,12 +484,12 @@ class PayloadDecoder(EventDecoder):
 
     def _flush(self, *, cut: bool = False) -> None:
         """Emit the delayed end. `cut`: the answer reached its limit, and a call may have broken off."""
-        held = self._held
-        if held is None:
+        deferred = self._deferred_end
+        if deferred is None:
             return
-        self._held = None
-        end = held.end
-        if cut and held.call_text and exact_object(held.call_text) is None:
+        self._deferred_end = None
+        end = deferred.end
+        if cut and deferred.call_text and exact_object(deferred.call_text) is None:
             end = replace(end, incomplete=True)
         self._events.append(end)
 
@@ -499,7 +504,7 @@ class PayloadDecoder(EventDecoder):
                 self._flush()
             for flow in slot.flows.values():
                 if slot.call is not None:
-                    self._said.append(slot.call)
+                    self._finished_parts.append(slot.call)
                 self._events.append(PartEnd(flow.part_index, None, incomplete))
 
     # ── fragments ──
@@ -533,8 +538,8 @@ class PayloadDecoder(EventDecoder):
             self._events += self._tell_logprobs(flow, event.logprobs)
         self._flows[type(event), event.output_index, event.place] = flow
 
-    def _tell_logprobs(self, flow: _Flow, said: Any) -> list[AnyEvent]:
-        tokens = convert_tokens(said)
+    def _tell_logprobs(self, flow: _Flow, value: Any) -> list[AnyEvent]:
+        tokens = convert_tokens(value)
         if not tokens:
             return []
         flow.told_logprobs = True
@@ -585,9 +590,9 @@ class PayloadDecoder(EventDecoder):
         if flow is None:
             slot.waiting = [text]
             return
-        told = "".join(flow.pieces)
-        if text.startswith(told):
-            self._more(flow, text[len(told) :])
+        streamed = "".join(flow.pieces)
+        if text.startswith(streamed):
+            self._more(flow, text[len(streamed) :])
 
     def _on_part_added(self, event: PartAdded) -> None:
         """Start a text, which may stay empty."""
@@ -655,11 +660,11 @@ def _text_of(part: Any) -> str:
     return str(part.text)
 
 
-def _as_text(held: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a text as it is, and an object as its JSON."""
-    if held is UNSET or bytes(held) == b"null":
+    if value is UNSET or bytes(value) == b"null":
         return ""
-    return str(parse_json(held)) if bytes(held)[:1] == b'"' else bytes(held).decode()
+    return str(parse_json(value)) if bytes(value)[:1] == b'"' else bytes(value).decode()
 
 
 def is_cut(call: ToolCall) -> bool:

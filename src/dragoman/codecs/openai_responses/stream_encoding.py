@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
+from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failure_of, tell_of_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.logprobs import write_tokens
@@ -109,7 +110,7 @@ class _Outgoing:
         self.logprobs = []
 
 
-class EventEncoder:
+class EventEncoder(BaseEventEncoder):
     """Encodes events as bytes that a strict client of this format accepts.
 
     `echo` (see `echo_of`) repeats the request in events that carry a response; `clock` gives the time of completion.
@@ -153,9 +154,6 @@ class EventEncoder:
             return b""
         return self._flow(part, text) if part.head else b"".join(self._on_delta(part, PartDelta(index, text)))
 
-    def close(self) -> bytes:
-        return b""
-
     # ── the answer ──
 
     def _event(self, kind: bytes, fields: bytes) -> bytes:
@@ -167,7 +165,7 @@ class EventEncoder:
         if self._answer is not None:
             return []
         if event.model is None:
-            self._log.note(event, "model", "empty model name", "an answer of this API names its model")
+            self._log.note(event, "model", "empty model name", "answers of this API name their model")
         answer_id = event.id or INVENTED_ID
         self._answer = Completion((), None, None, answer_id, event.model or "", event.created or 0)
         response = b'"response":' + json_line(answer_object(self._answer, "in_progress", None, [], None, self._echo))
@@ -192,10 +190,10 @@ class EventEncoder:
         for index in list(self._parts):
             out += self._shut(self._parts.pop(index), PartEnd(index))
         out += self._end_pair() + self._end_message()
-        said = Completion((Message("assistant", tuple(self._seen)),))
-        status, reason = encode_finish(event.finish, None, self._log, said)
+        completion = Completion((Message("assistant", tuple(self._seen)),))
+        status, reason = encode_finish(event.finish, None, self._log, completion)
         if self._usage is not None:
-            report_usage(self._usage, said, self._log)
+            report_usage(self._usage, completion, self._log)
         response = self._response(status, reason)
         return [*out, self._event(b"response." + status.encode(), b'"response":' + json_line(response))]
 
@@ -229,8 +227,8 @@ class EventEncoder:
         index = len(self._items)
         item = _Item(index, body, b'"item_id":%b,"output_index":%d' % (encode_json(body.get("id")), index))
         self._items.append(item)
-        said = b'"output_index":%d,"item":%b' % (index, json_line(body))
-        return item, self._event(b"response.output_item.added", said)
+        fields = b'"output_index":%d,"item":%b' % (index, json_line(body))
+        return item, self._event(b"response.output_item.added", fields)
 
     def _done(self, item: _Item) -> bytes:
         item.whole = json_line(item.body)
@@ -372,10 +370,10 @@ class EventEncoder:
             return
         has_text = bool(out) and out[-1].startswith(text.head)
         fragment = out.pop() if has_text else self._flow(text, "")
-        said = json_line(write_tokens(event.tokens))
-        text.logprobs.append(said[1:-1])
+        encoded = json_line(write_tokens(event.tokens))
+        text.logprobs.append(encoded[1:-1])
         before, _, number = fragment.rpartition(_TEXT_TAIL)
-        out.append(before + b',"logprobs":' + said + _TAIL + number)
+        out.append(before + b',"logprobs":' + encoded + _TAIL + number)
 
     def _open_call(self, outgoing: _Outgoing) -> list[bytes]:
         call: ToolCall = outgoing.part
@@ -396,7 +394,7 @@ class EventEncoder:
         }
         body["name"], space = named_in_space(call, own(call.metadata))
         body |= space
-        body |= {name: held for name, held in own(call.metadata).items() if not name.startswith("~")}
+        body |= {name: value for name, value in own(call.metadata).items() if not name.startswith("~")}
         item, added = self._add(body)
         outgoing.item, outgoing.place = item, item.place
         outgoing.head = _head(_CALL_EVENTS[call.custom] + b".delta", item.place)
@@ -484,12 +482,12 @@ class EventEncoder:
         assert item is not None  # noqa: S101  opened above
         text = encode_json("".join(outgoing.pieces))
         likely = b"[" + b",".join(outgoing.logprobs) + b"]"
-        said = b',"text":%b,"logprobs":%b' % (text, likely) if type(part) is Text else b',"refusal":' + text
+        fields = b',"text":%b,"logprobs":%b' % (text, likely) if type(part) is Text else b',"refusal":' + text
         whole = _content(part, text, outgoing.citations, likely)
         if self._last_text is outgoing:
             self._last_text = None
         item.body["content"][outgoing.number] = Raw(whole)
-        out.append(self._event(b"response.%b.done" % _KINDS[type(part)], outgoing.place + said))
+        out.append(self._event(b"response.%b.done" % _KINDS[type(part)], outgoing.place + fields))
         out.append(self._event(b"response.content_part.done", b'%b,"part":%b' % (outgoing.place, whole)))
         item.open_parts -= 1
         if self._message is not item and not item.open_parts:
@@ -512,8 +510,8 @@ class EventEncoder:
         text = "".join(outgoing.pieces)
         key = "input" if call.custom else "arguments"
         if not cut:
-            said = b'%b,"%b":%b' % (outgoing.place, key.encode(), encode_json(text))
-            out.append(self._event(_CALL_EVENTS[call.custom] + b".done", said))
+            fields = b'%b,"%b":%b' % (outgoing.place, key.encode(), encode_json(text))
+            out.append(self._event(_CALL_EVENTS[call.custom] + b".done", fields))
         item.body = {**item.body, "status": "incomplete" if cut else "completed", key: text}
         out.append(self._done(item))
         if signature is not None and signature != call.signature:

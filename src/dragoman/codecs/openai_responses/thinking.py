@@ -22,12 +22,12 @@ from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 _keys = collect_keys(ReasoningWire, ("context", "generate_summary", "mode"))
-_NOTHING_SAID = ReasoningWire()
+_EMPTY = ReasoningWire()
 
 
 def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings | None:
     """Return the settings; None for an empty object, which sets nothing."""
-    if wire == _NOTHING_SAID:
+    if wire == _EMPTY:
         return None
     effort = None if wire.effort is UNSET else wire.effort
     notes: Extra = _keys(wire) or {}

@@ -81,20 +81,20 @@ def _provider_name(definition: dict[str, Any]) -> str:
     return ""
 
 
-def _nested(held: Raw) -> Raw:
+def _nested(raw: Raw) -> Raw:
     """Nest a grammar, which is flat here; the intermediate format has Chat's shape, one level deeper."""
-    form = parse_json(held)
+    form = parse_json(raw)
     if not isinstance(form, dict) or form.get("type") != "grammar" or "grammar" in form:
-        return held
+        return raw
     grammar = {key: form[key] for key in ("syntax", "definition") if key in form}
     rest = {key: value for key, value in form.items() if key not in grammar}
     return Raw(encode_json({**rest, "grammar": grammar}))
 
 
-def _flat(held: Any) -> WireValue:
-    form = parse_json(held) if isinstance(held, Raw) else held
+def _flat(given: Any) -> WireValue:
+    form = parse_json(given) if isinstance(given, Raw) else given
     if not isinstance(form, dict) or form.get("type") != "grammar" or not isinstance(form.get("grammar"), dict):
-        return held
+        return given
     rest = {key: value for key, value in form.items() if key != "grammar"}
     return Raw(encode_json({**rest, **form["grammar"]}))
 
@@ -142,9 +142,9 @@ _WRITER = ToolWriter(partial(_encode_tool, native=False))
 _NATIVE_WRITER = ToolWriter(partial(_encode_tool, native=True))
 
 
-def _parameters(held: Any, *, native: bool) -> Any:
-    if held is not None:
-        return held
+def _parameters(value: Any, *, native: bool) -> Any:
+    if value is not None:
+        return value
     # Required here, unlike in Chat, where a missing one means an object without properties.
     return UNSET if native else NO_PARAMETERS
 
@@ -270,9 +270,9 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         name, output = name_of_title(output)
         if name is None:
             name = "response"
-            log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
+            log.invent(request, "output.name", "schema name", "this API requires a name for structured output")
     if not native and not _is_object(output):
-        log.drop(request, "output", "output schema", "this API wants an object at the root of the schema")
+        log.drop(request, "output", "output schema", "this API requires an object at the root of the schema")
         return UNSET
     wire = FormatWire(
         "json_schema",

@@ -7,7 +7,7 @@ with keys that are only passed on, each item is read separately. Items of other 
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
@@ -56,6 +56,8 @@ class OutputText(Wire, frozen=True, tag="output_text"):
     text: str
     annotations: Raw | UnsetType = UNSET
     logprobs: Raw | UnsetType = UNSET
+
+    further: ClassVar = ("refusal",)
 
 
 class RefusalPart(Wire, frozen=True, tag="refusal"):
@@ -106,6 +108,9 @@ class Item(Wire, frozen=True):
     caller: Raw | UnsetType = UNSET
     created_by: Raw | UnsetType = UNSET
     is_async: Raw | UnsetType = field(default=UNSET, name="async")
+
+    # OpenRouter; Bedrock's endpoint
+    further: ClassVar = ("format", "item_id", "output_index")
 
 
 class ItemHead(Struct, frozen=True, gc=False):
@@ -364,6 +369,8 @@ class ResponsesAnswer(Answer, frozen=True, omit_defaults=True):
     content_filters: Raw | UnsetType = UNSET
     copilot_usage: Raw | UnsetType = UNSET
     status_details: Raw | UnsetType = UNSET
+
+    further: ClassVar = ("input", "input_messages", "output_messages")  # vLLM
     system_fingerprint: Raw | UnsetType = UNSET
     tool_calls: Raw | UnsetType = UNSET
     total_tokens: Raw | UnsetType = UNSET

@@ -118,14 +118,14 @@ _ITEMS: dict[str, tuple[str, str, str | None, frozenset[str]]] = {
 }
 
 
-def read_item(held: Raw, text: str, notes: Extra) -> Reasoning:
+def read_item(raw: Raw, text: str, notes: Extra) -> Reasoning:
     """Return reasoning with its signature. The item is written back unchanged; unknown data stays with the record."""
-    item = parse_json(held)
+    item = parse_json(raw)
     signature, redacted, known = _signed(item)
     if signature is None:
-        notes[ITEM] = held
+        notes[ITEM] = raw
         return Reasoning(text)
-    notes[MODELLED + ITEM] = held
+    notes[MODELLED + ITEM] = raw
     others = {key: Raw(encode_json(value)) for key, value in item.items() if key not in known}
     if others:
         notes[WITHIN + ITEM] = Raw(encode_json(others))
@@ -221,11 +221,11 @@ class MessageDecoder(RoleDecoder):
         if role == "system" and wire.cache is True:
             message = _marked(message)
         if role == "assistant" and (self._thoughts or wire.refusal is not UNSET):
-            said = message.parts
+            parts = message.parts
             if wire.refusal is not UNSET:
-                calls = tuple(part for part in said if isinstance(part, ToolCall))
-                said = (*said[: len(said) - len(calls)], Refusal(wire.refusal), *calls)
-            message = structs.replace(message, parts=(*self._thoughts, *said))
+                calls = tuple(part for part in parts if isinstance(part, ToolCall))
+                parts = (*parts[: len(parts) - len(calls)], Refusal(wire.refusal), *calls)
+            message = structs.replace(message, parts=(*self._thoughts, *parts))
             self._thoughts = []
         self.messages.append(message)
 
@@ -510,8 +510,8 @@ def encode_usage(usage: Usage, completion: Completion, log: LossLog, *, native: 
         "output_tokens": usage.output,
         "total_tokens": total,
     }
-    said = {key: value for key, value in counts.items() if value is not None}
-    return spliced(as_json(said), (usage.metadata or {}).get(FAMILY, {}))
+    stated = {key: value for key, value in counts.items() if value is not None}
+    return spliced(as_json(stated), (usage.metadata or {}).get(FAMILY, {}))
 
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -105,16 +105,16 @@ _FIELDS = frozenset({"text", "redacted", "signature", "thoughtSignature"})
 
 def take_reasoning(extra: Extra) -> tuple[Reasoning, ...]:
     """Return the reasoning in a message's metadata, which is written back unchanged; other keys stay private."""
-    held = extra.get(BAG)
-    bag = None if held is None else parse_json(held)
+    raw = extra.get(BAG)
+    bag = None if raw is None else parse_json(raw)
     entries = bag.get(_KEY) if isinstance(bag, Mapping) else None
-    if held is None or not isinstance(bag, Mapping) or not isinstance(entries, list) or not entries:
+    if raw is None or not isinstance(bag, Mapping) or not isinstance(entries, list) or not entries:
         return ()
     found = [_reasoning(entry) for entry in entries]
     if None in found:
         return ()
     del extra[BAG]
-    extra[MODELLED + BAG] = held
+    extra[MODELLED + BAG] = raw
     others = {key: Raw(encode_json(value)) for key, value in bag.items() if key != _KEY}
     if others:
         extra[WITHIN + BAG] = Raw(encode_json(others))
@@ -238,12 +238,12 @@ class MessageEncoder(RoleEncoder):
             return super().encode_message(message)
         fields = dict(self.notes_of(message.metadata))
         put_reasoning(fields, reasoning)
-        said = [part for part in parts if not isinstance(part, Reasoning)]
+        visible = [part for part in parts if not isinstance(part, Reasoning)]
         first = next((index for index, part in enumerate(parts) if not isinstance(part, Reasoning)), len(parts))
         for part in parts[first:]:
             if isinstance(part, Reasoning):
                 self.log.degrade(part, "", "place of reasoning", "it is stored beside the message, before its words")
-        return [self.record_of(message, said, fields)]
+        return [self.record_of(message, visible, fields)]
 
     def encode_result(self, result: ToolResult) -> Raw:
         notes = self.notes_of(result.metadata)

@@ -279,15 +279,15 @@ def _split(role: Role, parts: list[AnyPart], name: str | None, notes: Extra) -> 
         return [Message(role, (), name, {FAMILY: notes} if notes else None)]
     messages: list[Message] = []
     for is_result, run in runs:
-        said: Role = "tool" if is_result else _speaker(role, run)
+        speaker: Role = "tool" if is_result else _speaker(role, run)
         kept: Extra = notes if not messages else {GOES_ON: TRUE}
-        if not messages and said != role:
+        if not messages and speaker != role:
             is_name = role == "assistant" and name is not None and ROLE not in notes
             kept = {ROLE: as_json(name if is_name else role), **kept}
             if name is not None and not is_name:
                 kept["name"] = as_json(name)
-        spoken = name if said == role else None
-        messages.append(Message(said, tuple(run), spoken, {FAMILY: kept} if kept else None))
+        spoken = name if speaker == role else None
+        messages.append(Message(speaker, tuple(run), spoken, {FAMILY: kept} if kept else None))
     return messages
 
 

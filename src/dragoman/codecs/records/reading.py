@@ -80,10 +80,10 @@ class Peeker:
 
 
 def role_of(keys: dict[str, Raw], place: str, source: str) -> str | None:
-    held = keys.get("role")
-    if held is None:
+    raw = keys.get("role")
+    if raw is None:
         return None
-    role = parse_json(held)
+    role = parse_json(raw)
     if isinstance(role, str):
         return role
     raise DecodeError(path=f"{place}.role", expected="str", got=_kind_of(role), source=source)

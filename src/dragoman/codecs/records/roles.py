@@ -182,11 +182,11 @@ class RoleEncoder:
         fields: dict[str, Any] = {"role": message.role}
         content = content_held(message)
         calls = [part for part in parts if isinstance(part, ToolCall)]
-        said = [part for part in parts if not isinstance(part, ToolCall)]
+        content_parts = [part for part in parts if not isinstance(part, ToolCall)]
         spelled = note({self.family: notes}, self.family, CONTENT)
         if spelled != "absent":
             fields["content"] = (
-                content if type(content) is str and spelled is UNSET else self._content(message, said, spelled)
+                content if type(content) is str and spelled is UNSET else self._content(message, content_parts, spelled)
             )
         if message.name is not None:
             fields["name"] = message.name
@@ -195,17 +195,17 @@ class RoleEncoder:
             self._report_order(parts)
         return spliced(as_json(fields), notes)
 
-    def _content(self, message: Message, said: Sequence[AnyPart], spelled: Any) -> Any:
+    def _content(self, message: Message, content_parts: Sequence[AnyPart], spelled: Any) -> Any:
         if spelled is None or (message.role == "assistant" and spelled == "absent"):
             return None
-        if spelled == "string" and len(said) == 1 and isinstance(said[0], Text):
-            return said[0].text
+        if spelled == "string" and len(content_parts) == 1 and isinstance(content_parts[0], Text):
+            return content_parts[0].text
         if message.role == "assistant" and spelled is UNSET:
-            if not said:
+            if not content_parts:
                 return None
-            if len(said) == 1 and is_plain(said[0]):
-                return said[0].text  # type: ignore[union-attr]
-        return encode_parts(said, self.style.parts, self.log)
+            if len(content_parts) == 1 and is_plain(content_parts[0]):
+                return content_parts[0].text  # type: ignore[union-attr]
+        return encode_parts(content_parts, self.style.parts, self.log)
 
     def _report_order(self, parts: Sequence[AnyPart]) -> None:
         called = False

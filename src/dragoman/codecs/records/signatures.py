@@ -21,16 +21,16 @@ _GOOGLE_KEYS = ("thoughtSignature", "thought_signature")
 
 def take_signature(extra: Extra, bag: str) -> Signature | None:
     """Return the signature in a record's bag. The bag is written back unchanged; its other keys stay private."""
-    held = extra.get(bag)
-    value = None if held is None else parse_json(held)
-    if held is None or not isinstance(value, Mapping):
+    raw = extra.get(bag)
+    value = None if raw is None else parse_json(raw)
+    if raw is None or not isinstance(value, Mapping):
         return None
     found = signature_in(value)
     if found is None:
         return None
     key, signature = found
     del extra[bag]
-    extra[MODELLED + bag] = held
+    extra[MODELLED + bag] = raw
     others = {name: Raw(encode_json(inner)) for name, inner in value.items() if name != key}
     if others:
         extra[WITHIN + bag] = Raw(encode_json(others))

@@ -179,16 +179,16 @@ class MessageEncoder(RoleEncoder):
         parts: Any = result.parts
         given = notes.get(RESULT)
         first = parts[0] if parts else None
-        held: Any = ""
+        text: Any = ""
         if given is not None and bytes(given) in _NOTHING:
-            held = _NOTHING[bytes(given)]
+            text = _NOTHING[bytes(given)]
         elif isinstance(first, Text) and is_data_text(first.metadata) and (value := exact_json(first.text)):
             parts = parts[1:]
-            held = given if given is not None and compact_text(given) == first.text else value
+            text = given if given is not None and compact_text(given) == first.text else value
         elif isinstance(first, Text) and is_plain(first) and first.text:
             parts = parts[1:]
-            held = given if given is not None else first.text
-        fields = {} if held is UNSET else {"result": held}
+            text = given if given is not None else first.text
+        fields = {} if text is UNSET else {"result": text}
         return {**fields, "multimodal_parts": encode_parts(parts, IN_RESULTS, self.log)}
 
 

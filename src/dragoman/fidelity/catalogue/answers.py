@@ -20,7 +20,7 @@ from dragoman.fidelity.catalogue.pieces import (
     TOKYO,
     answer,
     ask,
-    said,
+    assistant,
 )
 from dragoman.ir import (
     Completion,
@@ -36,20 +36,20 @@ from dragoman.ir import (
 
 
 def _case(
-    feature: str, example: Completion | dict[str, Example], fact: Fact, said_in: Slots = EVERYWHERE, **options: Any
+    feature: str, example: Completion | dict[str, Example], fact: Fact, found_in: Slots = EVERYWHERE, **options: Any
 ) -> Case:
-    return Case(feature, "response", example, fact, said_in, **options)
+    return Case(feature, "response", example, fact, found_in, **options)
 
 
-def _returned_case(feature: str, example: dict[str, Example], fact: Fact, said_in: Slots) -> Case:
-    return Case(feature, "response", example, fact, said_in, owed=True, private=True)
+def _returned_case(feature: str, example: dict[str, Example], fact: Fact, found_in: Slots) -> Case:
+    return Case(feature, "response", example, fact, found_in, in_next_request=True, private=True)
 
 
 _EXACT = '{"days": 1.0, "city": "Zürich" }'
 _NUMBERS = '{"id":9007199254740993,"ratio":1.0}'
 _HELLO = Text("Hello.")
 _TWO = structs.replace(
-    answer(_HELLO), messages=(said(Text("Hello.")), said(Text("Good day."))), finishes=(END, Finish("length"))
+    answer(_HELLO), messages=(assistant(Text("Hello.")), assistant(Text("Good day."))), finishes=(END, Finish("length"))
 )
 _IDS = {"openai": "chatcmpl-1", "openai-responses": "resp_1", "anthropic": "msg_1", "google": "r1"}
 _RESERVED = Signature("google", SECRET)
@@ -133,7 +133,7 @@ ANSWERS: tuple[Case, ...] = (
             family: structs.replace(answer(_HELLO), id=id, model="a-model")
             for family, id in _IDS.items()
         }, facts.identity,
-          bare=True, said_in=slots(interactions="id",
+          bare=True, found_in=slots(interactions="id",
                 cohere="id", chat="id", responses="id", messages="id", gemini="responseId")),
     _case("stop-length", _with_finish(Finish("length")), facts.finish),
     _case("stop-calls", answer(TOKYO), facts.finish),

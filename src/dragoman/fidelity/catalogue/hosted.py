@@ -34,11 +34,11 @@ _MODELS = {
 """Models that have such tools, where not all do."""
 
 
-def _tool(feature: str, tool: ProviderTool | dict[str, ProviderTool], said_in: Slots) -> Case:
+def _tool(feature: str, tool: ProviderTool | dict[str, ProviderTool], found_in: Slots) -> Case:
     example: Any = (
         {family: ask(tools=(one,)) for family, one in tool.items()} if isinstance(tool, dict) else ask(tools=(tool,))
     )
-    return Case(feature, "request", example, facts.hosted_tools, said_in, models=_MODELS)
+    return Case(feature, "request", example, facts.hosted_tools, found_in, models=_MODELS)
 
 
 _SEARCH = ProviderTool("web_search", kind="web_search")
@@ -146,8 +146,8 @@ _DONE = Text("Done.")
 
 
 def _history(pair: tuple[ServerToolCall, ServerToolResult]) -> Request:
-    asked, thanks = history().messages[0], Message("user", "Thanks.")
-    return Request(None, (asked, Message("assistant", (*pair, _DONE)), thanks), max_output_tokens=100)
+    question, thanks = history().messages[0], Message("user", "Thanks.")
+    return Request(None, (question, Message("assistant", (*pair, _DONE)), thanks), max_output_tokens=100)
 
 
 def _events(pair: tuple[ServerToolCall, ServerToolResult]) -> tuple[AnyEvent, ...]:
@@ -156,10 +156,10 @@ def _events(pair: tuple[ServerToolCall, ServerToolResult]) -> tuple[AnyEvent, ..
 
 
 def _calls(feature: str, pairs: dict[str, tuple[ServerToolCall, ServerToolResult]]) -> tuple[Case, ...]:
-    whole: dict[str, Example] = {family: answer(*pair, _DONE) for family, pair in pairs.items()}
+    answers: dict[str, Example] = {family: answer(*pair, _DONE) for family, pair in pairs.items()}
     pieces: dict[str, Example] = {family: _events(pair) for family, pair in pairs.items()}
     return (
-        Case(feature, "response", whole, facts.server_calls, private=True),
+        Case(feature, "response", answers, facts.server_calls, private=True),
         Case(feature, "stream", pieces, facts.server_calls, private=True),
     )
 

@@ -46,7 +46,7 @@ TOOLS = (WEATHER, CLOCK, STREETS)
 
 TOKYO = ToolCall("call_1", "get_weather", {"city": "Tokyo"})
 OSLO = ToolCall("call_2", "get_time", {"city": "Oslo"})
-ASKED = Message("user", "What is it like in Tokyo, and how late is it in Oslo?")
+QUESTION = Message("user", "What is it like in Tokyo, and how late is it in Oslo?")
 THANKS = Message("user", "Thank you. And tomorrow?")
 END = Finish("stop")
 CALLS = Finish("tool_calls")
@@ -91,10 +91,10 @@ THOUGHTS: dict[str, Reasoning] = {
 
 def ask(*messages: Message, **settings: Any) -> Request:
     """A request; by default one question."""
-    return Request("a-model", messages or (ASKED,), **settings)
+    return Request("a-model", messages or (QUESTION,), **settings)
 
 
-def said(*parts: AnyPart) -> Message:
+def assistant(*parts: AnyPart) -> Message:
     return Message("assistant", parts)
 
 
@@ -111,17 +111,17 @@ def history(*turn: AnyPart, answers: tuple[ToolResult, ...] = (), **settings: An
     called = tuple(part for part in turn if isinstance(part, ToolCall))
     given = answers or tuple(result(call, "22 degrees") for call in called)
     follow = (results(*given),) if given else (THANKS,)
-    return ask(ASKED, said(*turn), *follow, **{"tools": TOOLS if called else (), **settings})
+    return ask(QUESTION, assistant(*turn), *follow, **{"tools": TOOLS if called else (), **settings})
 
 
 def answer(*parts: AnyPart, finish: Finish | None = None, usage: Usage = COUNTS) -> Completion:
     called = any(isinstance(part, ToolCall) for part in parts)
-    return Completion((said(*parts),), finish or (CALLS if called else END), usage)
+    return Completion((assistant(*parts),), finish or (CALLS if called else END), usage)
 
 
-def stream(*told: AnyEvent, finish: Finish = END, usage: Usage | None = None) -> tuple[AnyEvent, ...]:
+def stream(*events: AnyEvent, finish: Finish = END, usage: Usage | None = None) -> tuple[AnyEvent, ...]:
     counted = (UsageUpdate(usage),) if usage is not None else ()
-    return (StreamStart(), *told, *counted, Finished(finish))
+    return (StreamStart(), *events, *counted, Finished(finish))
 
 
 def piecewise(index: int, part: AnyPart, *pieces: str, **end: Any) -> tuple[AnyEvent, ...]:

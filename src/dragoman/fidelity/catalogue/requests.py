@@ -19,12 +19,12 @@ from dragoman.fidelity.cases import (
     slots,
 )
 from dragoman.fidelity.catalogue.pieces import (
-    ASKED,
     CITED,
     CITY,
     OSLO,
     PDF,
     PIXEL,
+    QUESTION,
     SECRET,
     SIGNED_BY_CLAUDE,
     SQL,
@@ -34,9 +34,9 @@ from dragoman.fidelity.catalogue.pieces import (
     TOOLS,
     WAV,
     ask,
+    assistant,
     history,
     result,
-    said,
 )
 from dragoman.ir import (
     Audio,
@@ -67,9 +67,9 @@ _MODELS = {
 
 
 def _case(
-    feature: str, example: Request | dict[str, Example], fact: Fact, said_in: Slots = EVERYWHERE, **options: Any
+    feature: str, example: Request | dict[str, Example], fact: Fact, found_in: Slots = EVERYWHERE, **options: Any
 ) -> Case:
-    return Case(feature, "request", example, fact, said_in, **options, models=_MODELS.get(feature, MODELS))
+    return Case(feature, "request", example, fact, found_in, **options, models=_MODELS.get(feature, MODELS))
 
 
 _REFERRING = {
@@ -102,7 +102,9 @@ _BROKEN = ToolCall("call_1", "get_weather", arguments_text='{"city": "Tok')
 _ODD = ToolDefinition("weather.v2:now", "The weather", CITY)
 _ODD_CALL = ToolCall("call_1", "weather.v2:now", {"city": "Tokyo"})
 _SHOWN = (Text("The map:"), Image("image/png", PIXEL))
-_MIDDLE = ask(Message("system", "Be brief."), ASKED, said(Text("Sunny.")), Message("system", "Now be polite."), THANKS)
+_MIDDLE = ask(
+    Message("system", "Be brief."), QUESTION, assistant(Text("Sunny.")), Message("system", "Now be polite."), THANKS
+)
 
 
 def _with_arguments(text: str) -> Request:
@@ -180,9 +182,9 @@ _TOOLS: tuple[Case, ...] = (
 )  # fmt: skip
 
 _CONTENT: tuple[Case, ...] = (
-    _case("system-prompt", ask(Message("system", "Be brief."), ASKED), facts.conversation),
+    _case("system-prompt", ask(Message("system", "Be brief."), QUESTION), facts.conversation),
     _case("system-in-the-middle", _MIDDLE, facts.conversation, slots(cohere="", chat="", responses="", ollama="")),
-    _case("prefill", ask(ASKED, said(Text("The weather in Tokyo is"))), facts.conversation,
+    _case("prefill", ask(QUESTION, assistant(Text("The weather in Tokyo is"))), facts.conversation,
           slots(chat="", responses="", messages="", gemini="", converse="", ollama="")),
     _case("image-data", _show(Image("image/png", PIXEL)), facts.media),
     _case("image-addresses", _show(Image(url="https://example.org/a.png")), facts.image_urls,

@@ -40,10 +40,10 @@ def _case(
     feature: str,
     example: tuple[AnyEvent, ...] | dict[str, Example],
     fact: Fact,
-    said_in: Slots = EVERYWHERE,
+    found_in: Slots = EVERYWHERE,
     **options: Any,
 ) -> Case:
-    return Case(feature, "stream", example, fact, said_in, **options)
+    return Case(feature, "stream", example, fact, found_in, **options)
 
 
 _TOKYO = ToolCall("call_1", "get_weather")
@@ -148,6 +148,10 @@ STREAMS: tuple[Case, ...] = (
                 cohere="cached_tokens",
                 chat="cached_tokens", responses="cached_tokens", messages="cache_read_input_tokens",
                 gemini="cachedContentTokenCount", converse="cacheReadInputTokens")),
+    _case("usage-tier", stream(*_HELLO, usage=Usage(10, 5, total=15, service_tier="priority")),
+          facts.usage("input", "output", "service_tier"),
+          slots(chat="service_tier=priority", responses="service_tier=priority", messages="service_tier=priority",
+                converse="serviceTier", interactions="service_tier=priority")),
     _case("log-probabilities", stream(*_LIKELY), facts.logprobs,
           slots(chat="top_logprobs", responses="top_logprobs", gemini="chosenCandidates", ollama="top_logprobs")),
     _case("truncated-stream", stream(*_call(0, _TOKYO), finish=CALLS), facts.failed, cut=3),

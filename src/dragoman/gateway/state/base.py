@@ -315,7 +315,7 @@ def day_of(moment: float) -> str:
 
 def check_budget(new: Reservation, *, spent: Amounts, reserved: Amounts, others: int) -> None:
     """Raise `OverBudget` if the reservation does not fit. `others` is the number of reservations in `reserved`."""
-    for budget, used, held, expected in (
+    for budget, used, reserved_amount, expected in (
         (new.budget, spent.cost, reserved.cost, new.amount),
         (new.token_budget, spent.tokens, reserved.tokens, new.tokens),
     ):
@@ -323,5 +323,5 @@ def check_budget(new: Reservation, *, spent: Amounts, reserved: Amounts, others:
             continue
         if used >= budget:
             raise OverBudget(is_spent=True)
-        if others and used + held + expected > budget:
+        if others and used + reserved_amount + expected > budget:
             raise OverBudget(is_spent=False)

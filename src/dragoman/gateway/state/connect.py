@@ -46,13 +46,13 @@ async def open_store(address: str) -> tuple[SqlStore, SqliteDatabase | PostgresD
 async def open_ledger(server: Server, environment: Environment, timing: Timing | None = None) -> Ledger:
     """Open the ledger. Limits are stored with the keys unless they are configured separately. Raises `ConfigError`."""
     address, limits = (revealed_key(name, environment) for name in (server.database, server.limits))
-    told = timing or Timing(lease=server.lease_seconds)
+    used = timing or Timing(lease=server.lease_seconds)
     store, database = await open_store(address)
     try:
-        meters = _meters(limits, database, told)
+        meters = _meters(limits, database, used)
         if isinstance(meters, RedisMeters):
             await meters.prepare()
-        ledger = Ledger(store, meters, told, keeps_all=server.usage)
+        ledger = Ledger(store, meters, used, keeps_all=server.usage)
         await ledger.look()
     except (Unavailable, ConfigError) as error:
         await store.close()

@@ -72,7 +72,7 @@ class Ledger:
 
     @property
     def unwritten(self) -> int:
-        """Requests whose usage could not be written yet."""
+        """Requests whose usage waits to be written to the database."""
         return len(self._waiting) if self._failing else 0
 
     async def close(self) -> None:

@@ -112,12 +112,12 @@ class ObjectStore:
         return int(rows[0][0]), int(rows[0][1])
 
     async def forget(self, id: str, owner: str) -> bool:
-        gone = await self._database.rows(
+        deleted = await self._database.rows(
             "DELETE FROM gateway_objects WHERE id = ? AND owner = ? RETURNING id", (id, owner)
         )
-        if gone:
+        if deleted:
             await self._database.rows("DELETE FROM gateway_results WHERE object = ?", (id,))
-        return bool(gone)
+        return bool(deleted)
 
     async def prune(self) -> None:
         """Delete what has expired."""

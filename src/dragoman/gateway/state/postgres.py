@@ -269,7 +269,7 @@ class PostgresMeters:
     def __init__(self, database: PostgresDatabase, timing: Timing | None = None) -> None:
         self._database = database
         self._timing = timing or Timing()
-        self._held: set[str] = set()
+        self._leases: set[str] = set()
 
     async def enter(self, grant: Grant) -> Ticket:
         lease = secrets.token_hex(8) if grant.concurrent is not None else ""
@@ -279,19 +279,19 @@ class PostgresMeters:
         if refused is not None:
             raise Exceeded(refused, wait)
         if lease:  # a process that stops before this leaves a lease that expires
-            self._held.add(lease)
+            self._leases.add(lease)
         return Ticket(grant.id, lease, grant.tokens_per_minute is not None)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
         if ticket.lease:
-            self._held.discard(ticket.lease)
+            self._leases.discard(ticket.lease)
             await self._database.rows(_LEAVE, (ticket.lease,))
         if ticket.counts_tokens and tokens:
             await self._database.rows(_COUNT, (ticket.key, tokens))
 
     async def beat(self) -> None:
-        if self._held:
-            await self._database.rows(_BEAT, (self._timing.lease, list(self._held)))
+        if self._leases:
+            await self._database.rows(_BEAT, (self._timing.lease, list(self._leases)))
 
     async def close(self) -> None:
         """Do nothing: the caller that opened the database closes it."""

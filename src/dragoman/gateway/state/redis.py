@@ -89,7 +89,7 @@ class RedisMeters:
         self._enter, self._leave, self._beat = (
             self._client.register_script(script) for script in (_ENTER, _LEAVE, _BEAT)
         )
-        self._held: dict[str, set[str]] = {}
+        self._leases: dict[str, set[str]] = {}
 
     async def prepare(self) -> None:
         """Check the connection before the first client asks."""
@@ -98,28 +98,28 @@ class RedisMeters:
     async def enter(self, grant: Grant) -> Ticket:
         lease = secrets.token_hex(8)
         limits = (grant.requests_per_minute, grant.tokens_per_minute, grant.concurrent)
-        told = [_NONE if limit is None else limit for limit in limits]
+        arguments = [_NONE if limit is None else limit for limit in limits]
         keys = [_named(kind, grant.id) for kind in ("arrivals", "leases", "tokens")]
-        refused, wait = await self._ask(self._enter(keys, [*told, self._timing.window, lease, self._timing.lease]))
+        refused, wait = await self._ask(self._enter(keys, [*arguments, self._timing.window, lease, self._timing.lease]))
         if refused:
             raise Exceeded(_REFUSED[refused - 1], float(wait))
         if grant.concurrent is None:
             return Ticket(grant.id, "", grant.tokens_per_minute is not None)
-        self._held.setdefault(grant.id, set()).add(lease)
+        self._leases.setdefault(grant.id, set()).add(lease)
         return Ticket(grant.id, lease, grant.tokens_per_minute is not None)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
-        held = self._held.get(ticket.key, set())
-        held.discard(ticket.lease)
-        if not held:
-            self._held.pop(ticket.key, None)
+        leases = self._leases.get(ticket.key, set())
+        leases.discard(ticket.lease)
+        if not leases:
+            self._leases.pop(ticket.key, None)
         counted = tokens if ticket.counts_tokens else 0
         if ticket.lease or counted:
             keys = [_named(kind, ticket.key) for kind in ("leases", "tokens")]
             await self._ask(self._leave(keys, [ticket.lease, counted, math.ceil(self._timing.window) + 2]))
 
     async def beat(self) -> None:
-        for key, leases in list(self._held.items()):
+        for key, leases in list(self._leases.items()):
             await self._ask(self._beat([_named("leases", key)], [self._timing.lease, *leases]))
 
     async def _ask(self, asking: Awaitable[Any]) -> Any:

@@ -194,9 +194,15 @@ class SqlStore:
     async def usage(
         self, since: float = 0.0, by: Sequence[Group] = ("key", "model"), key_id: str | None = None
     ) -> list[UsageRow]:
-        told = [column for group in by for column in _COLUMNS[group]]
-        columns = ", ".join(column if column in told else "''" for column in ("key", "upstream", "target", "day"))
-        order = f"GROUP BY {', '.join(told)} ORDER BY {', '.join(told)}" if told else "HAVING count(*) > 0"
+        group_columns = [column for group in by for column in _COLUMNS[group]]
+        columns = ", ".join(
+            column if column in group_columns else "''" for column in ("key", "upstream", "target", "day")
+        )
+        order = (
+            f"GROUP BY {', '.join(group_columns)} ORDER BY {', '.join(group_columns)}"
+            if group_columns
+            else "HAVING count(*) > 0"
+        )
         mine = "" if key_id is None else "AND key_id = ?"
         rows = await self._database.rows(
             f"SELECT {columns}, count(*), sum(CASE WHEN status >= 400 THEN 1 ELSE 0 END), "  # noqa: S608 - our own names
@@ -239,8 +245,8 @@ class SqlStore:
         return [Kept(*row[:-1]) for row in await self._found(_CHAIN, id, owner)]
 
     async def forget(self, id: str, owner: str) -> bool:
-        gone = "DELETE FROM gateway_responses WHERE id = ? AND owner = ? RETURNING id"
-        is_forgotten = bool(await self._found(gone, id, owner))
+        statement = "DELETE FROM gateway_responses WHERE id = ? AND owner = ? RETURNING id"
+        is_forgotten = bool(await self._found(statement, id, owner))
         if is_forgotten:
             await self._database.rows("DELETE FROM gateway_items WHERE conversation = ?", (id,))
         return is_forgotten
@@ -258,9 +264,9 @@ class SqlStore:
         return [(row[0], bytes(row[1])) for row in await self._found(found, id, owner)]
 
     async def forget_item(self, id: str, owner: str, item: str) -> bool:
-        gone = "DELETE FROM gateway_items WHERE conversation = ? AND owner = ? AND id = ? RETURNING id"
+        statement = "DELETE FROM gateway_items WHERE conversation = ? AND owner = ? AND id = ? RETURNING id"
         try:
-            return bool(await self._database.rows(gone, (id, owner, item)))
+            return bool(await self._database.rows(statement, (id, owner, item)))
         except Unwritable:
             return False
 

@@ -229,7 +229,7 @@ class SqliteMeters:
     def __init__(self, database: SqliteDatabase, timing: Timing | None = None) -> None:
         self._database = database
         self._timing = timing or Timing()
-        self._held: set[str] = set()
+        self._leases: set[str] = set()
 
     async def enter(self, grant: Grant) -> Ticket:
         lease = secrets.token_hex(8) if grant.concurrent is not None else ""
@@ -240,7 +240,7 @@ class SqliteMeters:
 
         await self._database.write(work)
         if lease:  # a process that stops before this leaves a lease that expires
-            self._held.add(lease)
+            self._leases.add(lease)
         return Ticket(grant.id, lease, grant.tokens_per_minute is not None)
 
     def _enter(self, writer: sqlite3.Connection, grant: Grant, lease: str) -> None:
@@ -287,7 +287,7 @@ class SqliteMeters:
             raise Exceeded("tokens", (now if oldest is None else oldest) + minute - now)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
-        self._held.discard(ticket.lease)
+        self._leases.discard(ticket.lease)
         counted = tokens if ticket.counts_tokens else 0
         if not ticket.lease and not counted:
             return
@@ -305,14 +305,14 @@ class SqliteMeters:
         await self._database.write(work)
 
     async def beat(self) -> None:
-        if not self._held:
+        if not self._leases:
             return
         until = _now() + self._timing.lease
-        held = [(until, lease) for lease in self._held]
+        renewed = [(until, lease) for lease in self._leases]
 
         def work() -> None:
             with self._database.transaction() as writer:
-                writer.executemany("UPDATE gateway_leases SET until = ? WHERE lease = ?", held)
+                writer.executemany("UPDATE gateway_leases SET until = ? WHERE lease = ?", renewed)
 
         await self._database.write(work)
 

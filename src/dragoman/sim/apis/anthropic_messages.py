@@ -422,7 +422,7 @@ def count_tokens(context: RequestContext) -> Answered:
     # The endpoint checks like a real request, except for max_tokens, which it does not have.
     limit = int(number_at(body, "thinking", "budget_tokens")) + 1
     _check(context, {**body, "max_tokens": limit}, _version(context))
-    return json_reply({"input_tokens": tokens.count_asked(read(body))}, headers=headers_of(context.exchange))
+    return json_reply({"input_tokens": tokens.count_prompt(read(body))}, headers=headers_of(context.exchange))
 
 
 def _model(name: str) -> JsonObject:

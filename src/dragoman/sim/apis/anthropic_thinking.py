@@ -28,8 +28,8 @@ def _without_markers(value: object) -> object:
 def prefix_of(body: JsonObject, messages: int) -> bytes:
     """A digest of everything before a message."""
     earlier = objects_at(body, "messages")[:messages]
-    told = compact(_without_markers([body.get("system"), body.get("tools"), list(earlier)]))
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()[:_PREFIX]
+    prompt = compact(_without_markers([body.get("system"), body.get("tools"), list(earlier)]))
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()[:_PREFIX]
 
 
 def sign(nonce: str, text: str, *, shown: bool, prefix: bytes = b"") -> str:
@@ -64,12 +64,12 @@ def check(body: JsonObject, *, new_account: bool) -> None:
     bound = behaviour == "error" or (new_account and behaviour != "drop_block")
     for index, message in enumerate(objects_at(body, "messages")):
         for position, block in enumerate(objects_at(message, "content")):
-            complaint = _complaint(body, index, block, bound=bound)
-            if complaint:
-                raise Refused(Problem("invalid", f"messages.{index}.content.{position}: {complaint}"))
+            problem = _problem_of(body, index, block, bound=bound)
+            if problem:
+                raise Refused(Problem("invalid", f"messages.{index}.content.{position}: {problem}"))
 
 
-def _complaint(body: JsonObject, message: int, block: JsonObject, *, bound: bool) -> str:
+def _problem_of(body: JsonObject, message: int, block: JsonObject, *, bound: bool) -> str:
     if block.get("type") == "redacted_thinking":
         known = signatures.is_signature_text(text_at(block, "data"), _REDACTED, "")
         return "" if known else "Invalid `data` in `redacted_thinking` block"

@@ -298,7 +298,7 @@ class Writer:
     def _deltas(self, part: Part, index: int) -> Iterator[JsonObject]:
         """Text and reasoning blocks have no start: their first delta opens them."""
         pieces: Sequence[str] = self.context.chunks(part.text)
-        tell: Callable[[str], JsonObject]
+        delta_of: Callable[[str], JsonObject]
         match part:
             case ThoughtPart():
                 reasoning = object_at(self._block(part, index), "reasoningContent", "reasoningText")
@@ -306,10 +306,10 @@ class Writer:
                 yield {"reasoningContent": {"signature": reasoning["signature"]}}
                 return
             case TextPart():
-                tell = _text_delta
+                delta_of = _text_delta
             case CallPart():
-                tell = _input_delta
-        yield from (tell(piece) for piece in pieces)
+                delta_of = _input_delta
+        yield from (delta_of(piece) for piece in pieces)
 
 
 def _text_delta(piece: str) -> JsonObject:
@@ -356,7 +356,7 @@ def converse_stream(context: RequestContext) -> Answered:
 
 def count(context: RequestContext) -> Answered:
     body, model = context.exchange.json(), context.exchange.params["model"]
-    total = tokens.count_asked(read(object_at(body, "input", "converse"), model))
+    total = tokens.count_prompt(read(object_at(body, "input", "converse"), model))
     return json_reply({"inputTokens": total}, headers=headers_of(context.exchange))
 
 

@@ -242,8 +242,8 @@ def _event(kind: str, **fields: object) -> bytes:
     return f"event: {kind}\ndata: ".encode() + msgspec.json.encode({"type": kind, **fields}) + b"\n\n"
 
 
-def _content_event(kind: str, index: int, **said: object) -> bytes:
-    return _event(kind, index=index, delta={"message": said})
+def _content_event(kind: str, index: int, **fields: object) -> bytes:
+    return _event(kind, index=index, delta={"message": fields})
 
 
 def failure_event(problem: Problem) -> bytes:

@@ -250,12 +250,12 @@ def _cohere(body: JsonObject, context: RequestContext) -> JsonObject:
     texts = _texts(body.get("texts"), "texts", _MOST_TEXTS["cohere"])
     vectors = [vector_of(one, _size(body.get("output_dimension"), 1_536, "output_dimension")) for one in texts]
     types = body.get("embedding_types", ["float"])
-    told: dict[str, object] = {"float": vectors, "base64": [_base64(one) for one in vectors]}
-    if not isinstance(types, list) or any(one not in told for one in types):
+    by_type: dict[str, object] = {"float": vectors, "base64": [_base64(one) for one in vectors]}
+    if not isinstance(types, list) or any(one not in by_type for one in types):
         raise _invalid("invalid request: only float and base64 are simulated", "embedding_types")
     return {
         "id": context.exchange.mark()[:32],
-        "embeddings": {str(one): told[str(one)] for one in types},
+        "embeddings": {str(one): by_type[str(one)] for one in types},
         "texts": texts,
         "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": count(texts)}},
         "response_type": "embeddings_by_type",

@@ -11,8 +11,8 @@ _TEXT = 7
 
 
 def _header(name: str, value: str) -> bytes:
-    spelled, told = name.encode(), value.encode()
-    return bytes([len(spelled)]) + spelled + bytes([_TEXT]) + struct.pack(">H", len(told)) + told
+    key, text = name.encode(), value.encode()
+    return bytes([len(key)]) + key + bytes([_TEXT]) + struct.pack(">H", len(text)) + text
 
 
 def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
@@ -34,5 +34,5 @@ def exception(kind: str, payload: bytes) -> bytes:
 
 def broken(kind: str) -> bytes:
     """A frame whose last checksum is wrong."""
-    whole = event(kind, b"{}")
-    return whole[:-4] + bytes(byte ^ 0xFF for byte in whole[-4:])
+    frame = event(kind, b"{}")
+    return frame[:-4] + bytes(byte ^ 0xFF for byte in frame[-4:])

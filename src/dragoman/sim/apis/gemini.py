@@ -177,11 +177,11 @@ def check_signatures(body: JsonObject) -> None:
 
 def usage_of(answer: Answer) -> dict[str, object]:
     counts = answer.counts
-    said = counts.output - counts.thought
+    visible = counts.output - counts.thought
     usage = without_empty(
         {
             "promptTokenCount": counts.input,
-            "candidatesTokenCount": said,
+            "candidatesTokenCount": visible,
             "thoughtsTokenCount": counts.thought,
             "totalTokenCount": counts.input + counts.output,
             "cachedContentTokenCount": counts.read,
@@ -384,7 +384,7 @@ def count(context: RequestContext) -> Answered:
     model = context.exchange.params["model"]
     wrapped = body.get("generateContentRequest", body.get("generate_content_request"))
     inner = {key: value for key, value in (wrapped if isinstance(wrapped, Mapping) else body).items() if key != "model"}
-    total = tokens.count_asked(read(_check(context, inner, "countTokens"), model))
+    total = tokens.count_prompt(read(_check(context, inner, "countTokens"), model))
     return json_reply({"totalTokens": total, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": total}]})
 
 

@@ -161,23 +161,23 @@ class Writer:
         return f"v1_{self.context.exchange.mark('interaction')[:40]}" if self.stores else ""
 
     def steps(self, answer: Answer) -> Steps:
-        said: Steps = []
+        written: Steps = []
         for index, part in enumerate(answer.parts):
             if isinstance(part, TextPart):
-                said.append({"type": "model_output", "content": [{"type": "text", "text": part.text}]})
+                written.append({"type": "model_output", "content": [{"type": "text", "text": part.text}]})
             elif isinstance(part, CallPart) and part.complete:
                 call = {"id": self.context.exchange.mark("call", index)[:8], "name": part.name}
-                said.append({"type": "function_call", **call, "arguments": part.arguments})
+                written.append({"type": "function_call", **call, "arguments": part.arguments})
         thoughts = [part.text for part in answer.parts if isinstance(part, ThoughtPart)]
         if not thoughts:
-            return said
+            return written
         sealed = signatures.make_signature(
-            "gemini", self.context.exchange.mark("seal"), _signed_content(said[0] if said else None)
+            "gemini", self.context.exchange.mark("seal"), _signed_content(written[0] if written else None)
         )
         thought: dict[str, object] = {"type": "thought", "signature": base64.b64encode(sealed).decode()}
         if self.shows_thoughts:
             thought["summary"] = [{"type": "text", "text": text} for text in thoughts]
-        return [thought, *said]
+        return [thought, *written]
 
     def whole(self, answer: Answer) -> dict[str, object]:
         identity = {"id": self.id} if self.stores else {}
@@ -288,13 +288,13 @@ def create(context: RequestContext) -> Answered:
     whole = writer.whole(answer)
     background = body.get("background") is True
     if writer.stores:
-        kept: dict[str, object] = {"interaction": whole, "timeline": [*steps, *objects_at(whole, "steps")]}
-        context.memory.store(writer.id, {**kept, "running": background and not body.get("stream")})
+        stored: dict[str, object] = {"interaction": whole, "timeline": [*steps, *objects_at(whole, "steps")]}
+        context.memory.store(writer.id, {**stored, "running": background and not body.get("stream")})
     if body.get("stream"):
         return Streamed(events_of(context, whole, numbered=background), "text/event-stream", failure=failure)
     if background:
-        begun = {key: value for key, value in whole.items() if key not in ("steps", "usage")}
-        return json_reply({**begun, "status": "in_progress"})
+        started = {key: value for key, value in whole.items() if key not in ("steps", "usage")}
+        return json_reply({**started, "status": "in_progress"})
     return json_reply(whole)
 
 

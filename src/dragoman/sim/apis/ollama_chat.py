@@ -162,8 +162,8 @@ class Writer:
         self.model = text_at(body, "model")
 
     def line(self, message: JsonObject, **more: object) -> dict[str, object]:
-        spoken = {"role": "assistant", "content": "", **message}
-        return {"model": self.model, "created_at": CREATED_AT, "message": spoken, "done": False, **more}
+        full_message = {"role": "assistant", "content": "", **message}
+        return {"model": self.model, "created_at": CREATED_AT, "message": full_message, "done": False, **more}
 
     def _done(self, answer: Answer) -> dict[str, object]:
         counts = answer.counts
@@ -180,8 +180,8 @@ class Writer:
         return {"done": True, "done_reason": reason, **{name: value for name, value in metrics.items() if value}}
 
     def _calls(self, answer: Answer) -> list[JsonObject]:
-        whole = [call for call in answer.calls if call.complete]
-        return [self._call(call, index) for index, call in enumerate(whole)]
+        complete = [call for call in answer.calls if call.complete]
+        return [self._call(call, index) for index, call in enumerate(complete)]
 
     def _call(self, call: CallPart, index: int) -> JsonObject:
         function = {"index": index, "name": call.name, "arguments": call.arguments}
@@ -358,8 +358,8 @@ def complete(context: RequestContext) -> Answered:
     _check_capabilities({key: value for key, value in body.items() if key != "think"}, model)
     thinks = "thinking" in model.capabilities and text_at(body, "reasoning_effort") != "none"
     limit = int(number_at(body, "max_tokens"))
-    asked = replace(openai_chat.read(body), choice=Choice(), thinks=thinks, max_tokens=limit or None)
-    answer = context.answer(asked)
+    prompt = replace(openai_chat.read(body), choice=Choice(), thinks=thinks, max_tokens=limit or None)
+    answer = context.answer(prompt)
     writer = CompatibleWriter(context, {**body, "stream_options": {**object_at(body, "stream_options"), **_CLEAR}})
     if body.get("stream"):
         return Streamed(writer.events([answer]), "text/event-stream", failure=openai.failure_event)

@@ -250,10 +250,10 @@ class Writer:
         if len(answer.calls) == 1 and not answer.text and not self.legacy:
             opening |= next(fragments)
         yield opening
-        said = chain.from_iterable(
+        content = chain.from_iterable(
             self.context.chunks(part.text) for part in answer.parts if isinstance(part, TextPart)
         )
-        yield from ({field: piece} for piece in said)
+        yield from ({field: piece} for piece in content)
         yield from fragments
 
     def _call_fragments(self, answer: Answer, choice: int) -> Iterator[JsonObject]:

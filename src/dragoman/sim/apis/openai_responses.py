@@ -190,12 +190,12 @@ def _dereference(context: RequestContext, item: JsonObject) -> JsonObject:
 
 
 def _store(context: RequestContext, body: JsonObject, items: Sequence[JsonObject], response: JsonObject) -> None:
-    whole = [*items, *objects_at(response, "output")]
+    all_items = [*items, *objects_at(response, "output")]
     if body.get("store") is not False:
-        kept = {"response": response, "items": whole, "input": list(items)}
-        context.memory.store(text_at(response, "id"), kept)
+        stored = {"response": response, "items": all_items, "input": list(items)}
+        context.memory.store(text_at(response, "id"), stored)
     if conversation := _conversation_id(body):
-        context.memory.store(conversation, {"items": whole})
+        context.memory.store(conversation, {"items": all_items})
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class Writer:
         """The whole response; without an answer, the response in progress."""
         cut = answer is not None and (answer.finish == "length" or answer.word is not None)
         reason = (answer.word if answer else None) or "max_output_tokens"
-        echo = {key: usual if (held := self.body.get(key)) is None else held for key, usual in _ECHO.items()}
+        echo = {key: usual if (value := self.body.get(key)) is None else value for key, usual in _ECHO.items()}
         echo["tools"] = [_repeated_tool(tool) for tool in objects_at(self.body, "tools")]
         form = object_at(self.body, "text", "format") or {"type": "text"}
         if form.get("type") == "json_schema":
@@ -265,13 +265,13 @@ class Writer:
             case ThoughtPart():
                 return self._reasoning(part, index)
             case TextPart():
-                said = (
-                    _refusal(part.text)
+                fields = (
+                    {"type": "refusal", "refusal": part.text}
                     if answer.finish == "refusal"
                     else {"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}
                 )
                 item = {"id": self._id("msg", index), "type": "message", "status": status, "role": "assistant"}
-                return {**item, "content": [said]}
+                return {**item, "content": [fields]}
             case CallPart():
                 return self._call(part, index, status)
 
@@ -357,10 +357,6 @@ class Writer:
         return self._event("error", error=error) + self._event("response.failed", response=failed)
 
 
-def _refusal(text: str) -> dict[str, object]:
-    return {"type": "refusal", "refusal": text}
-
-
 def _repeated_tool(tool: JsonObject) -> JsonObject:
     """Functions are strict by default; credentials are not repeated."""
     if tool.get("type") == "function":
@@ -434,7 +430,7 @@ def compact(context: RequestContext) -> Answered:
     answer = context.answer_cached(read(body, items))[0]
     sealed = base64.urlsafe_b64encode(signatures.make_signature("openai", "compaction", "")).decode()
     identifier = f"cmp_{context.exchange.mark('cmp')[:48]}"
-    kept = [
+    retained = [
         {
             "id": f"msg_{context.exchange.mark('msg', index)[:48]}",
             "type": "message",
@@ -449,7 +445,7 @@ def compact(context: RequestContext) -> Answered:
         "id": f"resp_{context.exchange.mark('id')[:48]}",
         "object": "response.compaction",
         "created_at": context.now,
-        "output": [*kept, compaction],
+        "output": [*retained, compaction],
         "usage": usage_of(answer),
     }
     return json_reply(compacted, headers=openai.headers_of(context.exchange))
@@ -457,7 +453,7 @@ def compact(context: RequestContext) -> Answered:
 
 def count(context: RequestContext) -> Answered:
     body = context.exchange.json()
-    total = tokens.count_asked(read(body, _check(context, body)))
+    total = tokens.count_prompt(read(body, _check(context, body)))
     return json_reply({"object": "response.input_tokens", "input_tokens": total})
 
 

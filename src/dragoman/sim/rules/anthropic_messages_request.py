@@ -34,7 +34,7 @@ class Turn:
     first_message: int
 
     def of_kind(self, *kinds: str) -> Iterator[LocatedBlock]:
-        return (placed for placed in self.blocks if placed.kind in kinds)
+        return (located for located in self.blocks if located.kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class Request:
         messages = enumerate(objects_at(self.body, "messages"))
         for role, group in groupby(messages, key=lambda numbered: text_at(numbered[1], "role")):
             members = list(group)
-            blocks = (placed for index, message in members for placed in blocks_of(message, ("messages", index)))
+            blocks = (located for index, message in members for located in blocks_of(message, ("messages", index)))
             turns.append(Turn(role, tuple(blocks), members[0][0]))
         return tuple(turns)
 
     @property
     def blocks(self) -> Iterator[tuple[str, LocatedBlock]]:
         for turn in self.turns:
-            for placed in turn.blocks:
-                yield turn.role, placed
+            for located in turn.blocks:
+                yield turn.role, located
 
     @property
     def tools(self) -> Iterator[LocatedBlock]:
@@ -92,10 +92,10 @@ def blocks_of(message: JsonObject, path: Path) -> Iterator[LocatedBlock]:
         yield LocatedBlock((*path, "content", index), block)
 
 
-def inner_blocks(placed: LocatedBlock) -> Iterator[LocatedBlock]:
+def inner_blocks(located: LocatedBlock) -> Iterator[LocatedBlock]:
     """The blocks inside a tool result."""
-    for index, block in enumerate(objects_at(placed.block, "content")):
-        yield LocatedBlock((*placed.path, "content", index), block)
+    for index, block in enumerate(objects_at(located.block, "content")):
+        yield LocatedBlock((*located.path, "content", index), block)
 
 
 def refuse(path: Path, message: str, *, named: Path | None = None) -> Violation:

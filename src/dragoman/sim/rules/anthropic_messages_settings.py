@@ -39,10 +39,10 @@ def kind_of_tool(tool: JsonObject) -> str:
 
 def tool_names_differ(request: Request) -> Iterator[Violation]:
     seen: set[str] = set()
-    for placed in request.tools:
-        name = text_at(placed.block, "name")
+    for located in request.tools:
+        name = text_at(located.block, "name")
         if name and name in seen:
-            yield refuse((*placed.path, "name"), "Tool names must be unique.", named=("tools",))
+            yield refuse((*located.path, "name"), "Tool names must be unique.", named=("tools",))
         seen.add(name)
 
 
@@ -53,7 +53,7 @@ def tool_choice_needs_tools(request: Request) -> Iterator[Violation]:
 
 def chosen_tool_exists(request: Request) -> Iterator[Violation]:
     name = text_at(request.body, "tool_choice", "name")
-    tools = {text_at(placed.block, "name"): placed.block for placed in request.tools}
+    tools = {text_at(located.block, "name"): located.block for located in request.tools}
     if not name or not tools:
         return
     if name not in tools:
@@ -66,60 +66,60 @@ def forced_choice_is_supported(request: Request) -> Iterator[Violation]:
     if not request.forces_tool_use:
         return
     if request.limits and not request.limits.forced_choice:
-        complaint = 'type "tool" and "any" are not supported for this model.'
-        yield refuse(("tool_choice", "type"), complaint, named=("tool_choice",))
+        reason = 'type "tool" and "any" are not supported for this model.'
+        yield refuse(("tool_choice", "type"), reason, named=("tool_choice",))
     if request.thinking == "enabled":
         yield refuse(("tool_choice", "type"), "Thinking may not be enabled when tool_choice forces tool use.", named=())
 
 
 def deferred_tools_leave_one(request: Request) -> Iterator[Violation]:
     tools = list(request.tools)
-    deferred = [placed for placed in tools if placed.block.get("defer_loading") is True]
+    deferred = [located for located in tools if located.block.get("defer_loading") is True]
     if tools and len(deferred) == len(tools):
         yield refuse(("tools",), "At least one tool must not have defer_loading set.", named=())
     if len(deferred) > MOST_DEFERRED_TOOLS:
         yield refuse(("tools",), f"At most {MOST_DEFERRED_TOOLS} tools may be deferred.", named=())
-    for placed in deferred:
-        where = (*placed.path, "defer_loading")
-        if placed.block.get("cache_control") is not None:
+    for located in deferred:
+        where = (*located.path, "defer_loading")
+        if located.block.get("cache_control") is not None:
             yield refuse(where, "a tool with defer_loading cannot have cache_control")
-        if kind_of_tool(placed.block).startswith("tool_search_tool_"):
+        if kind_of_tool(located.block).startswith("tool_search_tool_"):
             yield refuse(where, "a tool search tool cannot be deferred")
 
 
 def references_name_tools(request: Request) -> Iterator[Violation]:
-    declared = {text_at(placed.block, "name") for placed in request.tools}
-    for _, placed in request.blocks:
-        for inner in inner_blocks(placed) if placed.kind == "tool_result" else ():
+    declared = {text_at(located.block, "name") for located in request.tools}
+    for _, located in request.blocks:
+        for inner in inner_blocks(located) if located.kind == "tool_result" else ():
             name = text_at(inner.block, "tool_name")
             if inner.kind == "tool_reference" and name not in declared:
                 yield refuse(inner.path, f"Tool reference '{name}' not found in available tools")
 
 
 def domains_are_allowed_or_blocked(request: Request) -> Iterator[Violation]:
-    for placed in request.tools:
-        if placed.block.get("allowed_domains") is not None and placed.block.get("blocked_domains") is not None:
-            yield refuse(placed.path, "only one of allowed_domains and blocked_domains may be set")
+    for located in request.tools:
+        if located.block.get("allowed_domains") is not None and located.block.get("blocked_domains") is not None:
+            yield refuse(located.path, "only one of allowed_domains and blocked_domains may be set")
 
 
 def code_callers_are_free(request: Request) -> Iterator[Violation]:
     """A tool that code may call is neither strict nor recursive, and parallel calls stay on."""
-    for placed in request.tools:
-        if not set(CODE_CALLERS) & set(texts_at(placed.block, "allowed_callers")):
+    for located in request.tools:
+        if not set(CODE_CALLERS) & set(texts_at(located.block, "allowed_callers")):
             continue
-        if placed.block.get("strict") is True:
-            yield refuse((*placed.path, "strict"), "strict tools cannot be called from code execution")
+        if located.block.get("strict") is True:
+            yield refuse((*located.path, "strict"), "strict tools cannot be called from code execution")
         if object_at(request.body, "tool_choice").get("disable_parallel_tool_use") is True:
             where = ("tool_choice", "disable_parallel_tool_use")
             yield refuse(where, "parallel tool use cannot be disabled with programmatic tool calling")
-        schema = object_at(placed.block, "input_schema")
+        schema = object_at(located.block, "input_schema")
         if circle := _circle(schema):
-            yield refuse(placed.path, f"recursive schemas cannot be called from code execution: {circle}")
+            yield refuse(located.path, f"recursive schemas cannot be called from code execution: {circle}")
 
 
 def toolsets_stand_alone(request: Request) -> Iterator[Violation]:
-    kinds = Counter(kind_of_tool(placed.block) for placed in request.tools)
-    names = {text_at(placed.block, "name") for placed in request.tools}
+    kinds = Counter(kind_of_tool(located.block) for located in request.tools)
+    names = {text_at(located.block, "name") for located in request.tools}
     for kind, family in TOOLSETS.items():
         if kinds[kind] > 1:
             yield refuse(("tools",), f"only one {kind} may be declared")
@@ -128,22 +128,22 @@ def toolsets_stand_alone(request: Request) -> Iterator[Violation]:
 
 
 def toolsets_offer_something(request: Request) -> Iterator[Violation]:
-    for placed in request.tools:
-        members = TOOLSET_MEMBERS.get(kind_of_tool(placed.block), frozenset())
-        configs = object_at(placed.block, "configs")
+    for located in request.tools:
+        members = TOOLSET_MEMBERS.get(kind_of_tool(located.block), frozenset())
+        configs = object_at(located.block, "configs")
         disabled = {name for name in configs if object_at(configs, name).get("enabled") is False}
         if members and members <= disabled:
-            yield refuse((*placed.path, "configs"), "configs cannot disable every member of the toolset")
+            yield refuse((*located.path, "configs"), "configs cannot disable every member of the toolset")
 
 
 def mcp_toolsets_match_servers(request: Request) -> Iterator[Violation]:
     """Each server has one toolset, unless there are none at all: the first MCP beta knew none (22 recordings)."""
     servers = [text_at(server, "name") for server in objects_at(request.body, "mcp_servers")]
-    toolsets = [placed for placed in request.tools if kind_of_tool(placed.block) == "mcp_toolset"]
-    used = Counter(text_at(placed.block, "mcp_server_name") for placed in toolsets)
-    for placed in toolsets:
-        if text_at(placed.block, "mcp_server_name") not in servers:
-            yield refuse((*placed.path, "mcp_server_name"), "no such server in mcp_servers")
+    toolsets = [located for located in request.tools if kind_of_tool(located.block) == "mcp_toolset"]
+    used = Counter(text_at(located.block, "mcp_server_name") for located in toolsets)
+    for located in toolsets:
+        if text_at(located.block, "mcp_server_name") not in servers:
+            yield refuse((*located.path, "mcp_server_name"), "no such server in mcp_servers")
     for index, name in enumerate(servers):
         if toolsets and used[name] != 1:
             yield refuse(("mcp_servers", index), f"MCP server '{name}' must be referenced by exactly one mcp_toolset")
@@ -184,14 +184,14 @@ class Compiled:
 
 
 def strict_tools(request: Request) -> Iterator[LocatedBlock]:
-    return (placed for placed in request.tools if placed.block.get("strict") is True)
+    return (located for located in request.tools if located.block.get("strict") is True)
 
 
 def compiled_schemas(request: Request) -> Iterator[Compiled]:
-    for placed in strict_tools(request):
-        if kind_of_tool(placed.block) == "custom":
-            schema = object_at(placed.block, "input_schema")
-            yield Compiled((*placed.path, "input_schema"), (*placed.path, Tag("custom")), schema)
+    for located in strict_tools(request):
+        if kind_of_tool(located.block) == "custom":
+            schema = object_at(located.block, "input_schema")
+            yield Compiled((*located.path, "input_schema"), (*located.path, Tag("custom")), schema)
     for path in (("output_config", "format", "schema"), ("output_format", "schema")):
         schema = object_at(request.body, *path)
         if schema:
@@ -199,10 +199,10 @@ def compiled_schemas(request: Request) -> Iterator[Compiled]:
 
 
 def tool_schemas_are_plain_objects(request: Request) -> Iterator[Violation]:
-    for placed in request.tools:
-        unions = [keyword for keyword in TOP_LEVEL_UNIONS if keyword in object_at(placed.block, "input_schema")]
+    for located in request.tools:
+        unions = [keyword for keyword in TOP_LEVEL_UNIONS if keyword in object_at(located.block, "input_schema")]
         if unions:
-            where = (*placed.path, "input_schema")
+            where = (*located.path, "input_schema")
             yield refuse(where, "input_schema does not support oneOf, allOf, or anyOf at the top level")
 
 
@@ -210,8 +210,8 @@ def compiled_objects_are_closed(request: Request) -> Iterator[Violation]:
     for compiled in compiled_schemas(request):
         for path, node in walk_schema(compiled.schema, compiled.path):
             if "object" in types_of(node) and node.get("additionalProperties") is not False:
-                complaint = "For 'object' type, 'additionalProperties' must be explicitly set to false"
-                yield refuse(path, complaint, named=compiled.named)
+                reason = "For 'object' type, 'additionalProperties' must be explicitly set to false"
+                yield refuse(path, reason, named=compiled.named)
             if any(not isinstance(child, dict) for child in object_at(node, "properties").values()):
                 yield refuse(path, "For 'object' type, property 'properties' is not supported", named=compiled.named)
 
@@ -242,8 +242,8 @@ def compiled_references_resolve(request: Request) -> Iterator[Violation]:
             if _resolve(compiled.schema, reference) is None:
                 yield refuse(path, f"Invalid schema: cannot resolve $ref '{reference}'", named=compiled.named)
         if circle := _circle(compiled.schema):
-            complaint = f"Invalid schema: Circular reference detected in schema definitions: {circle}."
-            yield refuse(compiled.path, complaint, named=compiled.named)
+            reason = f"Invalid schema: Circular reference detected in schema definitions: {circle}."
+            yield refuse(compiled.path, reason, named=compiled.named)
 
 
 def _resolve(schema: JsonObject, reference: str) -> JsonObject | None:
@@ -290,10 +290,10 @@ def _all_references(schema: JsonObject) -> set[str]:
 def compiled_schemas_are_small(request: Request) -> Iterator[Violation]:
     count = sum(1 for _ in strict_tools(request))
     if count > MOST_STRICT_TOOLS:
-        complaint = (
+        reason = (
             f"Too many strict tools ({count}). The maximum number of strict tools supported is {MOST_STRICT_TOOLS}."
         )
-        yield refuse(("tools",), complaint, named=())
+        yield refuse(("tools",), reason, named=())
     optional = unions = 0
     for compiled in compiled_schemas(request):
         for _, node in walk_schema(compiled.schema, compiled.path):
@@ -306,8 +306,8 @@ def compiled_schemas_are_small(request: Request) -> Iterator[Violation]:
         (unions, MOST_UNION_PARAMETERS, "parameters with union types"),
     ):
         if found > limit:
-            complaint = f"Schemas contains too many {what} ({found}), (limit: {limit})."
-            yield refuse(("tools",), complaint, named=())
+            reason = f"Schemas contains too many {what} ({found}), (limit: {limit})."
+            yield refuse(("tools",), reason, named=())
 
 
 # --- caching ------------------------------------------------------------------------------------------------------
@@ -321,38 +321,38 @@ def cache_marks(request: Request) -> Iterator[LocatedBlock]:
         yield LocatedBlock(("tools", index), block)
     for index, block in enumerate(objects_at(request.body, "system")):
         yield LocatedBlock(("system", index), block)
-    for _, placed in request.blocks:
+    for _, located in request.blocks:
         # What is inside a result is cached before the result as a whole.
-        if placed.kind == "tool_result":
-            yield from inner_blocks(placed)
-        yield placed
+        if located.kind == "tool_result":
+            yield from inner_blocks(located)
+        yield located
 
 
 def _marked_blocks(request: Request) -> list[LocatedBlock]:
-    return [placed for placed in cache_marks(request) if placed.block.get("cache_control") is not None]
+    return [located for located in cache_marks(request) if located.block.get("cache_control") is not None]
 
 
 def cache_marks_are_few(request: Request) -> Iterator[Violation]:
     found = len(_marked_blocks(request)) + (request.body.get("cache_control") is not None)
     if found > MOST_CACHE_MARKS:
-        complaint = f"A maximum of {MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {found}."
-        yield refuse((), complaint)
+        reason = f"A maximum of {MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {found}."
+        yield refuse((), reason)
 
 
 def long_cache_comes_first(request: Request) -> Iterator[Violation]:
     short_seen = False
-    for placed in _marked_blocks(request):
-        ttl = text_at(placed.block, "cache_control", "ttl") or "5m"
+    for located in _marked_blocks(request):
+        ttl = text_at(located.block, "cache_control", "ttl") or "5m"
         if ttl == "1h" and short_seen:
-            complaint = "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block."
-            yield refuse((*placed.path, "cache_control", "ttl"), complaint)
+            reason = "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block."
+            yield refuse((*located.path, "cache_control", "ttl"), reason)
         short_seen = short_seen or ttl == "5m"
 
 
 def empty_text_is_not_cached(request: Request) -> Iterator[Violation]:
-    for placed in _marked_blocks(request):
-        if placed.kind == "text" and not text_at(placed.block, "text"):
-            yield refuse((*placed.path, "cache_control"), "cache_control cannot be set for empty text blocks")
+    for located in _marked_blocks(request):
+        if located.kind == "text" and not text_at(located.block, "text"):
+            yield refuse((*located.path, "cache_control"), "cache_control cannot be set for empty text blocks")
 
 
 # --- thinking and effort ------------------------------------------------------------------------------------------
@@ -362,21 +362,21 @@ def thinking_is_supported(request: Request) -> Iterator[Violation]:
     if not request.thinking or request.limits is None or request.thinking in request.limits.thinking:
         return
     if request.thinking == "enabled" and "adaptive" in request.limits.thinking:
-        complaint = (
+        reason = (
             '"thinking.type.enabled" is not supported for this model. '
             'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
         )
     else:
-        complaint = f"{request.thinking} thinking is not supported on this model"
-    yield refuse(("thinking", "type"), complaint, named=())
+        reason = f"{request.thinking} thinking is not supported on this model"
+    yield refuse(("thinking", "type"), reason, named=())
 
 
 def thinking_budget_fits(request: Request) -> Iterator[Violation]:
     """Interleaved thinking lifts this limit, but only by a header we do not see: not for what we would send."""
     budget = number_at(request.body, "thinking", "budget_tokens")
     if budget and budget >= number_at(request.body, "max_tokens"):
-        complaint = "`max_tokens` must be greater than `thinking.budget_tokens`."
-        yield refuse(("thinking", "budget_tokens"), complaint, named=())
+        reason = "`max_tokens` must be greater than `thinking.budget_tokens`."
+        yield refuse(("thinking", "budget_tokens"), reason, named=())
 
 
 def effort_is_supported(request: Request) -> Iterator[Violation]:
@@ -388,8 +388,8 @@ def effort_is_supported(request: Request) -> Iterator[Violation]:
         levels = levels & request.limits.efforts_without_thinking
     if effort not in levels:
         supported = ", ".join(sorted(levels))
-        complaint = f"This model does not support effort level '{effort}'. Supported levels: {supported}."
-        yield refuse(("output_config", "effort"), complaint, named=())
+        reason = f"This model does not support effort level '{effort}'. Supported levels: {supported}."
+        yield refuse(("output_config", "effort"), reason, named=())
 
 
 # --- sampling -----------------------------------------------------------------------------------------------------
@@ -415,8 +415,8 @@ def sampling_is_supported(request: Request) -> Iterator[Violation]:
             yield refuse((name,), f"`{name}` is deprecated for this model.", named=())
     one_at_a_time = request.limits.sampling in (Sampling.ONE_OF_TWO, Sampling.FIXED_ONE_AT_A_TIME)
     if one_at_a_time and "temperature" in request.body and "top_p" in request.body:
-        complaint = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
-        yield refuse(("top_p",), complaint, named=())
+        reason = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
+        yield refuse(("top_p",), reason, named=())
 
 
 def thinking_fixes_sampling(request: Request) -> Iterator[Violation]:
@@ -427,8 +427,8 @@ def thinking_fixes_sampling(request: Request) -> Iterator[Violation]:
     if "top_k" in request.body:
         yield refuse(("top_k",), "`top_k` must be unset when thinking is enabled.", named=())
     if "top_p" in request.body and number_at(request.body, "top_p") < LEAST_TOP_P:
-        complaint = f"`top_p` must be greater than or equal to {LEAST_TOP_P} or unset when thinking is enabled."
-        yield refuse(("top_p",), complaint, named=())
+        reason = f"`top_p` must be greater than or equal to {LEAST_TOP_P} or unset when thinking is enabled."
+        yield refuse(("top_p",), reason, named=())
 
 
 # --- output -------------------------------------------------------------------------------------------------------
@@ -467,14 +467,14 @@ def empty_answers_ask_for_nothing(request: Request) -> Iterator[Violation]:
 
 
 def _citable(request: Request, kind: str) -> Iterator[LocatedBlock]:
-    for role, placed in request.blocks:
+    for role, located in request.blocks:
         if role == "user":
-            yield from (inner for inner in (placed, *inner_blocks(placed)) if inner.kind == kind)
+            yield from (inner for inner in (located, *inner_blocks(located)) if inner.kind == kind)
 
 
 def citations_are_all_or_none(request: Request) -> Iterator[Violation]:
     for kind in ("document", "search_result"):
-        switches = {object_at(placed.block, "citations").get("enabled") is True for placed in _citable(request, kind)}
+        switches = {object_at(located.block, "citations").get("enabled") is True for located in _citable(request, kind)}
         if len(switches) > 1:
             yield refuse(("messages",), f"citations must be enabled on all or none of the `{kind}` blocks")
 
@@ -483,9 +483,9 @@ def citations_exclude_formats(request: Request) -> Iterator[Violation]:
     if not wants_format(request):
         return
     for kind in ("document", "search_result"):
-        for placed in _citable(request, kind):
-            if object_at(placed.block, "citations").get("enabled") is True:
-                yield refuse(placed.path, "citations cannot be used with structured output")
+        for located in _citable(request, kind):
+            if object_at(located.block, "citations").get("enabled") is True:
+                yield refuse(located.path, "citations cannot be used with structured output")
 
 
 # --- media --------------------------------------------------------------------------------------------------------
@@ -494,8 +494,8 @@ MOST_IMAGES = 600
 
 
 def media_is_bare_base64(request: Request) -> Iterator[Violation]:
-    for _, placed in request.blocks:
-        for block in (placed, *inner_blocks(placed)):
+    for _, located in request.blocks:
+        for block in (located, *inner_blocks(located)):
             if text_at(block.block, "source", "type") == "base64" and text_at(block.block, "source", "data").startswith(
                 "data:"
             ):

@@ -36,29 +36,29 @@ BLOCKS_OF_ROLE = {
 
 
 def blocks_fit_their_role(request: Request) -> Iterator[Violation]:
-    for role, placed in request.blocks:
-        if placed.kind in BLOCKS_OF_ROLE[role]:
+    for role, located in request.blocks:
+        if located.kind in BLOCKS_OF_ROLE[role]:
             continue
-        homes = [f"`{home}`" for home, kinds in BLOCKS_OF_ROLE.items() if placed.kind in kinds] or ["no"]
-        yield refuse(placed.path, f"`{placed.kind}` blocks can only be in {' or '.join(homes)} messages")
+        homes = [f"`{home}`" for home, kinds in BLOCKS_OF_ROLE.items() if located.kind in kinds] or ["no"]
+        yield refuse(located.path, f"`{located.kind}` blocks can only be in {' or '.join(homes)} messages")
 
 
 def documents_are_the_users(request: Request) -> Iterator[Violation]:
     """Since 2026-10-21 an assistant message holds no document of its own."""
     if not request.modern:
         return
-    for role, placed in request.blocks:
-        if role == "assistant" and placed.kind == "document":
-            yield refuse(placed.path, "`document` blocks can only be in `user` messages")
+    for role, located in request.blocks:
+        if role == "assistant" and located.kind == "document":
+            yield refuse(located.path, "`document` blocks can only be in `user` messages")
 
 
 def citations_are_the_assistants(request: Request) -> Iterator[Violation]:
     """Since 2026-10-21 text of the user, and text inside a search result, cites nothing."""
     if not request.modern:
         return
-    for role, placed in request.blocks:
-        cited = [placed] if role == "user" and placed.kind == "text" else []
-        results = [placed, *inner_blocks(placed)] if role == "user" else []
+    for role, located in request.blocks:
+        cited = [located] if role == "user" and located.kind == "text" else []
+        results = [located, *inner_blocks(located)] if role == "user" else []
         for result in results:
             if result.kind == "search_result":
                 cited.extend(inner_blocks(result))
@@ -80,12 +80,12 @@ def messages_say_something(request: Request) -> Iterator[Violation]:
         # β: a system message may say nothing and only set the effort.
         if message.get("role") == "system" and message.get("output_config"):
             continue
-        complaint = "all messages must have non-empty content except for the optional final assistant message"
-        yield refuse(("messages", index), complaint)
+        reason = "all messages must have non-empty content except for the optional final assistant message"
+        yield refuse(("messages", index), reason)
 
 
-def _is_blank(placed: LocatedBlock) -> bool:
-    return placed.kind == "text" and not text_at(placed.block, "text").strip()
+def _is_blank(located: LocatedBlock) -> bool:
+    return located.kind == "text" and not text_at(located.block, "text").strip()
 
 
 def _texts(request: Request) -> Iterator[LocatedBlock]:
@@ -93,10 +93,10 @@ def _texts(request: Request) -> Iterator[LocatedBlock]:
     for index, message in enumerate(objects_at(request.body, "messages")):
         blocks = list(blocks_of(message, ("messages", index))) if message.get("content") != "" else []
         # A blank between other blocks of the assistant is let through (recordings b12dcfd65fca, 0c0d2bb621d9).
-        blank_is_fine = message.get("role") == "assistant" and not all(_is_blank(placed) for placed in blocks)
-        for placed in blocks:
-            if placed.kind == "text" and not (blank_is_fine and text_at(placed.block, "text")):
-                yield placed
+        blank_is_fine = message.get("role") == "assistant" and not all(_is_blank(located) for located in blocks)
+        for located in blocks:
+            if located.kind == "text" and not (blank_is_fine and text_at(located.block, "text")):
+                yield located
     system = request.body.get("system")
     # An empty string counts as no system prompt (recordings 79cb60a2e3f0, ce297c0cdbf9), an empty block does not.
     if isinstance(system, str) and system:
@@ -106,17 +106,17 @@ def _texts(request: Request) -> Iterator[LocatedBlock]:
 
 
 def texts_say_something(request: Request) -> Iterator[Violation]:
-    for placed in _texts(request):
-        text = text_at(placed.block, "text")
+    for located in _texts(request):
+        text = text_at(located.block, "text")
         if not text:
-            yield refuse(placed.path, "text content blocks must be non-empty", named=placed.path[:1])
+            yield refuse(located.path, "text content blocks must be non-empty", named=located.path[:1])
         elif not text.strip():
-            yield refuse(placed.path, "text content blocks must contain non-whitespace text", named=placed.path[:1])
+            yield refuse(located.path, "text content blocks must contain non-whitespace text", named=located.path[:1])
 
 
 def search_results_say_something(request: Request) -> Iterator[Violation]:
-    for _, placed in request.blocks:
-        for result in (placed, *inner_blocks(placed)):
+    for _, located in request.blocks:
+        for result in (located, *inner_blocks(located)):
             if result.kind != "search_result":
                 continue
             for text in inner_blocks(result):
@@ -142,10 +142,8 @@ def prefill_is_supported(request: Request) -> Iterator[Violation]:
         return
     where = ("messages", turn.first_message)
     if request.limits and not request.limits.prefill:
-        complaint = (
-            "This model does not support assistant message prefill. The conversation must end with a user message."
-        )
-        yield refuse(where, complaint, named=())
+        reason = "This model does not support assistant message prefill. The conversation must end with a user message."
+        yield refuse(where, reason, named=())
     elif request.thinking in ("enabled", "adaptive"):
         yield refuse(where, "When thinking is enabled, the conversation must end with a user message.", named=())
     elif object_at(request.body, "output_config", "format") or request.body.get("output_format") is not None:
@@ -158,8 +156,8 @@ def prefill_ends_with_a_word(request: Request) -> Iterator[Violation]:
         return
     text = text_at(last.blocks[-1].block, "text")
     if text != text.rstrip():
-        complaint = "final assistant content cannot end with trailing whitespace"
-        yield refuse(last.blocks[-1].path, complaint, named=("messages",))
+        reason = "final assistant content cannot end with trailing whitespace"
+        yield refuse(last.blocks[-1].path, reason, named=("messages",))
 
 
 # --- calls and results --------------------------------------------------------------------------------------------
@@ -181,11 +179,11 @@ def calls_are_answered(request: Request) -> Iterator[Violation]:
         missing = [call for call in calls if text_at(call.block, "id") not in answered]
         if missing:
             ids = ", ".join(text_at(call.block, "id") for call in missing)
-            complaint = (
+            reason = (
                 f"`tool_use` ids were found without `tool_result` blocks immediately after: {ids}. "
                 "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
             )
-            yield refuse(missing[0].path, complaint, named=missing[0].path[:2])
+            yield refuse(missing[0].path, reason, named=missing[0].path[:2])
 
 
 def calls_close_their_turn(request: Request) -> Iterator[Violation]:
@@ -196,25 +194,25 @@ def calls_close_their_turn(request: Request) -> Iterator[Violation]:
     """
     for turn in request.turns:
         called = ""
-        for placed in turn.blocks:
-            called = called or (text_at(placed.block, "id") if placed.kind == "tool_use" else "")
-            if called and placed.kind == "text":
-                complaint = f"`tool_use` ids were found without `tool_result` blocks immediately after: {called}."
-                yield refuse(placed.path, complaint, named=placed.path[:2])
+        for located in turn.blocks:
+            called = called or (text_at(located.block, "id") if located.kind == "tool_use" else "")
+            if called and located.kind == "text":
+                reason = f"`tool_use` ids were found without `tool_result` blocks immediately after: {called}."
+                yield refuse(located.path, reason, named=located.path[:2])
 
 
 def results_have_calls(request: Request) -> Iterator[Violation]:
     for previous, turn in _pairs(request.turns):
         if previous is None and request.continues_thread:
             continue
-        asked = {text_at(call.block, "id") for call in previous.of_kind("tool_use")} if previous else set()
+        call_ids = {text_at(call.block, "id") for call in previous.of_kind("tool_use")} if previous else set()
         for result in turn.of_kind("tool_result"):
-            if text_at(result.block, "tool_use_id") not in asked:
-                complaint = (
+            if text_at(result.block, "tool_use_id") not in call_ids:
+                reason = (
                     f"unexpected `tool_use_id` found in `tool_result` blocks: {text_at(result.block, 'tool_use_id')}. "
                     "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
                 )
-                yield refuse(result.path, complaint)
+                yield refuse(result.path, reason)
 
 
 def calls_are_answered_once(request: Request) -> Iterator[Violation]:
@@ -223,47 +221,47 @@ def calls_are_answered_once(request: Request) -> Iterator[Violation]:
         for result in turn.of_kind("tool_result"):
             if counts.pop(text_at(result.block, "tool_use_id"), 0) > 1:
                 identifier = text_at(result.block, "tool_use_id")
-                complaint = (
+                reason = (
                     "each tool_use must have a single result. "
                     f"Found multiple `tool_result` blocks with id: {identifier}"
                 )
-                yield refuse(result.path, complaint)
+                yield refuse(result.path, reason)
 
 
 def results_come_first(request: Request) -> Iterator[Violation]:
     for turn in request.turns:
         other_seen = False
-        for placed in turn.blocks if turn.role == "user" else ():
-            if placed.kind == "tool_result" and other_seen:
-                yield refuse(placed.path, "`tool_result` blocks must come first in the turn that answers a `tool_use`")
-            other_seen = other_seen or placed.kind != "tool_result"
+        for located in turn.blocks if turn.role == "user" else ():
+            if located.kind == "tool_result" and other_seen:
+                yield refuse(located.path, "`tool_result` blocks must come first in the turn that answers a `tool_use`")
+            other_seen = other_seen or located.kind != "tool_result"
 
 
 def call_ids_differ(request: Request) -> Iterator[Violation]:
     seen: set[str] = set()
-    for _, placed in request.blocks:
-        if placed.kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-            if text_at(placed.block, "id") in seen:
-                yield refuse(placed.path, "`tool_use` ids must be unique", named=("messages",))
-            seen.add(text_at(placed.block, "id"))
+    for _, located in request.blocks:
+        if located.kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+            if text_at(located.block, "id") in seen:
+                yield refuse(located.path, "`tool_use` ids must be unique", named=("messages",))
+            seen.add(text_at(located.block, "id"))
 
 
 def failures_explain_themselves(request: Request) -> Iterator[Violation]:
-    for _, placed in request.blocks:
-        if placed.kind != "tool_result":
+    for _, located in request.blocks:
+        if located.kind != "tool_result":
             continue
-        content = placed.block.get("content")
+        content = located.block.get("content")
         if content == []:
-            yield refuse((*placed.path, "content"), "tool_result content must not be an empty list")
-        elif placed.block.get("is_error") is True and not content:
-            yield refuse(placed.path, "content cannot be empty if `is_error` is true")
+            yield refuse((*located.path, "content"), "tool_result content must not be an empty list")
+        elif located.block.get("is_error") is True and not content:
+            yield refuse(located.path, "content cannot be empty if `is_error` is true")
 
 
 def results_do_not_mix_search(request: Request) -> Iterator[Violation]:
-    for _, placed in request.blocks:
-        kinds = {inner.kind for inner in inner_blocks(placed)} if placed.kind == "tool_result" else set()
+    for _, located in request.blocks:
+        kinds = {inner.kind for inner in inner_blocks(located)} if located.kind == "tool_result" else set()
         if "search_result" in kinds and len(kinds) > 1:
-            yield refuse(placed.path, "`search_result` blocks cannot be mixed with other blocks in a `tool_result`")
+            yield refuse(located.path, "`search_result` blocks cannot be mixed with other blocks in a `tool_result`")
 
 
 def _calls_from_code(turn: Turn) -> Iterator[LocatedBlock]:
@@ -272,9 +270,9 @@ def _calls_from_code(turn: Turn) -> Iterator[LocatedBlock]:
 
 def programmatic_results_are_text(request: Request) -> Iterator[Violation]:
     by_code = {text_at(call.block, "id") for turn in request.turns for call in _calls_from_code(turn)}
-    for _, placed in request.blocks:
-        if placed.kind == "tool_result" and text_at(placed.block, "tool_use_id") in by_code:
-            for inner in inner_blocks(placed):
+    for _, located in request.blocks:
+        if located.kind == "tool_result" and text_at(located.block, "tool_use_id") in by_code:
+            for inner in inner_blocks(located):
                 if inner.kind != "text":
                     yield refuse(inner.path, "the result of a programmatic tool call can only hold text")
 
@@ -284,25 +282,25 @@ def programmatic_replies_are_results(request: Request) -> Iterator[Violation]:
     for turn, following in zip(request.turns, request.turns[1:], strict=False):
         if not any(_calls_from_code(turn)):
             continue
-        for placed in following.blocks:
-            if placed.kind != "tool_result":
-                yield refuse(placed.path, "a reply to programmatic tool calls can only hold `tool_result` blocks")
+        for located in following.blocks:
+            if located.kind != "tool_result":
+                yield refuse(located.path, "a reply to programmatic tool calls can only hold `tool_result` blocks")
         if following is request.turns[-1] and not request.body.get("container"):
             yield refuse(("container",), "a reply to programmatic tool calls needs the container id")
 
 
 def toolset_results_name_their_toolset(request: Request) -> Iterator[Violation]:
     toolsets = {
-        text_at(placed.block, "id"): text_at(placed.block, "toolset_name")
-        for _, placed in request.blocks
-        if placed.kind == "tool_use"
+        text_at(located.block, "id"): text_at(located.block, "toolset_name")
+        for _, located in request.blocks
+        if located.kind == "tool_use"
     }
-    for _, placed in request.blocks:
-        if placed.kind != "tool_result" or text_at(placed.block, "tool_use_id") not in toolsets:
+    for _, located in request.blocks:
+        if located.kind != "tool_result" or text_at(located.block, "tool_use_id") not in toolsets:
             continue
-        expected = toolsets[text_at(placed.block, "tool_use_id")]
-        if text_at(placed.block, "toolset_name") != expected:
-            yield refuse((*placed.path, "toolset_name"), f"must repeat the toolset of its call: '{expected}'")
+        expected = toolsets[text_at(located.block, "tool_use_id")]
+        if text_at(located.block, "toolset_name") != expected:
+            yield refuse((*located.path, "toolset_name"), f"must repeat the toolset of its call: '{expected}'")
 
 
 # --- server tools -------------------------------------------------------------------------------------------------
@@ -310,12 +308,14 @@ def toolset_results_name_their_toolset(request: Request) -> Iterator[Violation]:
 
 def server_calls_are_answered(request: Request) -> Iterator[Violation]:
     """An open server call is legal only while the conversation waits for client results (or is paused)."""
-    answered = {text_at(placed.block, "tool_use_id") for _, placed in request.blocks if placed.kind in SERVER_RESULTS}
+    answered = {
+        text_at(located.block, "tool_use_id") for _, located in request.blocks if located.kind in SERVER_RESULTS
+    }
     last_other = max(
         (
             index
             for index, turn in enumerate(request.turns)
-            if any(placed.kind != "tool_result" for placed in turn.blocks)
+            if any(located.kind != "tool_result" for located in turn.blocks)
         ),
         default=0,
     )
@@ -324,21 +324,21 @@ def server_calls_are_answered(request: Request) -> Iterator[Violation]:
         for call in turn.of_kind("server_tool_use"):
             identifier, name = text_at(call.block, "id"), text_at(call.block, "name")
             if identifier not in answered and not waiting:
-                complaint = (
+                reason = (
                     f"`{name}` tool use with id {identifier} was found without a corresponding "
                     f"`{name}_tool_result` block"
                 )
-                yield refuse(call.path, complaint)
+                yield refuse(call.path, reason)
 
 
 def server_results_have_calls(request: Request) -> Iterator[Violation]:
-    asked: set[str] = set()
-    for _, placed in request.blocks:
-        if placed.kind == "server_tool_use":
-            asked.add(text_at(placed.block, "id"))
-        elif placed.kind in SERVER_RESULTS and text_at(placed.block, "tool_use_id") not in asked:
-            complaint = f"unexpected `{placed.kind}` block: no `server_tool_use` block with its id comes before it"
-            yield refuse(placed.path, complaint)
+    call_ids: set[str] = set()
+    for _, located in request.blocks:
+        if located.kind == "server_tool_use":
+            call_ids.add(text_at(located.block, "id"))
+        elif located.kind in SERVER_RESULTS and text_at(located.block, "tool_use_id") not in call_ids:
+            reason = f"unexpected `{located.kind}` block: no `server_tool_use` block with its id comes before it"
+            yield refuse(located.path, reason)
 
 
 # --- thinking -----------------------------------------------------------------------------------------------------
@@ -346,15 +346,15 @@ def server_results_have_calls(request: Request) -> Iterator[Violation]:
 
 def tool_loops_start_with_thinking(request: Request) -> Iterator[Violation]:
     """Manual thinking: the assistant turn whose calls are being answered starts with its thinking."""
-    asked, answered = ((None, None, *request.turns))[-2:]
-    if request.thinking != "enabled" or asked is None or answered is None:
+    calling, answering = ((None, None, *request.turns))[-2:]
+    if request.thinking != "enabled" or calling is None or answering is None:
         return
-    if asked.role != "assistant" or not any(answered.of_kind("tool_result")):
+    if calling.role != "assistant" or not any(answering.of_kind("tool_result")):
         return
-    first = asked.blocks[0]
+    first = calling.blocks[0]
     if first.kind not in ("thinking", "redacted_thinking", "compaction"):
-        complaint = f"Expected `thinking` or `redacted_thinking`, but found `{first.kind}`."
-        yield refuse(first.path, complaint)
+        reason = f"Expected `thinking` or `redacted_thinking`, but found `{first.kind}`."
+        yield refuse(first.path, reason)
 
 
 # --- system messages ----------------------------------------------------------------------------------------------
@@ -379,11 +379,11 @@ def system_messages_stand_right(request: Request) -> Iterator[Violation]:
         after_user = previous is not None and previous.role == "user"
         after_server = previous is not None and bool(previous.blocks) and previous.blocks[-1].kind in SERVER_RESULTS
         if not (after_user or after_server) or (following is not None and following.role != "assistant"):
-            complaint = (
+            reason = (
                 "a system message must follow a user message and must be the last message "
                 "or be followed by an assistant message"
             )
-            yield refuse(("messages", turn.first_message), complaint)
+            yield refuse(("messages", turn.first_message), reason)
 
 
 def only_system_messages_configure(request: Request) -> Iterator[Violation]:
@@ -397,9 +397,9 @@ def only_system_messages_configure(request: Request) -> Iterator[Violation]:
 
 
 def signed_compaction_comes_first(request: Request) -> Iterator[Violation]:
-    for index, (_, placed) in enumerate(request.blocks):
-        if placed.kind == "compaction" and placed.block.get("signature") is not None and index > 0:
-            yield refuse(placed.path, "a signed `compaction` block must be the first block of the conversation")
+    for index, (_, located) in enumerate(request.blocks):
+        if located.kind == "compaction" and located.block.get("signature") is not None and index > 0:
+            yield refuse(located.path, "a signed `compaction` block must be the first block of the conversation")
 
 
 RULES: tuple[Rule, ...] = (

@@ -83,10 +83,8 @@ class AwsDialect(Dialect):
         return Dialect.violation(self, fault, path, got=got, expected=expected, limit=limit)
 
 
-def _constraint(value: str, complaint: str) -> tuple[str, str]:
-    template = (
-        f"1 validation error detected: {value} at '{{where}}' failed to satisfy constraint: Member must {complaint}"
-    )
+def _constraint(value: str, reason: str) -> tuple[str, str]:
+    template = f"1 validation error detected: {value} at '{{where}}' failed to satisfy constraint: Member must {reason}"
     return template, VALIDATION
 
 
@@ -141,7 +139,7 @@ class Blob:
         try:
             data = base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            reader.violations.append(_complaint(reader, path, f"expected base64, got '{quote(value)}'"))
+            reader.violations.append(_violation(reader, path, f"expected base64, got '{quote(value)}'"))
             return value
         if len(data) < self.at_least:
             reader.fault(Fault.TOO_SHORT, path, got="", limit=self.at_least)
@@ -178,10 +176,10 @@ class Union:
             f"Invalid number of parameters set for tagged union structure {bracket_path(path)}. "
             f"Can only set one of the following keys: {', '.join(self.members)}."
         )
-        return _complaint(reader, path, message)
+        return _violation(reader, path, message)
 
 
-def _complaint(reader: Reader, path: Path, message: str) -> Violation:
+def _violation(reader: Reader, path: Path, message: str) -> Violation:
     """Requests and responses share shapes, but are reported with different statuses."""
     if reader.dialect is DIALECT:
         return Violation(json_path(path), message, VALIDATION)

@@ -73,8 +73,8 @@ def media_have_one_source(body: JsonObject, _model: str) -> Iterator[Violation]:
     for path, step in steps_of(body):
         if step.get("type") not in {"user_input", "model_output", "function_result"}:
             continue
-        held = step.get("content", step.get("result"))
-        for index, content in enumerate(held if isinstance(held, list) else ()):
+        contents = step.get("content", step.get("result"))
+        for index, content in enumerate(contents if isinstance(contents, list) else ()):
             if not isinstance(content, Mapping) or content.get("type") == "text":
                 continue
             if ("data" in content) == ("uri" in content):

@@ -56,7 +56,7 @@ class Request:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        groups = groupby(self.contents, key=lambda placed: role_of(placed[1]))
+        groups = groupby(self.contents, key=lambda located: role_of(located[1]))
         return tuple(Step(role, tuple(contents)) for role, contents in groups)
 
     @property

@@ -70,10 +70,10 @@ def allowed_names_fit(request: Request) -> Iterator[Violation]:
 def built_in_tools_mix(request: Request) -> Iterator[Violation]:
     if not request.built_in_tools or not any(request.declarations):
         return
-    asked = object_at(request.body, "toolConfig").get("includeServerSideToolInvocations") is True
+    is_enabled = object_at(request.body, "toolConfig").get("includeServerSideToolInvocations") is True
     if request.below(3):
         yield refuse(("tools",), "Built-in tools and function calling cannot be combined in the same request.")
-    elif request.at_least(3) and request.backend.mixing_needs_flag and not asked:
+    elif request.at_least(3) and request.backend.mixing_needs_flag and not is_enabled:
         message = "Please enable tool_config.include_server_side_tool_invocations to use built-in tools with functions."
         yield refuse(("toolConfig",), message)
 
@@ -247,9 +247,9 @@ def speech_models_speak(request: Request) -> Iterator[Violation]:
     modalities = [modality.upper() for modality in texts_at(request.settings, "responseModalities")] or ["TEXT"]
     if request.model.endswith("-tts") and modalities != ["AUDIO"]:
         where = ("generationConfig", "responseModalities")
-        asked = ", ".join(modalities)
+        requested = ", ".join(modalities)
         yield refuse(
-            where, f"The requested combination of response modalities ({asked}) is not supported by the model."
+            where, f"The requested combination of response modalities ({requested}) is not supported by the model."
         )
 
 

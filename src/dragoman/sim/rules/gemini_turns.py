@@ -114,8 +114,10 @@ def responses_follow_calls(request: Request) -> Iterator[Violation]:
     for previous, step in zip((None, *request.steps), request.steps, strict=False):
         if step.role != "user":
             continue
-        asked = previous is not None and bool(open_calls(previous))
-        welcome = {path for path, _ in answering_step(request, step).holding("functionResponse")} if asked else set()
+        after_calls = previous is not None and bool(open_calls(previous))
+        welcome = (
+            {path for path, _ in answering_step(request, step).holding("functionResponse")} if after_calls else set()
+        )
         for path, _ in step.holding("functionResponse"):
             if path not in welcome:
                 yield refuse(path, RESPONSE_OUT_OF_TURN)

@@ -255,16 +255,16 @@ def _function_schema(path: Path, function: JsonObject) -> Iterator[NamedSchema]:
         yield NamedSchema(path, title, "invalid_function_parameters", schema, function.get("strict") is True)
 
 
-def bad_schema(named: NamedSchema, path: Path, complaint: str) -> Violation:
+def bad_schema(named: NamedSchema, path: Path, reason: str) -> Violation:
     context = path[len(named.path) :]
-    return refuse(path, f"Invalid schema for {named.title}: In context={context!r}, {complaint}", named.code)
+    return refuse(path, f"Invalid schema for {named.title}: In context={context!r}, {reason}", named.code)
 
 
 def schemas_describe_objects(request: Request) -> Iterator[Violation]:
     for named in schemas_of(request):
         if types_of(named.schema) != {"object"}:
-            complaint = "schema must be a JSON Schema of 'type: \"object\"'."
-            yield bad_schema(named, named.path, complaint)
+            reason = "schema must be a JSON Schema of 'type: \"object\"'."
+            yield bad_schema(named, named.path, reason)
 
 
 def arrays_have_items(request: Request) -> Iterator[Violation]:
@@ -290,11 +290,11 @@ def strict_objects_require_all(request: Request) -> Iterator[Violation]:
         for path, node in walk_schema(named.schema, named.path) if named.strict else ():
             missing = object_at(node, "properties").keys() - set(texts_at(node, "required"))
             if missing:
-                complaint = (
+                reason = (
                     "'required' is required to be supplied and to be an array including every key in properties. "
                     f"Missing '{min(missing)}'."
                 )
-                yield bad_schema(named, path, complaint)
+                yield bad_schema(named, path, reason)
 
 
 def strict_schemas_use_known_keywords(request: Request) -> Iterator[Violation]:
@@ -371,14 +371,14 @@ def metadata_keys_are_short(request: Request) -> Iterator[Violation]:
 def json_mode_is_announced(request: Request) -> Iterator[Violation]:
     if text_at(request.body, "response_format", "type") != "json_object":
         return
-    if not any("json" in said.lower() for said in _everything_said(request)):
+    if not any("json" in text.lower() for text in _all_texts(request)):
         message = (
             "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'."
         )
         yield refuse(("messages",), message)
 
 
-def _everything_said(request: Request) -> Iterator[str]:
+def _all_texts(request: Request) -> Iterator[str]:
     for _, message in messages_of(request):
         yield text_at(message, "content")
         for _, part in parts_of(message):

@@ -178,8 +178,8 @@ STRICT_COMPLAINTS: tuple[Callable[[JsonObject], str | None], ...] = (
 def strict_schemas_are_strict(request: Request) -> Iterator[Violation]:
     for named in schemas_of(request):
         for path, node in walk_schema(named.schema, named.path) if named.strict else ():
-            for complaint in STRICT_COMPLAINTS:
-                if found := complaint(node):
+            for reason in STRICT_COMPLAINTS:
+                if found := reason(node):
                     yield bad_schema(named, path, found)
         if named.strict and "anyOf" in named.schema:
             yield bad_schema(named, named.path, "the root must be an object, not 'anyOf'.")
@@ -225,7 +225,7 @@ def json_mode_is_announced(request: Request) -> Iterator[Violation]:
     # Stored parts of the conversation may contain it.
     if request.body.get("previous_response_id") is not None or request.body.get("conversation") is not None:
         return
-    if not any("json" in said.lower() for said in _everything_said(request)):
+    if not any("json" in text.lower() for text in _all_texts(request)):
         message = (
             "Response input messages must contain the word 'json' in some form "
             "to use 'text.format' of type 'json_object'."
@@ -233,7 +233,7 @@ def json_mode_is_announced(request: Request) -> Iterator[Violation]:
         yield refuse(("input",), message)
 
 
-def _everything_said(request: Request) -> Iterator[str]:
+def _all_texts(request: Request) -> Iterator[str]:
     yield text_at(request.body, "input")
     for _, item in items_of(request):
         yield text_at(item, "content")

@@ -6,11 +6,11 @@ var HEADERS = {
 /** An error of the server: message, status and body. */
 var Problem = class extends Error {
 	status;
-	told;
-	constructor(message, status, told = null) {
+	body;
+	constructor(message, status, body = null) {
 		super(message);
 		this.status = status;
-		this.told = told;
+		this.body = body;
 	}
 };
 async function call(method, path, body) {
@@ -21,12 +21,12 @@ async function call(method, path, body) {
 		...sent
 	});
 	if (answer.status === 401) location.href = "/_/login";
-	const told = await answer.json().catch(() => null);
-	if (!answer.ok) throw new Problem(wordsOf(told) ?? `the server answered ${answer.status}`, answer.status, told);
-	return told;
+	const received = await answer.json().catch(() => null);
+	if (!answer.ok) throw new Problem(wordsOf(received) ?? `the server answered ${answer.status}`, answer.status, received);
+	return received;
 }
-function wordsOf(told) {
-	const error = typeof told === "object" && told !== null && "error" in told ? told.error : null;
+function wordsOf(body) {
+	const error = typeof body === "object" && body !== null && "error" in body ? body.error : null;
 	return typeof error === "string" ? error : null;
 }
 /** Events of the server by kind, until closed. The browser reconnects by itself. */
@@ -411,7 +411,7 @@ var Completion = class {
 var Files = class {
 	node = element("div", { id: "files" });
 	input;
-	#held = [];
+	#attached = [];
 	constructor() {
 		const chosen = attempt(async () => {
 			await this.add(this.input.files ?? []);
@@ -428,18 +428,18 @@ var Files = class {
 			...hidden,
 			onchange: chosen
 		});
-		addEventListener("beforeunload", (event) => this.#held.length && event.preventDefault());
+		addEventListener("beforeunload", (event) => this.#attached.length && event.preventDefault());
 	}
-	get held() {
-		return this.#held;
+	get attached() {
+		return this.#attached;
 	}
 	clear() {
-		this.#held = [];
+		this.#attached = [];
 		this.#show();
 	}
 	async add(files) {
 		for (const file of files) {
-			this.#held.push({
+			this.#attached.push({
 				name: file.name,
 				media_type: file.type,
 				data: await base64$1(file)
@@ -448,9 +448,9 @@ var Files = class {
 		}
 	}
 	#show() {
-		const chips = this.#held.map((file) => {
+		const chips = this.#attached.map((file) => {
 			const drop = () => {
-				this.#held = this.#held.filter((one) => one !== file);
+				this.#attached = this.#attached.filter((one) => one !== file);
 				this.#show();
 			};
 			const label = {
@@ -590,10 +590,10 @@ var Composer = class {
 	}
 	async #submit(memo = false) {
 		const text = this.#text.value.trim();
-		if (!text && !this.files.held.length) return;
+		if (!text && !this.files.attached.length) return;
 		clearTimeout(this.#counting);
 		const format = this.#format.value;
-		if (!await this.#actions.send(text, this.files.held, {
+		if (!await this.#actions.send(text, this.files.attached, {
 			...memo ? { memo } : {},
 			...format && !memo ? { format } : {}
 		})) return;
@@ -638,8 +638,8 @@ var Composer = class {
 			const share = Math.min(1, gauge.used / gauge.window);
 			const counted = `${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
 			const left = gauge.dropped_turns ? `; the ${gauge.dropped_turns} oldest turns would be left out` : "";
-			const told = `${gauge.exact ? "" : "about "}${counted}${left}`;
-			return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
+			const described = `${gauge.exact ? "" : "about "}${counted}${left}`;
+			return this.#chip(name, described, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
 		});
 		this.#showChoices();
 		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "Ask all models")] : [], ...chips);
@@ -659,14 +659,14 @@ var Composer = class {
 		this.#format.replaceChildren(option("", "the model's own format", format === ""), ...foreign.map((one) => option(one, formatName(one), one === format)));
 		this.#format.closest("label")?.toggleAttribute("hidden", foreign.length === 0);
 	}
-	#chip(name, told, ...more) {
+	#chip(name, described, ...more) {
 		const names = this.#state().models.map((one) => one.name);
 		const choose = () => this.write(toggled(this.#text.value, name, names));
 		return element("button", {
 			type: "button",
 			class: "model",
 			"data-name": name,
-			title: told,
+			title: described,
 			onclick: choose
 		}, element("span", {}, `@${name}`), ...more);
 	}
@@ -822,7 +822,7 @@ var Session = class {
 	constructor(handlers, failed) {
 		this.#handlers = {
 			...handlers,
-			snapshot: (told) => this.#take(told)
+			snapshot: (data) => this.#take(data)
 		};
 		this.#taken = handlers.snapshot;
 		this.#failed = failed;
@@ -1215,20 +1215,20 @@ var ToolCard = class {
 		this.node.classList.remove("running");
 		this.#state.textContent = word;
 	}
-	result(told) {
-		const text = typeof told.content === "string" ? told.content : JSON.stringify(told.content, null, 2);
-		this.#settle(told.is_error ? "error" : "done");
-		this.node.classList.toggle("failed", Boolean(told.is_error));
+	result(result) {
+		const text = typeof result.content === "string" ? result.content : JSON.stringify(result.content, null, 2);
+		this.#settle(result.is_error ? "error" : "done");
+		this.node.classList.toggle("failed", Boolean(result.is_error));
 		const shown = element("pre", {
-			"aria-label": told.is_error ? "Error" : "Result",
+			"aria-label": result.is_error ? "Error" : "Result",
 			tabindex: 0,
 			role: "group"
 		}, text);
-		this.#output.replaceChildren(shown, ...(told.media ?? []).flatMap(picture));
+		this.#output.replaceChildren(shown, ...(result.media ?? []).flatMap(picture));
 	}
 	took(milliseconds) {
-		const told = milliseconds < 1e3 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1e3).toFixed(1)} s`;
-		this.#state.textContent += ` (${told})`;
+		const time = milliseconds < 1e3 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1e3).toFixed(1)} s`;
+		this.#state.textContent += ` (${time})`;
 	}
 	/** The answer ended without a result. */
 	abandoned() {
@@ -1395,12 +1395,12 @@ var Card = class {
 		this.#put(made.node);
 		return made;
 	}
-	#result(told) {
-		const { tool_call_id: id, name } = told;
+	#result(result) {
+		const { tool_call_id: id, name } = result;
 		(this.#tools.get(id) ?? this.#call(id, {
 			name,
 			arguments: ""
-		})).result(told);
+		})).result(result);
 	}
 	activity(event) {
 		this.#retry?.remove();
@@ -1491,7 +1491,7 @@ var Timeline$1 = class {
 		for (const group of groups) this.#draw(group, answered, page);
 		this.node.replaceChildren(...snapshot.entries.length ? [] : [this.#welcome()], page);
 		for (const one of snapshot.running) this.started(one, one.entries);
-		for (const question of snapshot.questions) this.asked(question);
+		for (const question of snapshot.questions) this.addQuestion(question);
 		requestAnimationFrame(() => this.toEnd());
 	}
 	#draw(group, answered, page) {
@@ -1542,7 +1542,7 @@ var Timeline$1 = class {
 			"aria-label": label
 		}, bubble, foot), answers);
 	}
-	said(entry, models) {
+	addEntry(entry, models) {
 		this.#following(() => this.#say(entry, models.length === 0));
 	}
 	/** The gateway's translations of a message sent in another format. */
@@ -1575,7 +1575,7 @@ var Timeline$1 = class {
 		const card = this.#cards.get(answer);
 		if (card !== void 0) this.#following(() => work(card));
 	}
-	asked(question) {
+	addQuestion(question) {
 		this.with(question.answer, (card) => card.ask(question));
 	}
 	settled(question) {
@@ -1978,12 +1978,12 @@ async function showAs(path, part, state) {
 	const losses = element("ul", { class: "losses" });
 	const pick = element("select", {}, ...state.formats.filter((name) => !OWN.has(name)).map((name) => element("option", {}, name)));
 	const load = attempt(async () => {
-		const told = await call("GET", `${path}/show?${new URLSearchParams({
+		const shown = await call("GET", `${path}/show?${new URLSearchParams({
 			part,
 			format: pick.value
 		})}`);
-		body.textContent = told.content;
-		const rows = told.losses.map((one) => element("li", {}, element("b", {}, one.severity), ` ${one.path}: ${one.what} (${one.why})`));
+		body.textContent = shown.content;
+		const rows = shown.losses.map((one) => element("li", {}, element("b", {}, one.severity), ` ${one.path}: ${one.what} (${one.why})`));
 		losses.replaceChildren(...rows.length ? rows : [element("li", {}, "nothing is lost")]);
 	});
 	pick.addEventListener("change", () => void load());
@@ -2105,18 +2105,18 @@ var Chat = class {
 	};
 	#shown = false;
 	#session = new Session({
-		snapshot: (told) => this.#take(told),
+		snapshot: (snapshot) => this.#take(snapshot),
 		said: ({ entry, models = [] }) => {
-			this.#timeline.said(entry, models);
+			this.#timeline.addEntry(entry, models);
 			this.#sidebar.refresh();
 		},
-		answer_started: (told) => this.#working(() => this.#timeline.started(told)),
+		answer_started: (answer) => this.#working(() => this.#timeline.started(answer)),
 		activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
-		permission_asked: (told) => this.#timeline.asked(told),
+		permission_asked: (question) => this.#timeline.addQuestion(question),
 		permission_settled: ({ id }) => this.#timeline.settled(id),
 		answer_ended: ({ answer, model, status, entries }) => {
 			this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries)));
-			this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has not completed its answer"}.`;
+			this.#announcer.textContent = `${model} ${status === "ok" ? "has answered" : "has not completed its answer"}.`;
 		},
 		turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
 		gauges: ({ gauges, title }) => {
@@ -2148,7 +2148,7 @@ var Chat = class {
 		stop: () => this.#stop(),
 		count: async (text) => this.#session.id ? this.#session.call("POST", "/gauges", { text }) : []
 	});
-	#told = element("div", {
+	#announcer = element("div", {
 		class: "sr",
 		role: "log",
 		"aria-live": "polite"
@@ -2156,7 +2156,7 @@ var Chat = class {
 	#title = element("h1", { id: "title" }, "New conversation");
 	#ofConversation = [];
 	async mount(root) {
-		const talk = element("div", { class: "talk" }, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions()), this.#timeline.node, this.#composer.node, this.#told);
+		const talk = element("div", { class: "talk" }, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions()), this.#timeline.node, this.#composer.node, this.#announcer);
 		root.append(this.#sidebar.node, talk);
 		this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
 		this.#composer.files.listen(root, this.#composer.node);
@@ -2403,7 +2403,7 @@ var KeysPlace = class {
 		role: "region",
 		"aria-label": "Keys"
 	});
-	#told = null;
+	#answer = null;
 	#isShown = false;
 	mount(root) {
 		const head = element("div", { class: "row usage-tools" }, element("h1", {}, "Keys"), element("span", { class: "space" }), this.#create);
@@ -2422,13 +2422,13 @@ var KeysPlace = class {
 		this.#isShown = false;
 	}
 	#load = attempt(async () => {
-		const told = await call("GET", "/keys");
-		this.#told = told;
-		this.#create.disabled = told.refusal !== "";
-		this.#note.hidden = told.refusal === "";
-		this.#note.textContent = told.refusal;
+		const answer = await call("GET", "/keys");
+		this.#answer = answer;
+		this.#create.disabled = answer.refusal !== "";
+		this.#note.hidden = answer.refusal === "";
+		this.#note.textContent = answer.refusal;
 		const none = element("p", { class: "soft" }, "There are no keys: everyone who can reach this gateway may use it.");
-		this.#list.replaceChildren(...told.keys.length > 0 ? [this.#table(told.keys)] : told.refusal ? [] : [none]);
+		this.#list.replaceChildren(...answer.keys.length > 0 ? [this.#table(answer.keys)] : answer.refusal ? [] : [none]);
 	});
 	#table(keys) {
 		const head = element("tr", {}, ...[
@@ -2455,7 +2455,7 @@ var KeysPlace = class {
 		return element("tr", { class: `key-${key.state}` }, element("th", { scope: "row" }, key.name), element("td", {}, element("span", { class: `status ${key.state === "good" ? "good" : "bad"}` }, STATES$1[key.state])), element("td", {}, key.models.join(", ") || "all"), element("td", {}, limits(key) || "none"), element("td", {}, spent(key)), element("td", {}, key.expires === null ? "never" : (/* @__PURE__ */ new Date(key.expires * 1e3)).toISOString().slice(0, 10)), element("td", { class: "number" }, ...actions));
 	}
 	async #new() {
-		const warning = this.#told?.locks ? "This is the first key. From now on clients need one, and so does this page; a key sees its own requests only. To stay administrator, restart the gateway with DRAGOMAN_PAGE_PASSWORD set." : "";
+		const warning = this.#answer?.locks ? "This is the first key. From now on clients need one, and so does this page; a key sees its own requests only. To stay administrator, restart the gateway with DRAGOMAN_PAGE_PASSWORD set." : "";
 		const inputs = FIELDS.map(([name, label, kind, hint]) => {
 			return [
 				name,
@@ -2856,9 +2856,9 @@ function measures(rows, now) {
 	const sorted = /* @__PURE__ */ new Map();
 	for (const one of rows) {
 		const place = Math.min(last, Math.floor(one.at / step));
-		const held = sorted.get(place);
-		if (held === void 0) sorted.set(place, [one]);
-		else held.push(one);
+		const group = sorted.get(place);
+		if (group === void 0) sorted.set(place, [one]);
+		else group.push(one);
 	}
 	return {
 		step,
@@ -3025,19 +3025,19 @@ var Connections = class {
 	}
 	async #ask() {
 		try {
-			const told = await call("GET", "/live/connected");
+			const connected = await call("GET", "/live/connected");
 			const before = this.#known;
-			if (isSame(told, before)) return;
-			this.#known = told;
-			this.#draw(told);
-			if (!isSame(told.clients, before?.clients)) this.#found(told.clients);
+			if (isSame(connected, before)) return;
+			this.#known = connected;
+			this.#draw(connected);
+			if (!isSame(connected.clients, before?.clients)) this.#found(connected.clients);
 		} catch {}
 	}
-	#draw(told) {
-		const chips = told.connections.map(chip);
+	#draw(connected) {
+		const chips = connected.connections.map(chip);
 		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: run dragoman keys set PROVIDER, or set a key such as ANTHROPIC_API_KEY") : null;
-		const simulated = told.connections.filter((one) => one.is_simulated).length;
-		const label = simulated === told.connections.length ? "simulated" : `${simulated} simulated`;
+		const simulated = connected.connections.filter((one) => one.is_simulated).length;
+		const label = simulated === connected.connections.length ? "simulated" : `${simulated} simulated`;
 		const note = simulated ? element("span", {
 			class: "simulated",
 			title: "No provider keys were found: simulators on this machine answer. Store a key with: dragoman keys set PROVIDER"
@@ -3052,9 +3052,9 @@ var Connections = class {
 		this.element.replaceChildren(providers, element("span", { class: "row" }, note, details));
 	}
 	async #details() {
-		const told = this.#known;
-		if (told === null) return;
-		await show("What is connected", connectionTable(told.connections), ...routeTable(told), clients(told.clients));
+		const connected = this.#known;
+		if (connected === null) return;
+		await show("What is connected", connectionTable(connected.connections), ...routeTable(connected), clients(connected.clients));
 	}
 };
 var isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
@@ -3120,21 +3120,21 @@ function table$1(columns, rows) {
 	return element("div", { class: "facts-table" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
 }
 /** Settings for clients, one client at a time. */
-function clients(told) {
+function clients(known) {
 	const shown = element("div", {
 		class: "client",
 		"aria-live": "polite"
 	});
-	const names = told.map((one) => button(one.name, () => choose(one), { class: "pick" }));
+	const names = known.map((one) => button(one.name, () => choose(one), { class: "pick" }));
 	const choose = (one) => {
-		names.forEach((name, place) => name.setAttribute("aria-pressed", String(told[place] === one)));
+		names.forEach((name, place) => name.setAttribute("aria-pressed", String(known[place] === one)));
 		const again = button("Copy", () => void copy(one.lines, one.name), {
 			class: "small",
 			"aria-label": `Copy: ${one.name}`
 		});
 		shown.replaceChildren(element("code", {}, one.lines), again);
 	};
-	const [first] = told;
+	const [first] = known;
 	if (first !== void 0) choose(first);
 	return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), element("div", { class: "picks" }, ...names), shown);
 }
@@ -3488,8 +3488,8 @@ function marks({ stream, operation, attempts = 0, cache }) {
 }
 /** The client's format, and the upstream's if there was one. */
 function pair({ client, format }) {
-	const asked = format ? [element("span", { class: "arrow" }, "→"), formatChip(format)] : [];
-	return [formatChip(client), ...asked];
+	const upstream = format ? [element("span", { class: "arrow" }, "→"), formatChip(format)] : [];
+	return [formatChip(client), ...upstream];
 }
 function badge(summary) {
 	if (summary.phase !== "ended") return element("span", { class: "status busy" }, summary.phase === "begun" ? "asking" : "answering");
@@ -3538,29 +3538,29 @@ function curl(opened, origin) {
 }
 //#endregion
 //#region src/live/panes.ts
-function pane(told, text, notes = []) {
-	const body = text === null || text === "" ? null : view(text, told.title);
-	const head = element("div", { class: "pane-head" }, element("h3", {}, told.title), element("span", { class: "space" }), text ? button("Copy", () => void copy(text, told.title), {
+function pane(caption, text, notes = []) {
+	const body = text === null || text === "" ? null : view(text, caption.title);
+	const head = element("div", { class: "pane-head" }, element("h3", {}, caption.title), element("span", { class: "space" }), text ? button("Copy", () => void copy(text, caption.title), {
 		class: "small",
-		"aria-label": `Copy: ${told.title}`
+		"aria-label": `Copy: ${caption.title}`
 	}) : null);
-	const format = told.format ? formatChip(told.format) : null;
-	const about = told.about || format ? element("p", { class: "about" }, format, told.about) : null;
-	const shown = body?.element ?? element("p", { class: "soft none" }, told.none);
+	const format = caption.format ? formatChip(caption.format) : null;
+	const about = caption.about || format ? element("p", { class: "about" }, format, caption.about) : null;
+	const shown = body?.element ?? element("p", { class: "soft none" }, caption.none);
 	return {
 		element: element("section", {
 			class: "pane",
-			"aria-label": told.title
-		}, head, about, headerTable(told.headers), ...notes, shown),
+			"aria-label": caption.title
+		}, head, about, headerTable(caption.headers), ...notes, shown),
 		view: body
 	};
 }
-function bodyPane(told, shown) {
+function bodyPane(caption, shown) {
 	const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} were kept.` : null;
 	const cut = words === null ? null : element("p", { class: "note" }, words);
 	return pane({
-		...told,
-		about: told.about ?? (shown ? bytes(shown.size) : null)
+		...caption,
+		about: caption.about ?? (shown ? bytes(shown.size) : null)
 	}, shown?.text ?? null, [cut]);
 }
 function meantPane(meant, title = "Intermediate format") {
@@ -3650,11 +3650,11 @@ var Timeline = class {
 		const step = this.#steps[this.#chosen];
 		if (step === void 0) return;
 		this.#needle.setAttribute("x", String(this.#x(step)));
-		const [came, left] = [bytes(step.received_size ?? 0), bytes(step.sent_size ?? 0)];
-		const said = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${came} came, ${left} left`;
+		const [received, sent] = [bytes(step.received_size ?? 0), bytes(step.sent_size ?? 0)];
+		const described = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${received} received, ${sent} sent`;
 		this.#chart.setAttribute("aria-valuenow", String(this.#chosen + 1));
-		this.#chart.setAttribute("aria-valuetext", said);
-		this.#about.textContent = said;
+		this.#chart.setAttribute("aria-valuetext", described);
+		this.#about.textContent = described;
 		this.#sides.replaceChildren(side("From the upstream", step.received ?? ""), side("To the client", step.sent ?? ""));
 	}
 	get chosen() {
@@ -3743,7 +3743,7 @@ var Timeline = class {
 	}
 	#legend(opened) {
 		const sum = (of) => bytes(this.#steps.reduce((total, step) => total + of(step), 0));
-		const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more piece")} (${bytes(opened.unheld_size ?? 0)}) not held` : "";
+		const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more piece")} (${bytes(opened.unheld_size ?? 0)}) not kept` : "";
 		return element("p", { class: "legend" }, element("span", { class: "swatch came" }), ` came from the upstream: ${sum((step) => step.received_size ?? 0)}`, element("span", { class: "swatch left" }), ` left for the client: ${sum((step) => step.sent_size ?? 0)}`, element("span", { class: "soft" }, `${counted(this.#steps.length, "piece")}${unheld} · ← → to move`));
 	}
 	#scale() {
@@ -3995,7 +3995,7 @@ function upstreamPane(attempt) {
 function back(opened) {
 	const { answer, summary } = opened;
 	const last = opened.attempts.at(-1);
-	const none = summary.phase === "ended" ? "nothing came" : "nothing received yet";
+	const none = summary.phase === "ended" ? "nothing received" : "nothing received yet";
 	const received = bodyPane({
 		title: "Upstream answered",
 		format: last?.format,
@@ -4045,7 +4045,7 @@ var Live = class {
 	#headings = new Headings(this.#feed, () => this.#draw());
 	#filters = new Filters(this.#feed, () => this.#draw());
 	#detail = new Detail(() => this.#go(null));
-	#connections = new Connections((told) => this.#clients.replaceChildren(clients(told)));
+	#connections = new Connections((found) => this.#clients.replaceChildren(clients(found)));
 	#clients = element("div", {});
 	#filter = element("input", {
 		type: "search",
@@ -4097,15 +4097,15 @@ var Live = class {
 	}
 	#listen() {
 		this.#source = listen("/live/feed", {
-			snapshot: (told) => {
-				this.#feed.replace(told);
+			snapshot: (summaries) => {
+				this.#feed.replace(summaries);
 				this.#draw();
 			},
-			changes: (told) => {
-				this.#feed.change(told);
+			changes: (summaries) => {
+				this.#feed.change(summaries);
 				this.#draw();
 				this.#connections.soon();
-				if (told.some((one) => one.id === this.#opened)) this.#load();
+				if (summaries.some((one) => one.id === this.#opened)) this.#load();
 			}
 		});
 		this.#source.addEventListener("open", () => this.#root?.classList.remove("away"));
@@ -4126,7 +4126,7 @@ var Live = class {
 			failed ? `${failed} failed` : ""
 		];
 		this.#counts.textContent = words.filter((word) => word).join(" · ");
-		this.#pause.textContent = this.#feed.isPaused ? `Go on${waiting ? ` (${waiting} new)` : ""}` : "Pause";
+		this.#pause.textContent = this.#feed.isPaused ? `Resume${waiting ? ` (${waiting} new)` : ""}` : "Pause";
 		this.#pause.setAttribute("aria-pressed", String(this.#feed.isPaused));
 		this.#empty.hidden = rows.length > 0;
 		this.#list.element.hidden = rows.length === 0;
@@ -4164,9 +4164,9 @@ var Live = class {
 		const id = this.#opened;
 		if (id === null) return;
 		try {
-			const told = await call("GET", `/live/requests/${encodeURIComponent(id)}`);
-			if (this.#opened === id) this.#detail.show(told);
-			if (told.summary.phase !== "ended") this.#again();
+			const opened = await call("GET", `/live/requests/${encodeURIComponent(id)}`);
+			if (this.#opened === id) this.#detail.show(opened);
+			if (opened.summary.phase !== "ended") this.#again();
 		} catch (problem) {
 			if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is not reachable");
 		}
@@ -4677,7 +4677,7 @@ function answered(tried, reveal) {
 	return [
 		head,
 		element("div", {
-			class: "said",
+			class: "trial-answer",
 			tabindex: 0,
 			role: "group",
 			"aria-label": "Answer"
@@ -4706,8 +4706,8 @@ var Playground = class {
 		["Ctrl Enter", "Run it with the model"]
 	];
 	#editor = new Editor((isNow) => this.#soon(isNow ? 0 : PAUSE));
-	#told = element("p", {
-		class: "told",
+	#status = element("p", {
+		class: "detected",
 		role: "status"
 	});
 	#choices = element("div", {
@@ -4745,13 +4745,13 @@ var Playground = class {
 	#understood = null;
 	#chosen = "anthropic-messages";
 	#timer;
-	#asked = 0;
+	#latest = 0;
 	#isShown = false;
 	async mount(root) {
 		const left = element("section", {
 			class: "left",
 			"aria-label": "What is given"
-		}, this.#editor.element, this.#told, this.#trial.element);
+		}, this.#editor.element, this.#status, this.#trial.element);
 		this.#samples.append(...samples((text) => this.#editor.give(text)));
 		root.append(element("h1", { class: "sr" }, "Playground"), left, this.#right);
 		this.#empty();
@@ -4772,17 +4772,17 @@ var Playground = class {
 		this.#timer = setTimeout(() => void this.#convert(), pause);
 	}
 	async #convert() {
-		this.#asked += 1;
-		const number = this.#asked;
+		this.#latest += 1;
+		const number = this.#latest;
 		if (this.#editor.given.text.trim() === "") {
 			this.#empty();
 			return;
 		}
 		try {
 			const understood = await call("POST", "/playground/crossings", this.#editor.given);
-			if (number === this.#asked) this.#show(understood);
+			if (number === this.#latest) this.#show(understood);
 		} catch (problem) {
-			if (number === this.#asked) this.#refuse(problem);
+			if (number === this.#latest) this.#refuse(problem);
 		}
 	}
 	/** Nothing to convert: shows samples. */
@@ -4790,8 +4790,8 @@ var Playground = class {
 		this.#understood = null;
 		this.#tried = null;
 		this.#trial.allow(false);
-		this.#told.className = "told";
-		this.#told.replaceChildren("Paste something, or choose a sample.");
+		this.#status.className = "detected";
+		this.#status.replaceChildren("Paste something, or choose a sample.");
 		this.#mark("empty");
 	}
 	/** What the right side shows: the input, an earlier input, or nothing yet. */
@@ -4807,19 +4807,19 @@ var Playground = class {
 		this.#trial.allow(understood.kind === "request");
 		this.#mark("fresh");
 		const how = understood.is_detected ? "detected" : "as chosen";
-		this.#told.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
-		this.#told.className = "told";
+		this.#status.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
+		this.#status.className = "detected";
 		this.#draw();
 	}
 	#refuse(problem) {
 		this.#trial.allow(false);
 		this.#mark(this.#understood === null ? "empty" : "stale");
 		const words = problem instanceof Error ? problem.message : String(problem);
-		const refused = problem instanceof Problem ? problem.told : null;
+		const refused = problem instanceof Problem ? problem.body : null;
 		const place = refused?.place ?? null;
 		const path = refused?.problem?.path;
-		this.#told.className = "told problem";
-		this.#told.replaceChildren(path ? element("code", {}, path) : "", path ? " " : "", words, " ", place === null ? "" : button("Show the place", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }));
+		this.#status.className = "detected problem";
+		this.#status.replaceChildren(path ? element("code", {}, path) : "", path ? " " : "", words, " ", place === null ? "" : button("Show the place", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }));
 	}
 	/** The end of the token at a position; at least one character. */
 	#endOf(place) {
@@ -4965,14 +4965,14 @@ function course(rows, by, measure, span, most) {
 	const sums = /* @__PURE__ */ new Map();
 	for (const row of rows) {
 		const name = nameOf(row, by);
-		const held = sums.get(name) ?? /* @__PURE__ */ new Map();
-		held.set(row.day, (held.get(row.day) ?? 0) + valueOf(row, measure));
-		sums.set(name, held);
+		const days = sums.get(name) ?? /* @__PURE__ */ new Map();
+		days.set(row.day, (days.get(row.day) ?? 0) + valueOf(row, measure));
+		sums.set(name, days);
 	}
-	const all = [...sums].map(([name, held]) => ({
+	const all = [...sums].map(([name, days]) => ({
 		name,
-		values: span.map((day) => held.get(day) ?? 0),
-		total: [...held.values()].reduce((sum, one) => sum + one, 0)
+		values: span.map((day) => days.get(day) ?? 0),
+		total: [...days.values()].reduce((sum, one) => sum + one, 0)
 	}));
 	all.sort((one, other) => other.total - one.total || one.name.localeCompare(other.name));
 	if (all.length <= most) return {
@@ -4995,17 +4995,17 @@ function table(rows) {
 	const sums = /* @__PURE__ */ new Map();
 	for (const row of rows) {
 		const name = `${row.key}\n${row.upstream}/${row.model}`;
-		const held = sums.get(name);
-		sums.set(name, held === void 0 ? {
+		const known = sums.get(name);
+		sums.set(name, known === void 0 ? {
 			...row,
 			day: ""
 		} : {
-			...held,
-			requests: held.requests + row.requests,
-			failed: held.failed + row.failed,
-			input: held.input + row.input,
-			output: held.output + row.output,
-			cost: held.cost + row.cost
+			...known,
+			requests: known.requests + row.requests,
+			failed: known.failed + row.failed,
+			input: known.input + row.input,
+			output: known.output + row.output,
+			cost: known.cost + row.cost
 		});
 	}
 	return [...sums.values()].sort((one, other) => other.cost - one.cost || other.requests - one.requests);

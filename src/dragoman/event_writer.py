@@ -1,0 +1,84 @@
+"""Encodes events to the bytes of a stream, for all formats, and relays one stream as another.
+
+`streams.py` is the public API, whose classes programs may subclass; this module is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dragoman.codecs.event_encoder import BaseEventEncoder
+from dragoman.codecs.stream_codec import StreamCodec, Texts
+from dragoman.event_reader import EventReader
+from dragoman.ir import AnyEvent, PartDelta, StreamFailed, StreamStart
+from dragoman.losses import LossLog
+from dragoman.passes.private import PrivateEvents
+
+Change = Callable[[Iterable[AnyEvent]], list[AnyEvent]]
+Opening = Callable[[StreamStart], StreamStart]
+
+
+class EventWriter:
+    """Events in, bytes out. Losses are reported first, then the events are changed, then they are encoded."""
+
+    log: LossLog
+    encoder: BaseEventEncoder
+    opening: Opening | None = None
+    """Changes how the answer begins; None once it has begun."""
+    is_plain: bool = True
+    """Whether nothing changes the events before they are encoded."""
+    _private: PrivateEvents
+    _changes: tuple[Change, ...] = ()
+
+    def __init__(self, codec: StreamCodec, texts: Texts | None, options: dict[str, Any]) -> None:
+        self.log = log = LossLog()
+        self.encoder = codec.encoder(log, texts, options)
+        self._private = PrivateEvents(codec.profile, log)
+
+    def change_events(self, change: Change) -> None:
+        """Add a change of events before the existing ones."""
+        self._changes = (change, *self._changes)
+        self.is_plain = False
+
+    def encode(self, events: list[AnyEvent]) -> bytes:
+        if self.opening is not None:
+            events = self._opened(events, self.opening)
+        events = self._private.report(events)
+        for change in self._changes:
+            events = change(events)
+        return self.encoder.encode(events)
+
+    def _opened(self, events: list[AnyEvent], opening: Opening) -> list[AnyEvent]:
+        told = [opening(event) if isinstance(event, StreamStart) else event for event in events]
+        if told:
+            if not isinstance(told[0], StreamStart | StreamFailed):
+                told.insert(0, opening(StreamStart()))
+            self.opening = None
+        return told
+
+
+class EventRelay(EventReader):
+    """Bytes of one stream in, the same stream in another format out; with a `writer` of None, the same bytes."""
+
+    writer: EventWriter | None = None
+
+    def relay(self, data: bytes) -> bytes:
+        events = self.feed(data)
+        writer = self.writer
+        if writer is None:
+            return data
+        if not events:
+            return b""
+        event = events[0]
+        if type(event) is PartDelta and len(events) == 1 and event.citation is None and writer.is_plain:
+            return writer.encoder.fragment(event.index, event.text)  # most events are text, which needs no report
+        return writer.encode(events)
+
+    def end(self) -> bytes:
+        """End the stream; return the last bytes."""
+        events = self.close()
+        writer = self.writer
+        if writer is None:
+            return b""
+        return writer.encode(events) + writer.encoder.close() if events else writer.encoder.close()
