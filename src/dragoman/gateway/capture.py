@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dragoman.loss import Loss
 
 Phase: TypeAlias = Literal["begun", "answering", "ended"]
-_Held: TypeAlias = "bytes | Body"
+_Content: TypeAlias = "bytes | Body"
 """A body as it is; or its beginning without keys, if it is too long to be held."""
 Piece: TypeAlias = tuple[float, bytes, bytes]
 """Seconds since the request came, what the upstream sent then, and what the client was sent because of it."""
@@ -89,12 +89,12 @@ class _Call(Struct, gc=False):
     is_same: bool
     http: HttpRequest
     """The request before it is signed."""
-    sent: _Held
+    sent: _Content
     losses: tuple[Loss, ...]
     began: float
     ended: float | None = None
     status: int | None = None
-    answer: _Held | None = None
+    answer: _Content | None = None
     failure: str = ""
     error: str = ""
 
@@ -111,8 +111,8 @@ class CapturedRequest:
     unheld = 0
     unheld_bytes = 0
     is_gone = False
-    _body: _Held | None = None
-    _answer: _Held | None = None
+    _body: _Content | None = None
+    _answer: _Content | None = None
     _cut_keys = True
     """Whether a client's body that is not held whole may contain keys."""
     _whole_size = 0
@@ -142,7 +142,7 @@ class CapturedRequest:
 
     def attempted(self, upstream_call: UpstreamCall, upstream: str, model: str) -> None:
         http = upstream_call.call.http
-        sent: _Held = http.body
+        sent: _Content = http.body
         if sent is not self._body:
             sent = self._captured_body(http.body, keyed=True)
             if sent is not http.body:
@@ -219,7 +219,7 @@ class CapturedRequest:
 
     # ── holding ──
 
-    def _captured_body(self, content: bytes, *, keyed: bool = False) -> _Held:
+    def _captured_body(self, content: bytes, *, keyed: bool = False) -> _Content:
         size = len(content)
         if size <= self._longest:
             self._whole_size += size
@@ -281,7 +281,7 @@ class CapturedRequest:
         """Whether the client's body may contain keys; if not, its translation contains none either."""
         return may_have_keys(self._body, self.record.client) if isinstance(self._body, bytes) else self._cut_keys
 
-    def _shown(self, held: _Held, *, keyed: bool) -> Body:
+    def _shown(self, held: _Content, *, keyed: bool) -> Body:
         if isinstance(held, Body):  # its keys were removed when it was cut
             return held
         return Body(without_keys(held) if keyed else held, len(held))
