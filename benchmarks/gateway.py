@@ -1,12 +1,14 @@
 """Measures a gateway: requests per second, CPU time of its process, added latency per piece, memory.
 
     python benchmarks/gateway.py [--seconds 0.6] [--rounds 8] [--peer-python PYTHON]...
+    python benchmarks/gateway.py --instructions 1000
 
 Three kinds of processes: an upstream that answers with bytes made beforehand (in Chat format), the relay in between
 (dragoman, two bare relays, and other gateways where an interpreter given by --peer-python has them), and this one,
 which asks. Requests are a Chat or a Messages body with a tool. CPU time is that of the gateway's process alone, from
 the kernel's own account. All are measured alternately, several times, and the best of each counts, because noise only
-adds time.
+adds time. With --instructions the processor's instructions for JSON requests are counted instead (valgrind), which
+other work on the machine does not change.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Final, TypeAlias
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script has only its own folder on the path
 
+from benchmarks.instructions import can_count, count_instructions
 from benchmarks.load import Result, delays, first_byte, json_load, measure, megabytes
 from benchmarks.relays import (
     PACED,
@@ -81,7 +84,11 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--memory", type=int, default=10_000, help="requests after which memory is looked at")
     parser.add_argument("--peer-python", type=Path, action="append", default=[], metavar="PYTHON")
+    parser.add_argument("--instructions", type=int, default=0, metavar="REQUESTS", help="count instructions instead")
     arguments = parser.parse_args()
+    if arguments.instructions:
+        instructions(arguments.instructions, arguments.concurrency)
+        return
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
         target = running.enter_context(upstream())
@@ -107,6 +114,20 @@ def main() -> None:
         print(f"with nothing in between: {described}")
         memory(measured[0], arguments.memory)
         workers(measured[0], target, folder, arguments)
+
+
+def instructions(requests: int, concurrency: int) -> None:
+    """A Markdown table of instructions per JSON request, of the relays that the limits name."""
+    if not can_count():
+        raise SystemExit("valgrind is needed to count instructions")
+    cases = [case for case in CASES if not case[3]]
+    print(f"| instructions, thousands | {' | '.join(title for title, *_ in cases)} |")
+    print(f"|---|{'---:|' * len(cases)}", flush=True)
+    for relay in RELAYS[:3]:
+        asked = [request(path, body(stream=False)) for _, path, body, _ in cases if path == CHAT or relay.translates]
+        with tempfile.TemporaryDirectory() as folder, upstream() as target:
+            found = count_instructions(relay, target, Path(folder), asked, requests, concurrency)
+        print(f"| {relay.name} | {' | '.join(f'{one / 1e3:,.0f}' for one in found)} |", flush=True)
 
 
 def piece_alone(port: int) -> float:

@@ -228,14 +228,15 @@ class Record:
 
 
 def work(tasks: list[Task], records: dict[Path, Record], options: argparse.Namespace) -> Callable[[Session], None]:
-    """What the session does: one task after the other."""
+    """What the session does: one task after the other. Sources may change meanwhile."""
+    texts = {task.path: task.path.read_text() for task in tasks}
 
     def run(session: Session) -> None:
         for number, task in enumerate(tasks, 1):
             if time.monotonic() > options.deadline:
                 print(f"stopped after {number - 1} of {len(tasks)} mutants", flush=True)
                 return
-            text, start = task.path.read_text(), time.monotonic()
+            text, start = texts[task.path], time.monotonic()
             tree = mutated(text, task.mutant)
             result, by = session.judge(task.path, text, tree, task.mutant.line, options.budget)
             records[task.path].add(task.mutant, result, by)
@@ -284,6 +285,7 @@ def main() -> int:
     records = {path: Record(path) for path in modules}
     missing = {None, "survived"} if options.again else {None}
     waiting = [task for task in tasks if records[task.path].results.get(task.mutant.id) in missing]
+    waiting.sort(key=lambda task: records[task.path].results.get(task.mutant.id) is None)  # survivors first
     if waiting and not options.report:
         every = _files(SOURCE / "codecs") + _files(SOURCE / "passes")
         Session(work(waiting, records, options), every, options.cases).run()

@@ -22,7 +22,7 @@ from tests.support.formats import FAMILIES
 
 # ── scalars ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-_SAID = (
+_TEXTS = (
     "hi",
     "Wetter in Zürich?",
     "東京の天気",
@@ -36,7 +36,7 @@ _SAID = (
 )
 _ALPHABET = string.ascii_letters + string.digits + " .,:;{}[]\"'\\/\n\té漢🙂\x7f\u2028"
 
-WORDS: SearchStrategy[str] = st.sampled_from(_SAID) | st.text(_ALPHABET, max_size=8).map("w{}".format)
+WORDS: SearchStrategy[str] = st.sampled_from(_TEXTS) | st.text(_ALPHABET, max_size=8).map("w{}".format)
 """Text that says something."""
 
 BLANKS = st.sampled_from(("", " ", "\n\t"))
@@ -176,7 +176,7 @@ OPAQUES: SearchStrategy[ir.Opaque] = st.builds(_opaque, st.sampled_from(FAMILIES
 REASONINGS: SearchStrategy[ir.Reasoning] = st.one_of(
     st.builds(ir.Reasoning, WORDS),
     st.builds(ir.Reasoning, st.just("") | WORDS, SIGNATURES),
-    SIGNATURES.map(lambda owed: ir.Reasoning(signature=owed, redacted=True)),
+    SIGNATURES.map(lambda signature: ir.Reasoning(signature=signature, redacted=True)),
 )
 
 
@@ -189,7 +189,7 @@ CALLS: SearchStrategy[ir.ToolCall] = st.one_of(
     st.builds(lambda name, value: ir.ToolCall("", name, value), NAMES, ARGUMENTS),
     st.builds(_spelled_call, NAMES, _SPELLINGS),
     st.builds(_spelled_call, NAMES, BROKEN_TEXTS),
-    st.builds(lambda name, owed: ir.ToolCall("", name, {"city": "Paris"}, signature=owed), NAMES, SIGNATURES),
+    st.builds(lambda name, signature: ir.ToolCall("", name, {"city": "Paris"}, signature=signature), NAMES, SIGNATURES),
 )
 """Calls with an argument object, exact text, text that is not JSON, and a signature. Their id is still to come."""
 

@@ -21,7 +21,7 @@ USER = ir.Message("user", "go")
 TOOLS = tuple(ir.ToolDefinition(name, parameters=WEATHER) for name in ("f", "g", "h"))
 
 
-def asked(**fields: Any) -> ir.Request:
+def request_of(**fields: Any) -> ir.Request:
     return ir.Request("some-model", (USER,), **fields)
 
 
@@ -143,7 +143,7 @@ ASKS_IN_WORDS = {"bedrock-converse"}
 @pytest.mark.parametrize("mode", ["auto", "required"])
 def test_a_choice_among_several_tools_stays_one_among_these(source: str, target: str, mode: Any) -> None:
     """Named in the choice, or, where there is no such choice, the only tools that are left."""
-    request = asked(tools=TOOLS, tool_choice=ir.ToolChoice(mode, ("f", "g")))
+    request = request_of(tools=TOOLS, tool_choice=ir.ToolChoice(mode, ("f", "g")))
     body = dragoman.encode_request(request, source).json()
     sent = dragoman.decode_request(dragoman.translate_request(body, source=source, target=target).json(), target)
     named = sent.tool_choice.names if sent.tool_choice is not None else ()
@@ -165,18 +165,20 @@ def test_choosing_no_tool_works_everywhere(target: str, *, with_calls: bool) -> 
     sent = dragoman.decode_request(encoded.json(), target)
     chosen_none = sent.tool_choice is not None and sent.tool_choice.mode == "none"
     # Converse has no such choice and wants the tools of a history declared: the model is asked in words, and we say so.
-    asked = with_calls and target in ASKS_IN_WORDS and "$.tool_choice" in {loss.path for loss in encoded.losses}
-    assert asked or chosen_none or (not sent.tools and (not with_calls or target in WITHOUT_CHOICE))
+    is_asked_in_words = (
+        with_calls and target in ASKS_IN_WORDS and "$.tool_choice" in {loss.path for loss in encoded.losses}
+    )
+    assert is_asked_in_words or chosen_none or (not sent.tools and (not with_calls or target in WITHOUT_CHOICE))
 
 
 @promise("report:70")
 @pytest.mark.parametrize("target", FORMATS)
 def test_the_parallel_switch_forces_nothing(target: str) -> None:
-    encoded = dragoman.encode_request(asked(tools=TOOLS, parallel_tool_calls=False), target)
+    encoded = dragoman.encode_request(request_of(tools=TOOLS, parallel_tool_calls=False), target)
     sent = dragoman.decode_request(encoded.json(), target)
     assert sent.tool_choice is None or sent.tool_choice.mode == "auto"
     assert sent.parallel_tool_calls is False or "$.parallel_tool_calls" in {loss.path for loss in encoded.losses}
-    alone = dragoman.encode_request(asked(tool_choice=ir.ToolChoice("required"), parallel_tool_calls=True), target)
+    alone = dragoman.encode_request(request_of(tool_choice=ir.ToolChoice("required"), parallel_tool_calls=True), target)
     assert refusals(alone, target) == ()
 
 
@@ -184,15 +186,15 @@ def test_the_parallel_switch_forces_nothing(target: str) -> None:
 @given(tool=strategies.PROVIDER_TOOLS)
 @each("target", FORMATS)
 def test_a_providers_own_tool_is_passed_on_mapped_or_reported(target: str, tool: ir.ProviderTool) -> None:
-    encoded = dragoman.encode_request(asked(tools=(tool,)), target)
+    encoded = dragoman.encode_request(request_of(tools=(tool,)), target)
     if tool.origin == FAMILY[target]:
         assert encoded.body["tools"] == [tool.definition]
     elif tool.origin in codec(target).profile.translates and "tools" in encoded.body:
         (sent,) = dragoman.decode_request(encoded.json(), target).tools
         assert sent.definition == tool.definition  # type: ignore[union-attr]
     else:
-        told = [loss for loss in encoded.losses if loss.path.startswith("$.tools[0]")]
-        assert told
+        reported = [loss for loss in encoded.losses if loss.path.startswith("$.tools[0]")]
+        assert reported
         assert refusals(encoded, target) == ()
 
 
@@ -209,7 +211,7 @@ def test_a_schema_that_the_target_takes_is_not_weakened(target: str) -> None:
         "required": ["tree"],
         "$defs": {"node": {"type": "object", "properties": {"label": {"type": "string", "minLength": 1}}}},
     }
-    encoded = dragoman.encode_request(asked(tools=(ir.ToolDefinition("f", parameters=schema),)), target)
+    encoded = dragoman.encode_request(request_of(tools=(ir.ToolDefinition("f", parameters=schema),)), target)
     sent = dragoman.decode_request(encoded.json(), target)
     assert isinstance(sent.tools[0], ir.ToolDefinition)
     assert sent.tools[0].parameters == schema
@@ -223,7 +225,7 @@ def test_a_schema_that_the_target_takes_is_not_weakened(target: str) -> None:
 @pytest.mark.parametrize("target", FORMATS)
 def test_structured_output_is_never_a_tool_in_disguise(target: str) -> None:
     """No tool is smuggled in for it, so none can leak: the answer is text with an ordinary stop reason."""
-    request = asked(output=ir.StructuredOutput("schema", WEATHER, "weather", strict=True))
+    request = request_of(output=ir.StructuredOutput("schema", WEATHER, "weather", strict=True))
     encoded = dragoman.encode_request(request, target)
     assert "tools" not in encoded.body
     assert "tool_choice" not in encoded.body
@@ -240,7 +242,7 @@ def test_structured_output_is_never_a_tool_in_disguise(target: str) -> None:
 @promise("report:74")
 @pytest.mark.parametrize(("source", "target"), CROSSINGS)
 def test_structured_output_crosses_with_its_schema(source: str, target: str) -> None:
-    request = asked(output=ir.StructuredOutput("schema", WEATHER, "weather"))
+    request = request_of(output=ir.StructuredOutput("schema", WEATHER, "weather"))
     body = dragoman.encode_request(request, source).json()
     sent = dragoman.decode_request(dragoman.translate_request(body, source=source, target=target).json(), target)
     assert sent.output is not None
@@ -269,12 +271,12 @@ def test_every_finish_reason_crosses_or_is_reported(source: str, target: str, re
     assert known.finish is not None
     assert found.finish is not None
     assert found.finish.raw
-    told = [
+    reported = [
         loss
         for loss in (*first.losses, *second.losses)
         if loss.path == "$.status" or "finish" in loss.path or "reason" in loss.path.lower()
     ]
-    assert found.finish_reason == reason or told
+    assert found.finish_reason == reason or reported
 
 
 @promise("report:79")

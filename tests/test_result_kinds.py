@@ -13,7 +13,7 @@ from tests.support.promises import promise
 CALL = ir.ToolCall("call_1", "f", {})
 
 
-def spoken(result: ir.ToolResult, target: str) -> Any:
+def encoded_content(result: ir.ToolResult, target: str) -> Any:
     """The part of the body that says the result, without what only identifies it."""
     body = dragoman.encode_request(conversation(result), target).body
     if target == "openai-chat":
@@ -62,10 +62,10 @@ TABLE = [pytest.param(*row[1:], id=row[0]) for row in ROWS]
 @pytest.mark.parametrize(("kind", "value", "openai", "anthropic", "gemini"), TABLE)
 def test_each_cell(kind: ir.ResultKind, value: Any, openai: Any, anthropic: Any, gemini: Any) -> None:
     result = ir.ToolResult("call_1", "f", kind, value)
-    assert spoken(result, "openai-chat") == openai
-    assert spoken(result, "anthropic-messages") == anthropic
-    assert spoken(result, "gemini") == gemini
-    assert spoken(result, "vertex") == gemini
+    assert encoded_content(result, "openai-chat") == openai
+    assert encoded_content(result, "anthropic-messages") == anthropic
+    assert encoded_content(result, "gemini") == gemini
+    assert encoded_content(result, "vertex") == gemini
 
 
 @pytest.mark.parametrize(("kind", "value", "openai", "anthropic", "gemini"), TABLE)
@@ -108,8 +108,8 @@ def test_errors_that_are_more_than_words(target: str, value: Any) -> None:
     body = dragoman.encode_request(conversation(ir.ToolResult("call_1", "f", "error", value)), target).json()
     (again,) = dragoman.decode_request(body, target).messages[2].tool_results
     assert again.is_error
-    told = again.value if again.value is not None or not again.parts else again.parts[0].text  # type: ignore[union-attr]
-    assert str(told) in {str(value), compact_text(value)}
+    content = again.value if again.value is not None or not again.parts else again.parts[0].text  # type: ignore[union-attr]
+    assert str(content) in {str(value), compact_text(value)}
 
 
 # ── multimodal ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -85,9 +85,9 @@ def test_phase_3_the_result_for_anthropic_states_that_it_is_not_an_error() -> No
     ],
 )
 def test_is_error_is_written_to_anthropic_if_and_only_if_it_was_stated(source: str, record: dict[str, Any]) -> None:
-    asked = ir.ToolCall("c", "f", {})
+    call = ir.ToolCall("c", "f", {})
     for stated in ({}, {"is_error": False}, {"is_error": True}):
-        result = dragoman.decode_tool_result({**record, **stated}, source, call=asked)
+        result = dragoman.decode_tool_result({**record, **stated}, source, call=call)
         (message,) = dragoman.encode_tool_result(result, "anthropic-messages").value
         (block,) = message["content"]
         assert {key: block[key] for key in block if key == "is_error"} == stated
@@ -165,13 +165,13 @@ def test_a_result_beside_media_for_the_others(result: Any) -> None:
     """The memo's own example for Anthropic: the JSON text in a block before the image."""
     record = {**RESULT, "result": result, "multimodal_parts": [PICTURE]}
     decoded = dragoman.decode_tool_result(record, "universal")
-    said = result if isinstance(result, str) else encode_json(result).decode()
+    text = result if isinstance(result, str) else encode_json(result).decode()
     (message,) = dragoman.encode_tool_result(decoded, "anthropic-messages").value
     words, image = message["content"][0]["content"]
-    assert words == {"type": "text", "text": said}
+    assert words == {"type": "text", "text": text}
     assert image["source"]["data"] == PIXEL
     tool, follow = dragoman.encode_tool_result(decoded, "openai-chat").value
-    assert tool["content"][0] == {"type": "text", "text": said}
+    assert tool["content"][0] == {"type": "text", "text": text}
     assert follow["content"][1] == PICTURE
     assert dragoman.encode_tool_result(decoded, "universal").value == [record]
 
@@ -417,9 +417,9 @@ def test_a_whole_call_is_emitted_when_it_arrives(source: str) -> None:
 @promise("seed:whole-call")
 def test_the_order_is_that_of_arrival_for_any_cut() -> None:
     chunks = [chunk(text("Hello")), chunk(call("search", {"q": "test"})), chunk(text("Well")), STOP]
-    told = [{"type": "text", "content": "Hello"}, SEARCH, {"type": "text", "content": "Well"}]
-    assert [one for step in step_by_step(*chunks) for one in step] == told
-    assert at_once(*chunks) == told
+    expected = [{"type": "text", "content": "Hello"}, SEARCH, {"type": "text", "content": "Well"}]
+    assert [one for step in step_by_step(*chunks) for one in step] == expected
+    assert at_once(*chunks) == expected
 
 
 @promise("seed:whole-call", "law:7-no-guessing")
@@ -449,9 +449,9 @@ def test_empty_arguments_are_followed_by_real_ones(begun: dict[str, Any], later:
     chunks = [chunk(begun), chunk(later(**more)), STOP]
     steps = step_by_step(*chunks)
     assert [len(step) for step in steps] == [0, 1, 0, 0]
-    (told,) = [one for step in steps for one in step]
-    assert told["content"]["arguments"] == {"q": "test"}
-    assert at_once(*chunks) == [told]
+    (only,) = [one for step in steps for one in step]
+    assert only["content"]["arguments"] == {"q": "test"}
+    assert at_once(*chunks) == [only]
 
 
 @promise("seed:empty-arguments")

@@ -108,8 +108,8 @@ def test_a_program_uses_the_public_api_only(path: Path) -> None:
 
 @promise("front:typed")
 def test_the_program_that_calls_tools_by_hand_runs() -> None:
-    said = runpy.run_path(str(FOLDER / "tools_by_hand.py"))["main"]()
-    assert said["refused"] == said["again"] == said["signed"] == "True"
-    assert "18° in Tokyo" in said["said"]
-    assert said["results"].count("https://example.org/map.png") == 2
-    assert '"image_url"' in said["sent"]
+    answer = runpy.run_path(str(FOLDER / "tools_by_hand.py"))["main"]()
+    assert answer["refused"] == answer["again"] == answer["signed"] == "True"
+    assert "18° in Tokyo" in answer["said"]
+    assert answer["results"].count("https://example.org/map.png") == 2
+    assert '"image_url"' in answer["sent"]

@@ -35,6 +35,17 @@ STUMBLING_TOO = {
     r"hal(?:f|ves) (?:a|of) surrogates?": "the field's term is a lone surrogate",
 }
 
+# Names that say nothing about a value -> what to write instead. Whole names: `told`, `_told`, `TOLD`, not `is_told`.
+EMPTY_NAMES = {
+    "told": "name the value: text, losses, headers; a callback is named after its event",
+    "said": "name the value: text, message, parsed, fields",
+    "heard": "received, publish, on_sent",
+    "owed": "signatures, pending_signature",
+    "spoken": "messages, turns, format",
+}
+# The event of the chat's page that a user's message starts is called `said`.
+ALLOWED_NAMES = frozenset({"Said"})
+
 # Sentences that are data, not prose of ours.
 ALLOWED = frozenset(
     {
@@ -98,6 +109,38 @@ def _findings(path: Path) -> list[str]:
 def test_sentences_are_plain() -> None:
     paths = {*SOURCES.rglob("*.py"), *TESTS.rglob("*.py")} - {Path(__file__)}
     assert [finding for path in sorted(paths) for finding in _findings(path)] == []
+
+
+def _names(text: str) -> Iterator[tuple[int, str]]:
+    """Names that a module binds, with their lines: functions, classes, parameters, variables and attributes."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+
+
+@promise("core:plain-words")
+def test_names_say_what_a_value_is() -> None:
+    names = re.compile(rf"\b_*(?:{'|'.join(EMPTY_NAMES)})\b", re.IGNORECASE)
+    found = []
+    for path in sorted({*SOURCES.rglob("*.py"), *TESTS.rglob("*.py")} - {Path(__file__)}):
+        text = path.read_text(encoding="utf-8")
+        if names.search(text):  # parsing all files takes many seconds
+            found += [
+                f"{path.relative_to(ROOT)}:{line}: {name} ({EMPTY_NAMES[name.strip('_').lower()]})"
+                for line, name in _names(text)
+                if name.strip("_").lower() in EMPTY_NAMES and name not in ALLOWED_NAMES
+            ]
+    assert found == []
+
+
+def test_a_name_without_meaning_is_found() -> None:
+    program = "def told(said, /):\n    self._heard = [owed for owed in said]\n"
+    assert [(line, name) for line, name in sorted(_names(program))] == [
+        (1, "said"), (1, "told"), (2, "_heard"), (2, "owed"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

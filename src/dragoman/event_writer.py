@@ -50,12 +50,12 @@ class EventWriter:
         return self.encoder.encode(events)
 
     def _opened(self, events: list[AnyEvent], opening: Opening) -> list[AnyEvent]:
-        told = [opening(event) if isinstance(event, StreamStart) else event for event in events]
-        if told:
-            if not isinstance(told[0], StreamStart | StreamFailed):
-                told.insert(0, opening(StreamStart()))
+        shown = [opening(event) if isinstance(event, StreamStart) else event for event in events]
+        if shown:
+            if not isinstance(shown[0], StreamStart | StreamFailed):
+                shown.insert(0, opening(StreamStart()))
             self.opening = None
-        return told
+        return shown
 
 
 class EventRelay(EventReader):

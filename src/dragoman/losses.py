@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import accumulate
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dragoman.ir import Message, ToolResult
 from dragoman.ir.messages import content_held
@@ -22,8 +22,49 @@ JsonPaths: TypeAlias = Callable[[Any], PathLookup]
 """Request or completion -> lookup of where its nodes were in the body it was decoded from.
 
 The first call may walk the messages once; each lookup must then take constant time, because one body can lose thousands
-of things.
+of things. The path of a tool depends on the tools and on notes of the request alone.
 """
+
+
+Entry: TypeAlias = tuple[Value, str, str, Severity, str]
+"""Node, field, what, severity, why."""
+
+
+class ToolLosses:
+    """Losses of tools that are written for every request of a conversation.
+
+    They are resolved again only if the source has other tools, another format or other notes.
+    """
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.entries = entries
+        self._known: tuple[tuple[Value, ...], JsonPaths, dict[str, bytes], list[Loss]] | None = None
+
+    def resolve(self, log: LossLog, root: Value, paths: JsonPaths) -> list[Loss]:
+        given = getattr(root, "tools", ())
+        notes = _spelling_of(root)
+        if notes is None:
+            return log.resolve_entries(self.entries, root, paths)
+        known = self._known
+        if known is None or known[0] is not given or known[1] is not paths or known[2] != notes:
+            known = (given, paths, notes, log.resolve_entries(self.entries, root, paths))
+            self._known = known  # in one step: other threads may write the same tools
+        return known[3]
+
+
+_LONGEST_NOTE = 1_024
+
+
+def _spelling_of(root: Value) -> dict[str, bytes] | None:
+    """Return the notes of a request, which the path of a tool may depend on; None if they are too long to keep."""
+    found: dict[str, bytes] = {}
+    for notes in (getattr(root, "metadata", None) or {}).values():
+        for key, held in notes.items():
+            if key[:1] == "~":
+                if len(held) > _LONGEST_NOTE:
+                    return None
+                found[key] = bytes(held)  # a copy: the note may keep a whole body alive
+    return found
 
 
 class LossLog:
@@ -32,11 +73,14 @@ class LossLog:
     A pass that replaces a node registers the replacement (`replaced`), so that its path leads to the original.
     """
 
-    entries: list[tuple[Value, str, str, Severity, str]]
+    entries: list[Entry]
     origins: dict[int, tuple[Value, Value]] | None = None
     """Id of a node made by a pass -> the original node, and the new one."""
     root: Value | None = None
     paths: JsonPaths | None = None
+    tools: ToolLosses | None = None
+    """Losses of tools that were written before, which begin at `tools_at`."""
+    tools_at: int = 0
 
     def __init__(self) -> None:
         self.entries = []
@@ -56,6 +100,12 @@ class LossLog:
     def note(self, node: Value, field: str, what: str, why: str) -> None:
         self.entries.append((node, field, what, "noted", why))
 
+    def add_tool_losses(self, losses: ToolLosses) -> None:
+        """Add the losses of all tools of a request, which were written before."""
+        if losses.entries:
+            self.tools, self.tools_at = losses, len(self.entries)
+            self.entries += losses.entries
+
     def replaced(self, new: Value, old: Value) -> None:
         if self.origins is None:
             self.origins = {}
@@ -63,16 +113,27 @@ class LossLog:
 
     def resolve(self, root: Value, paths: JsonPaths) -> tuple[Loss, ...]:
         """Return all losses with JSON paths in the source, in one pass over the log and at most one over `root`."""
+        tools, start = self.tools, self.tools_at
+        if tools is None:
+            return tuple(self.resolve_entries(self.entries, root, paths))
+        before, behind = self.entries[:start], self.entries[start + len(tools.entries) :]
+        others = self.resolve_entries(before + behind, root, paths)
+        return (*others[:start], *tools.resolve(self, root, paths), *others[start:])
+
+    def resolve_entries(self, entries: list[Entry], root: Value, paths: JsonPaths) -> list[Loss]:
+        """Return the losses of these entries of the log, in their order."""
+        if not entries:
+            return []
         lookup, kind = paths(root), type(root)
         positions: dict[int, Position] | None = None
         losses = []
-        for node, field, what, severity, why in self.entries:
+        for node, field, what, severity, why in entries:
             # Passes may log against a changed copy of the request: every request in the log is the root.
             if type(node) is kind:
                 path = lookup(None, None, field)
             else:
                 if positions is None:
-                    positions = self._positions(root)
+                    positions = self._positions(entries, root, kind)
                 position = positions.get(id(node)) or self._origin(node, positions, kind)
                 if position is None:
                     path = "$"  # an invented node, which has no original in the source
@@ -80,11 +141,11 @@ class LossLog:
                     message_index, part_index, is_inner = position
                     path = lookup(message_index, part_index, "" if is_inner else field)
             losses.append(Loss(path, what, severity, why))
-        return tuple(losses)
+        return losses
 
-    def _positions(self, root: Value) -> dict[int, Position]:
+    def _positions(self, entries: list[Entry], root: Value, kind: type[Value]) -> dict[int, Position]:
         """Return the positions of the nodes with losses, and of their originals."""
-        wanted = {id(entry[0]) for entry in self.entries}
+        wanted = {id(entry[0]) for entry in entries if type(entry[0]) is not kind}
         if self.origins is not None:
             wanted.update([id(old) for old, _ in self.origins.values()])
         return _walk(root, wanted)
@@ -111,22 +172,23 @@ _ROOT: Position = (None, None, False)
 def _walk(root: Value, wanted: set[int]) -> dict[int, Position]:
     """Return the positions of the nodes with these ids."""
     positions: dict[int, Position] = {}
+    for index, tool in enumerate(getattr(root, "tools", ())):
+        if id(tool) in wanted:
+            positions[id(tool)] = (None, index, False)
     messages: tuple[Message, ...] = getattr(root, "messages", ())
     for message_index, message in enumerate(messages):
         if id(message) in wanted:
             positions[id(message)] = (message_index, None, False)
         content = content_held(message)
-        if type(content) is tuple:
-            for part_index, part in enumerate(content):
-                if id(part) in wanted:
-                    positions[id(part)] = (message_index, part_index, False)
-                if type(part) is ToolResult:
-                    for inner in part.parts:
-                        if id(inner) in wanted:
-                            positions[id(inner)] = (message_index, part_index, True)
-    for index, tool in enumerate(getattr(root, "tools", ())):
-        if id(tool) in wanted:
-            positions[id(tool)] = (None, index, False)
+        if type(content) is not tuple:
+            continue
+        for part_index, part in enumerate(content):
+            if id(part) in wanted:
+                positions[id(part)] = (message_index, part_index, False)
+            if type(part) is ToolResult and part.parts:
+                for inner in part.parts:
+                    if id(inner) in wanted:
+                        positions[id(inner)] = (message_index, part_index, True)
     return positions
 
 
@@ -170,6 +232,15 @@ def running_totals(counts: Iterable[int]) -> list[int]:
 def paths_by_tables(json_path: Callable[[Any, Tables, int | None, int | None, str], str]) -> JsonPaths:
     """Return a path lookup from a function that finds one path at a time and caches its counts."""
     return lambda root: partial(json_path, root, Tables())
+
+
+class _Paths(Protocol):
+    def json_path(self, message_index: int | None, part_index: int | None, field: str, /) -> str: ...
+
+
+def paths_by_class(kind: Callable[[Any], _Paths]) -> JsonPaths:
+    """Return a path lookup from a class that is made for one value. A method is called faster than an instance."""
+    return lambda root: kind(root).json_path
 
 
 def paths_by(json_path: Callable[[Any, int | None, int | None, str], str]) -> JsonPaths:

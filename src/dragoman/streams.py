@@ -36,7 +36,7 @@ _OF_THE_ANSWER = (StreamStart, Completion)
 def _stream_codec(name: str) -> StreamCodec:
     module = stream_module(name)
     encoder = module.EventEncoder
-    varied = partial(encoder, **told) if (told := variation(name)) else encoder
+    varied = partial(encoder, **variations) if (variations := variation(name)) else encoder
     return StreamCodec(module.PayloadDecoder, encoder, codec(name).profile, varied)
 
 

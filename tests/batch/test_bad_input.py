@@ -162,7 +162,7 @@ def test_ctrl_c_and_then_again(tmp_path: Path) -> None:
     if output.exists():
         pytest.skip("the job was finished before it could be interrupted")
     assert process.returncode == 130, errors
-    assert errors.decode().splitlines() == ["dragoman: interrupted; the same command goes on where it was"]
+    assert errors.decode().splitlines() == ["dragoman: interrupted; run the same command again to continue"]
     assert list(state.glob("*.done"))
     assert subprocess.run(command, env=environment(), timeout=120, check=True).returncode == 0  # noqa: S603
     assert output.read_bytes() == one_by_one(lines(200), "gemini") * 60

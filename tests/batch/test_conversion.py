@@ -1,6 +1,7 @@
 """Bulk conversion in one process: every source, every sink, rejects, filters, the report."""
 
 import gzip
+import importlib.util
 import io
 import json
 import sqlite3
@@ -212,6 +213,15 @@ def test_files_of_an_object_store_are_read_in_ranges(tmp_path: Path) -> None:
 def test_storage_without_its_package_is_an_error_that_names_it() -> None:
     with pytest.raises(NotConfigured, match="no such storage"):
         convert("nowhere://bucket/in.jsonl", "out.jsonl", ALONE, target="gemini")
+
+
+@promise("batch:sources")
+@pytest.mark.parametrize(("scheme", "package"), [("gs", "gcsfs"), ("az", "adlfs")])
+def test_storage_of_other_clouds_names_its_package(scheme: str, package: str) -> None:
+    if importlib.util.find_spec(package) is not None:
+        pytest.skip(f"{package} is installed")
+    with pytest.raises(NotConfigured, match=package):
+        convert(f"{scheme}://bucket/in.jsonl", "out.jsonl", ALONE, target="gemini")
 
 
 def converted_folder(name: str) -> bytes:

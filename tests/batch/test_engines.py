@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 
 from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Report, RunOptions, convert, run_job
 from dragoman.batch.local_engine import run_locally
+from dragoman.batch.sources import Source, plan_shards
 from tests.batch.conversations import lines, one_by_one, written
 from tests.cli.command import COMMAND, environment
 from tests.support.promises import promise
@@ -161,3 +163,34 @@ def test_many_sources_keep_their_order(tmp_path: Path) -> None:
         sources.append(str(path))
     convert(sources, str(tmp_path / "out.jsonl"), RunOptions(workers=2), target="ollama-chat")
     assert (tmp_path / "out.jsonl").read_bytes() == one_by_one(lines(100), "ollama-chat")
+
+
+@promise("batch:deterministic")
+@pytest.mark.parametrize(("size", "limit"), [(1, 10), (10, 10), (11, 10), (99, 10), (100, 7), (0, 10)])
+def test_shards_are_of_equal_size(size: int, limit: int) -> None:
+    """A short last shard would leave the other cores idle at the end."""
+    options = JobOptions(convert=ConvertOptions(target="gemini"), shard_bytes=limit)
+    shards = plan_shards(Source("in.jsonl", "lines", size=size), 0, options)
+    lengths = [shard.stop - shard.start for shard in shards]
+    assert sum(lengths) == size
+    assert len(lengths) == -(-size // limit)
+    assert not lengths or (max(lengths) <= limit and max(lengths) - min(lengths) <= 1)
+    assert all(one.stop == following.start for one, following in pairwise(shards))
+
+
+@promise("batch:deterministic")
+def test_a_worker_imports_what_it_converts_with_and_no_more() -> None:
+    """Each process pays for its imports before its first record."""
+    loaded = subprocess.run(  # noqa: S603
+        [COMMAND[0], "-c", "import dragoman.batch.shard_conversion, sys; print(*sys.modules)"],
+        capture_output=True, env=environment(), timeout=60, check=True, text=True,
+    ).stdout.split()  # fmt: skip
+    unwanted = (
+        "dragoman.drivers",
+        "dragoman.agent",
+        "dragoman.gateway",
+        "dragoman.sim",
+        "dragoman.batch.jobs",
+        "pyarrow",
+    )
+    assert [name for name in loaded if name.startswith(unwanted)] == []

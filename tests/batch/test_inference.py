@@ -25,12 +25,12 @@ class Model:
 
     def __init__(self, failing: frozenset[str] = frozenset()) -> None:
         self.failing = failing
-        self.asked: list[str] = []
+        self.prompts: list[str] = []
         self.at_once = self.most_at_once = 0
 
     async def query(self, _prompt: Any = None, *, messages: Any = (), **_: Any) -> QueryResult:
         text = messages[-1].text
-        self.asked.append(text)
+        self.prompts.append(text)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0.001 * (hash(text) % 5))
@@ -90,8 +90,8 @@ def test_failures_have_a_line_and_are_asked_again(tmp_path: Path) -> None:
     assert not output.exists()
     well = Model()
     report = run(path, output, well)
-    assert "4" in well.asked, "a failure is asked again"
-    assert not set(well.asked) & {"0", "1", "2", "3"}, "an answer is not"
+    assert "4" in well.prompts, "a failure is asked again"
+    assert not set(well.prompts) & {"0", "1", "2", "3"}, "an answer is not"
     assert report.resumed == 4
     assert len(output.read_bytes().splitlines()) == 10
     assert not (tmp_path / "out.jsonl.journal").exists()
@@ -113,7 +113,7 @@ def test_a_journal_that_was_cut_is_read_up_to_there(tmp_path: Path) -> None:
     journal.write_bytes(journal.read_bytes() + b'{"source":0,"line":5,"con')
     model = Model()
     run(path, output, model)
-    assert sorted(model.asked) == ["3", "4", "5"]
+    assert sorted(model.prompts) == ["3", "4", "5"]
     assert len(output.read_bytes().splitlines()) == 6
 
 

@@ -315,16 +315,16 @@ def test_the_commands(
         code = main(["batch", *words])
         return code, *capsys.readouterr()
 
-    code, _, told = run(
+    code, _, errors = run(
         "submit", "in.jsonl", "--model", place.model, "-o", "answers.jsonl", "--max-output-tokens", "50"
     )
-    assert (code, "queued: 2 requests" in told) == (0, True), told
+    assert (code, "queued: 2 requests" in errors) == (0, True), errors
     _, printed, _ = run("status", "answers.jsonl", "--json")
     assert json.loads(printed)["parts"][0]["provider_state"] == "in_progress"
-    code, _, told = run("fetch", "answers.jsonl", "--wait", "--retry")
-    assert (code, "2 of 2 requests answered" in told) == (0, True), told
-    code, _, told = run("cancel", "nothing.jsonl")
-    assert (code, "batch submit" in told) == (3, True)
+    code, _, errors = run("fetch", "answers.jsonl", "--wait", "--retry")
+    assert (code, "2 of 2 requests answered" in errors) == (0, True), errors
+    code, _, errors = run("cancel", "nothing.jsonl")
+    assert (code, "batch submit" in errors) == (3, True)
 
 
 # ── the protocols of providers without a simulator, step by step ──
@@ -332,12 +332,12 @@ def test_the_commands(
 
 def play(steps: Any, *replies: Reply) -> tuple[list[Any], Any]:
     """The steps that an operation asks for, given these replies, and its finding."""
-    asked = [next(steps)]
+    calls = [next(steps)]
     try:
-        asked += [steps.send(reply) for reply in replies[:-1]]
+        calls += [steps.send(reply) for reply in replies[:-1]]
         steps.send(replies[-1])
     except StopIteration as end:
-        return asked, end.value
+        return calls, end.value
     raise AssertionError("the operation asks for more")
 
 
@@ -348,12 +348,12 @@ def json_of(value: Any) -> Reply:
 @promise("batch:jobs")
 def test_mistral_jobs() -> None:
     api, context = JOB_APIS["mistral"], JobContext(model="mistral-small", key="k")
-    asked, job = play(api.create(context, b"{}\n"), json_of({"id": "f1"}), json_of({"id": "j1"}))
-    body = msgspec.json.decode(asked[1].body)
-    assert (asked[0].url, asked[1].url, asked[1].once, job) == ("/files", "/batch/jobs", True, "j1")
+    calls, job = play(api.create(context, b"{}\n"), json_of({"id": "f1"}), json_of({"id": "j1"}))
+    body = msgspec.json.decode(calls[1].body)
+    assert (calls[0].url, calls[1].url, calls[1].once, job) == ("/files", "/batch/jobs", True, "j1")
     assert (body["model"], body["input_files"], body["endpoint"]) == ("mistral-small", ["f1"], "/v1/chat/completions")
-    told = {"status": "TIMEOUT_EXCEEDED", "output_file": "o", "error_file": "e", "total_requests": 3}
-    _, seen = play(api.look(context, "j1"), json_of(told))
+    status = {"status": "TIMEOUT_EXCEEDED", "output_file": "o", "error_file": "e", "total_requests": 3}
+    _, seen = play(api.look(context, "j1"), json_of(status))
     assert (seen.state, seen.outputs, seen.counts.total) == ("expired", ("o", "e"), 3)
     _, content = play(api.results(context, "j1", seen), Reply(b'{"a":1}\n'), Reply(b'{"b":2}\n'))
     assert content == b'{"a":1}\n{"b":2}'
@@ -363,21 +363,21 @@ def test_mistral_jobs() -> None:
 @promise("batch:jobs")
 def test_xai_jobs() -> None:
     api, context = JOB_APIS["xai"], JobContext(model="grok-4", key="k")
-    asked, job = play(api.create(context, b"{}\n"), json_of({"id": "f1"}), json_of({"batch_id": "b1"}))
+    calls, job = play(api.create(context, b"{}\n"), json_of({"id": "f1"}), json_of({"batch_id": "b1"}))
     assert job == "b1"
-    assert b"purpose" not in asked[0].body
+    assert b"purpose" not in calls[0].body
     state = {"num_requests": 2, "num_pending": 1, "num_success": 1}
     assert play(api.look(context, "b1"), json_of({"state": state}))[1].state == "running"
     seen = play(api.look(context, "b1"), json_of({"state": {**state, "num_pending": 0}}))[1]
     assert seen.state == "completed"
     good = {"batch_request_id": "a", "batch_result": {"response": {"chat_get_completion": {"id": "c"}}}}
     bad = {"batch_request_id": "b", "error_message": "no"}
-    asked, content = play(
+    calls, content = play(
         api.results(context, "b1", seen),
         json_of({"results": [good], "pagination_token": "next/1"}),
         json_of({"results": [bad]}),
     )
-    assert asked[1].url.endswith("&pagination_token=next%2F1")
+    assert calls[1].url.endswith("&pagination_token=next%2F1")
     lines = [json.loads(line) for line in content.splitlines()]
     assert lines[0]["response"]["body"] == {"id": "c"}
     assert (lines[1]["custom_id"], lines[1]["error"]["message"]) == ("b", "no")
@@ -388,19 +388,19 @@ def test_vertex_and_bedrock_jobs_read_and_write_the_users_storage() -> None:
     place = {"project": "p", "location": "us-central1", "region": "us-east-1"}
     context = JobContext(model="m", key="k", place=place, storage="gs://bucket/jobs", role="arn:role")
     api = JOB_APIS["vertex"]
-    asked, job = play(api.create(context, b"lines"), Reply(), json_of({"name": "projects/p/jobs/1"}))
-    assert asked[0] == Save("gs://bucket/jobs/k/requests.jsonl", b"lines")
-    assert isinstance(asked[1], Call)
-    assert asked[1].url == "/v1/projects/p/locations/us-central1/batchPredictionJobs"
-    body = msgspec.json.decode(asked[1].body)
+    calls, job = play(api.create(context, b"lines"), Reply(), json_of({"name": "projects/p/jobs/1"}))
+    assert calls[0] == Save("gs://bucket/jobs/k/requests.jsonl", b"lines")
+    assert isinstance(calls[1], Call)
+    assert calls[1].url == "/v1/projects/p/locations/us-central1/batchPredictionJobs"
+    body = msgspec.json.decode(calls[1].body)
     assert body["inputConfig"]["gcsSource"]["uris"] == ["gs://bucket/jobs/k/requests.jsonl"]
     info = {"state": "JOB_STATE_SUCCEEDED", "outputInfo": {"gcsOutputDirectory": "gs://bucket/out"}}
     _, seen = play(api.look(context, job), json_of(info))
-    asked, content = play(api.results(context, job, seen), Reply(b"{}"))
-    assert (asked[0], content) == (Load("gs://bucket/out", (".jsonl", ".jsonl.out")), b"{}")
+    calls, content = play(api.results(context, job, seen), Reply(b"{}"))
+    assert (calls[0], content) == (Load("gs://bucket/out", (".jsonl", ".jsonl.out")), b"{}")
     api = JOB_APIS["bedrock"]
-    asked, arn = play(api.create(context, b"lines"), Reply(), json_of({"jobArn": "arn:aws:bedrock:job/abc"}))
-    body = msgspec.json.decode(asked[1].body)
+    calls, arn = play(api.create(context, b"lines"), Reply(), json_of({"jobArn": "arn:aws:bedrock:job/abc"}))
+    body = msgspec.json.decode(calls[1].body)
     assert (body["modelInvocationType"], body["roleArn"], body["clientRequestToken"]) == ("Converse", "arn:role", "k")
     _, seen = play(api.look(context, arn), json_of({"status": "Stopped"}))
     assert (seen.state, seen.outputs) == ("canceled", ("gs://bucket/jobs/k/results/abc",))

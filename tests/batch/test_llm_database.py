@@ -51,13 +51,13 @@ def older(path: Path) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         database.executescript(OLDER)
         insert(database, "conversations", {"id": "c1", "name": "Oslo", "model": "gpt-4.1"})
-        said = {"conversation_id": "c1", "model": "gpt-4.1", "system": "Answer briefly."}
+        row = {"conversation_id": "c1", "model": "gpt-4.1", "system": "Answer briefly."}
         insert(
             database,
             "responses",
-            {"id": "r1", "prompt": "Weather?", "response": "", "reasoning": "I need a tool.", **said},
-            {"id": "r2", "prompt": "", "response": "3 degrees.", **said},
-            {"id": "r3", "prompt": "And tomorrow?", "response": "4.", **said},
+            {"id": "r1", "prompt": "Weather?", "response": "", "reasoning": "I need a tool.", **row},
+            {"id": "r2", "prompt": "", "response": "3 degrees.", **row},
+            {"id": "r3", "prompt": "And tomorrow?", "response": "4.", **row},
             {"id": "r9", "prompt": "alone", "response": "yes", "model": "m", "conversation_id": None},
         )
         insert(database, "fragments", {"id": 1, "content": "Read this first."})
@@ -104,8 +104,8 @@ def test_a_row_per_answer_becomes_conversations_with_calls_and_their_results(tmp
     first, alone = converted(tmp_path / "logs.db")
     roles = [message["role"] for message in first["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user", "assistant"]
-    _, asked, called, result, answer, again, last = first["messages"]
-    assert text(asked) == "Read this first.\nWeather?"
+    _, question, called, result, answer, again, last = first["messages"]
+    assert text(question) == "Read this first.\nWeather?"
     assert called["tool_calls"][0]["function"] == {"name": "weather", "arguments": '{"city": "Oslo"}'}
     assert (result["tool_call_id"], result["content"]) == (called["tool_calls"][0]["id"], "3C")
     assert (answer["content"], last["content"]) == ("3 degrees.", "4.")

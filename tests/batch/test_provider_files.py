@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from dragoman.batch import JobError, Reject, RunOptions, convert, convert_lines
+from dragoman.batch import (
+    ConvertOptions,
+    Job,
+    JobError,
+    JobOptions,
+    Reject,
+    RunOptions,
+    convert,
+    convert_lines,
+    run_job,
+)
 from dragoman.batch.provider_files import BATCH_FILES, batch_file_of, read_id, written_id
 from dragoman.translate import decode_request, decode_response, translate_request
 from tests.support.promises import promise
@@ -38,7 +48,7 @@ def lines_of(name: str) -> bytes:
     )
 
 
-def asked(line: dict[str, Any], name: str) -> Any:
+def request_in(line: dict[str, Any], name: str) -> Any:
     """The request in a line, in the intermediate format."""
     item = BATCH_FILES[name].read(BATCH_FILES[name], line)
     assert item.body is not None
@@ -52,7 +62,7 @@ def test_requests_keep_their_id_and_say_the_same(source: str, target: str) -> No
     line = json.loads(written)
     item = BATCH_FILES[target].read(BATCH_FILES[target], line)
     assert (item.id, item.outcome) == ("r-1", "request")
-    request = asked(line, target)
+    request = request_in(line, target)
     assert request.messages[-1].text == "Weather in Oslo?"
     assert [tool.name for tool in request.tools] == ["weather"]
     assert request.temperature == 0.5
@@ -217,3 +227,30 @@ def test_marks_and_line_ends_of_other_systems() -> None:
     line = lines_of("openai-batch").strip()
     lines = b"\xef\xbb\xbf" + line + b"\r\n" + line + b"\r\n\r\n"
     assert len(convert_lines(lines, target="anthropic-batch").splitlines()) == 2
+
+
+@promise("batch:provider-files")
+def test_ids_differ_across_shards_and_sources(tmp_path: Path) -> None:
+    """A provider refuses a whole file for one id that occurs twice."""
+    for name, ids in (("one", range(200)), ("two", range(199, 300))):
+        lines = [{"custom_id": f"r-{id}", "method": "POST", "url": "/v1/chat/completions", "body": CHAT} for id in ids]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    options = JobOptions(convert=ConvertOptions(target="anthropic-batch"), shard_bytes=4_096)
+    for sources, is_refused in ((["one"], False), (["two"], False), (["one", "two"], True)):
+        job = Job([str(tmp_path / f"{name}.jsonl") for name in sources], str(tmp_path / "-".join(sources)), options)
+        if is_refused:
+            with pytest.raises(JobError, match=r"1 requests have the id of an earlier one .* line 201 of the output"):
+                run_job(job, RunOptions(workers=1))
+        else:
+            assert run_job(job, RunOptions(workers=1)).shards > 5
+
+
+@promise("batch:provider-files")
+def test_results_may_have_one_id_twice(tmp_path: Path) -> None:
+    """Results of two jobs are often in one file: only the ids of requests must differ."""
+    result = json.dumps({"id": "b", "custom_id": "r-1", **OUTCOMES["succeeded"]})
+    (tmp_path / "in.jsonl").write_text(f"{result}\n{result}\n")
+    report = convert(
+        str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), RunOptions(workers=1), target="anthropic-batch"
+    )
+    assert report.tally.converted == 2

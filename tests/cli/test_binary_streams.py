@@ -84,7 +84,7 @@ def test_a_frame_may_be_long_and_hold_line_breaks(size: int, tmp_path: Path, cap
     assert text == "x" * size + "Tokyo."
 
 
-AS_OBJECTS = [{name: said} for name, said in EVENTS]
+AS_OBJECTS = [{name: payload} for name, payload in EVENTS]
 SAVED = {
     "lines": b"".join(json.dumps(event).encode() + b"\n" for event in AS_OBJECTS),
     "an array": json.dumps(AS_OBJECTS, indent=2).encode(),

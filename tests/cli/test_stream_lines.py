@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.cli.main import main
-from tests.codecs.test_every_ending import BODIES, SAID
+from tests.codecs.test_every_ending import BODIES, TEXT
 from tests.support import converse_streams
 from tests.support.promises import promise
 
@@ -46,4 +46,4 @@ def test_events_as_json(source: str, layout: str, tmp_path: Path, *, named: bool
     target = "openai-chat" if source == "anthropic-messages" else "anthropic-messages"
     given = ["--from", source] if named else []
     assert main(["convert", "--stream", str(file), "--to", target, "-o", str(out), *given]) == 0
-    assert SAID.encode() in out.read_bytes()
+    assert TEXT.encode() in out.read_bytes()

@@ -64,8 +64,8 @@ FOUND = {"toolResponse": {"id": "s1", "toolType": "GOOGLE_SEARCH_WEB", "response
 
 
 def responds(response: Any = None, **more: Any) -> Json:
-    said = {"name": "f"} | ({} if response is None else {"response": response}) | {"id": "a1b2c3d4"} | more
-    return user({"functionResponse": said})
+    written = {"name": "f"} | ({} if response is None else {"response": response}) | {"id": "a1b2c3d4"} | more
+    return user({"functionResponse": written})
 
 
 def answered(kind: ir.ResultKind, value: Any = None, **fields: Any) -> ir.Message:
@@ -458,8 +458,8 @@ def declared(*functions: Json) -> Json:
     return {"functionDeclarations": list(functions)}
 
 
-def choice(**said: Any) -> Json:
-    return tools(declared(TOOL), toolConfig={"functionCallingConfig": said})
+def choice(**config: Any) -> Json:
+    return tools(declared(TOOL), toolConfig={"functionCallingConfig": config})
 
 
 def within(name: str, **extra: Any) -> ir.Metadata:

@@ -131,6 +131,10 @@ def test_answers_of_ollama_always_have_durations() -> None:
 # ── the tier at which a request was served ──
 
 
+def every_other(source: str) -> list[str]:
+    return [name for name in FORMATS if name != source]
+
+
 def _sse(*events: dict[str, Any], end: str = "") -> bytes:
     lines = [json.dumps(event) for event in events] + ([end] if end else [])
     return "".join(f"data: {line}\n\n" for line in lines).encode()
@@ -282,8 +286,8 @@ def test_the_tier_of_a_streamed_answer_crosses(source: str, target: str) -> None
 @each("target", FORMATS)
 def test_keys_of_chat_chunks_that_no_other_format_has_are_reported(target: str) -> None:
     """Perplexity's pages, Azure's filters and the server's fingerprint are in the first chunk, the last, or all."""
-    said = {"system_fingerprint": "fp_1", "citations": ["https://example.com"], "service_tier": "tomorrow"}
-    first = {**_chunk({"role": "assistant", "content": "Hi."}), **said, "obfuscation": "xyz"}
+    keys = {"system_fingerprint": "fp_1", "citations": ["https://example.com"], "service_tier": "tomorrow"}
+    first = {**_chunk({"role": "assistant", "content": "Hi."}), **keys, "obfuscation": "xyz"}
     last = {**_chunk({}, "stop"), "search_results": [{"url": "https://example.com"}], "p": "ab"}
     last["choices"][0]["content_filter_results"] = {"hate": {"filtered": False}}
     translator = dragoman.StreamTranslator(source="openai-chat", target=target)
@@ -294,6 +298,53 @@ def test_keys_of_chat_chunks_that_no_other_format_has_are_reported(target: str) 
     reported = {loss.what for loss in translator.losses}
     assert {"system_fingerprint", "citations", "search_results", "content_filter_results"} <= reported
     assert not {"obfuscation", "p", "object"} & reported
+
+
+@each("target", every_other("openai-chat"))
+def test_keys_of_chat_deltas_that_no_other_format_has_are_reported(target: str) -> None:
+    """Groq's own tools, Azure's judgement of the prompt, and log probabilities of a refusal."""
+    judged = {"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}
+    likely: dict[str, Any] = {
+        "content": None,
+        "refusal": [{"token": "No", "logprob": -0.1, "bytes": None, "top_logprobs": []}],
+    }
+    refused = _chunk({"refusal": "No"})
+    refused["choices"][0]["logprobs"] = likely
+    ran = {"executed_tools": [{"type": "search", "index": 0, "output": "found"}], "channel": "final"}
+    events = (judged, _chunk({"role": "assistant", "reasoning": "Hm."}), _chunk(ran), refused, _chunk({}, "stop"))
+    translator = dragoman.StreamTranslator(source="openai-chat", target=target)
+    translator.feed(_sse(*events, end="[DONE]"))
+    translator.close()
+    reported = {loss.what for loss in translator.losses if loss.severity in {"dropped", "noted"}}
+    assert {"executed_tools", "channel", "prompt_filter_results", "logprobs"} <= reported
+    assert not {"role", "refusal", "reasoning", "content", "message"} & reported
+    assert translator.completion.messages[0].refusal == "No"
+
+
+USAGE_AT = {"gemini": "usageMetadata"}
+
+
+@each("target", FORMATS)
+@each("source", TIERED)
+def test_members_of_a_usage_object_that_nothing_models_are_noted(source: str, target: str) -> None:
+    """OpenRouter's cost, Groq's times, Perplexity's searches, whatever tomorrow's servers count."""
+    if FAMILY[source] == FAMILY[target]:
+        return
+    place = USAGE_AT.get(source, "usage")
+    body = json.loads(json.dumps(TIERED[source]))
+    body[place] |= {"cost": 0.25, "counted_tomorrow": {"a": 1}, "unused": None}
+    noted = {loss.path for loss in dragoman.translate_response(body, source=source, target=target).losses}
+    assert {f"$.{place}.cost", f"$.{place}.counted_tomorrow"} <= noted
+    assert f"$.{place}.unused" not in noted
+
+
+@each("target", every_other("openai-chat"))
+def test_the_same_for_a_stream(target: str) -> None:
+    last = {**_chunk(None), "choices": [], "usage": {**CHAT["usage"], "cost": 0.25, "queue_time": 0.1}}
+    translator = dragoman.StreamTranslator(source="openai-chat", target=target)
+    translator.feed(_sse(_chunk({"content": "Hi."}), _chunk({}, "stop"), last, end="[DONE]"))
+    translator.close()
+    assert {"cost", "queue_time"} <= {loss.what for loss in translator.losses if loss.severity == "noted"}
 
 
 def test_what_was_written_to_a_cache_for_an_hour_crosses_between_anthropic_and_bedrock() -> None:

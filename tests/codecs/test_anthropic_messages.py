@@ -52,7 +52,7 @@ def answer(value: ir.Completion) -> tuple[Json, tuple[Loss, ...]]:
     return encoded.body, log.resolve(value, intermediate_paths)
 
 
-def asked(*messages: ir.Message, model: str = MODEL, **fields: Any) -> ir.Request:
+def request_of(*messages: ir.Message, model: str = MODEL, **fields: Any) -> ir.Request:
     """A request of another family."""
     given = messages or (ir.Message("user", "hi"),)
     return ir.Request(model, given, **({"max_output_tokens": 100} | fields))
@@ -80,7 +80,7 @@ def documents(*cites: bool | None, **fields: Any) -> tuple[list[Any], tuple[Loss
     """The switches of documents, the last of which stands in a result."""
     *first, last = (ir.Document(text=f"page {number}", cite=cite) for number, cite in enumerate(cites))
     encoded, losses = encode(
-        asked(
+        request_of(
             ir.Message("user", tuple(first)),
             ir.Message("assistant", (ir.ToolCall("toolu_1", "f", {}),)),
             ir.Message("tool", (ir.ToolResult("toolu_1", "f", "multimodal", parts=(last,)),)),
@@ -133,7 +133,7 @@ def test_its_own_requests_are_sent_as_they_are() -> None:
 TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1.0}}
 CALL = ir.ToolCall("toolu_1", "f", {"a": 1.0})
 ASKS = {"role": "assistant", "content": [TOOL_USE]}
-ASKED = ir.Message("assistant", (CALL,))
+CALLING_TURN = ir.Message("assistant", (CALL,))
 GOOGLE = ir.Signature("google", "c2ln")
 CITATION = {"type": "web_search_result_location", "url": "https://e.org", "title": "T", "encrypted_index": "e"}
 SERVER_CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
@@ -308,25 +308,28 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
             ir.ServerToolResult("srvtoolu_1", "web_search", FAMILY, SERVER_RESULT, kind="web_search"),
         ),
     ),
-    "result text": ([ASKS, result("22")], [ASKED, answered("text", "22")]),
-    "result without content": ([ASKS, result()], [ASKED, answered("text", "")]),
-    "result of no characters": ([ASKS, result("")], [ASKED, answered("text", "", metadata=noted(_content="empty"))]),
+    "result text": ([ASKS, result("22")], [CALLING_TURN, answered("text", "22")]),
+    "result without content": ([ASKS, result()], [CALLING_TURN, answered("text", "")]),
+    "result of no characters": (
+        [ASKS, result("")],
+        [CALLING_TURN, answered("text", "", metadata=noted(_content="empty"))],
+    ),
     "result in blocks": (
         [ASKS, result([{"type": "text", "text": "22"}])],
-        [ASKED, answered("multimodal", parts=(ir.Text("22"),))],
+        [CALLING_TURN, answered("multimodal", parts=(ir.Text("22"),))],
     ),
     "result said not to be an error": (
         [ASKS, result("22", is_error=False)],
-        [ASKED, answered("text", "22", metadata=noted(_is_error=False))],
+        [CALLING_TURN, answered("text", "22", metadata=noted(_is_error=False))],
     ),
-    "result that is an error": ([ASKS, result("no", is_error=True)], [ASKED, answered("error", "no")]),
+    "result that is an error": ([ASKS, result("no", is_error=True)], [CALLING_TURN, answered("error", "no")]),
     "error in blocks": (
         [ASKS, result([{"type": "text", "text": "no"}], is_error=True)],
-        [ASKED, answered("error", parts=(ir.Text("no"),))],
+        [CALLING_TURN, answered("error", parts=(ir.Text("no"),))],
     ),
     "result with a mark": (
         [ASKS, result("22", cache_control={"type": "ephemeral"})],
-        [ASKED, answered("text", "22", cache=ir.Cache())],
+        [CALLING_TURN, answered("text", "22", cache=ir.Cache())],
     ),
     "result and text in one turn": (
         [
@@ -339,11 +342,11 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
                 ],
             },
         ],
-        [ASKED, answered("text", "22"), ir.Message("user", (ir.Text("so?"),))],
+        [CALLING_TURN, answered("text", "22"), ir.Message("user", (ir.Text("so?"),))],
     ),
     "result and text in two turns": (
         [ASKS, result("22"), {"role": "user", "content": "so?"}],
-        [ASKED, answered("text", "22"), ir.Message("user", "so?", metadata=noted(_turn="own"))],
+        [CALLING_TURN, answered("text", "22"), ir.Message("user", "so?", metadata=noted(_turn="own"))],
     ),
     "text before a result": (
         [
@@ -357,7 +360,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
             },
         ],
         [
-            ASKED,
+            CALLING_TURN,
             structs.replace(answered("text", "22"), metadata=noted(_order=[False, True])),
             ir.Message("user", (ir.Text("so:"),)),
         ],
@@ -398,7 +401,7 @@ def test_messages_are_read(name: str) -> None:
 @pytest.mark.parametrize("name", MESSAGES)
 def test_messages_are_written(name: str) -> None:
     wire, messages = MESSAGES[name]
-    encoded, losses = encode(asked(*messages, origin=FAMILY))
+    encoded, losses = encode(request_of(*messages, origin=FAMILY))
     assert encoded.body == BODY | {"messages": wire}
     assert losses == ()
 
@@ -518,7 +521,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
 def test_settings_are_read(name: str) -> None:
     wire, fields = SETTINGS[name]
     value = decode(BODY | {"messages": [{"role": "user", "content": "hi"}]} | wire)
-    expected = structs.replace(asked(origin=FAMILY), **fields)
+    expected = structs.replace(request_of(origin=FAMILY), **fields)
     assert value == expected
 
 
@@ -526,7 +529,7 @@ def test_settings_are_read(name: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_are_written(name: str) -> None:
     wire, fields = SETTINGS[name]
-    encoded, losses = encode(structs.replace(asked(origin=FAMILY), **fields))
+    encoded, losses = encode(structs.replace(request_of(origin=FAMILY), **fields))
     assert encoded.body == BODY | {"messages": [{"role": "user", "content": "hi"}]} | wire
     assert losses == ()
 
@@ -560,7 +563,7 @@ def test_an_unknown_choice_is_refused_with_its_path(choice: Json) -> None:
 def test_results_and_the_user_text_after_them_share_one_turn() -> None:
     other = ir.ToolCall("call_2", "g", {})
     encoded, _ = encode(
-        asked(
+        request_of(
             ir.Message("user", "hi"),
             ir.Message("assistant", (CALL, other)),
             answered("text", "22"),
@@ -574,7 +577,7 @@ def test_results_and_the_user_text_after_them_share_one_turn() -> None:
 
 def test_several_system_messages_become_blocks() -> None:
     encoded, losses = encode(
-        asked(ir.Message("system", "A"), ir.Message("system", (ir.Text("B"),)), ir.Message("user", "hi"))
+        request_of(ir.Message("system", "A"), ir.Message("system", (ir.Text("B"),)), ir.Message("user", "hi"))
     )
     assert encoded.body["system"] == [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]
     assert losses == ()
@@ -584,17 +587,17 @@ LATE_SYSTEM = (ir.Message("user", "hi"), ir.Message("system", "Be brief."))
 
 
 def test_a_late_system_message_stands_inline_where_the_model_takes_it() -> None:
-    encoded, losses = encode(asked(*LATE_SYSTEM, model="claude-opus-5"))
+    encoded, losses = encode(request_of(*LATE_SYSTEM, model="claude-opus-5"))
     assert encoded.body["messages"][1] == {"role": "system", "content": "Be brief."}
     assert losses == ()
-    encoded, losses = encode(asked(*LATE_SYSTEM, model="claude-sonnet-5"))
+    encoded, losses = encode(request_of(*LATE_SYSTEM, model="claude-sonnet-5"))
     assert encoded.body["system"] == "Be brief."
     assert severities(losses, "$.messages[1]") == ["degraded"]
 
 
 def test_a_user_turn_that_is_lost_as_a_whole_says_so() -> None:
     lost = ir.Message("user", (ir.Image(file_id="file-of-openai"),))
-    encoded, losses = encode(asked(lost))
+    encoded, losses = encode(request_of(lost))
     assert [message["role"] for message in encoded.body["messages"]] == ["user"]
     assert severities(losses, "$.messages[0].parts[0]") == ["dropped"]
     assert severities(losses, "$.messages[0]") == ["invented"]
@@ -602,12 +605,12 @@ def test_a_user_turn_that_is_lost_as_a_whole_says_so() -> None:
 
 def test_a_conversation_of_nothing_is_refused() -> None:
     with pytest.raises(EncodeError, match="at least one message"):
-        encode(asked(ir.Message("assistant", (ir.Reasoning("hm"),))))
+        encode(request_of(ir.Message("assistant", (ir.Reasoning("hm"),))))
 
 
 def test_calls_end_their_turn() -> None:
     encoded, losses = encode(
-        asked(ir.Message("user", "hi"), ir.Message("assistant", (CALL, ir.Text("wait"))), answered("text", "22"))
+        request_of(ir.Message("user", "hi"), ir.Message("assistant", (CALL, ir.Text("wait"))), answered("text", "22"))
     )
     assert [block["type"] for block in encoded.body["messages"][1]["content"]] == ["text", "tool_use"]
     assert severities(losses, "$.messages[1].parts[0]") == ["degraded"]
@@ -637,7 +640,7 @@ RESULTS: list[tuple[ir.ResultKind, Any, Json]] = [
 @promise("report:45", "report:58")
 @pytest.mark.parametrize(("kind", "value", "expected"), RESULTS)
 def test_every_kind_of_result(kind: ir.ResultKind, value: Any, expected: Json) -> None:
-    encoded, losses = encode(asked(ASKED, answered(kind, value)))
+    encoded, losses = encode(request_of(CALLING_TURN, answered(kind, value)))
     assert encoded.body["messages"][1]["content"] == [{"type": "tool_result", "tool_use_id": "toolu_1"} | expected]
     assert ["invented" for loss in losses] == (["invented"] if kind == "error" and not value else [])
 
@@ -645,7 +648,7 @@ def test_every_kind_of_result(kind: ir.ResultKind, value: Any, expected: Json) -
 @promise("report:56")
 def test_a_result_keeps_its_images() -> None:
     encoded, losses = encode(
-        asked(ASKED, answered("multimodal", parts=(ir.Text("see"), ir.Image("image/png", "QQ=="))))
+        request_of(CALLING_TURN, answered("multimodal", parts=(ir.Text("see"), ir.Image("image/png", "QQ=="))))
     )
     (block,) = encoded.body["messages"][1]["content"]
     assert [inner["type"] for inner in block["content"]] == ["text", "image"]
@@ -655,15 +658,17 @@ def test_a_result_keeps_its_images() -> None:
 @promise("report:59", "law:7-no-guessing")
 def test_arguments_that_are_not_json_are_wrapped_and_come_back() -> None:
     broken = ir.ToolCall("call_1", "f", arguments_text='{"a": ')
-    encoded, _ = encode(asked(ir.Message("user", "hi"), ir.Message("assistant", (broken,))))
+    encoded, _ = encode(request_of(ir.Message("user", "hi"), ir.Message("assistant", (broken,))))
     assert encoded.body["messages"][1]["content"][0]["input"] == {"unparsed_arguments": '{"a": '}
     assert request.decode_request(encoded.json()).messages[1].parts == (broken,)
 
 
 def test_exact_numbers_and_key_order_of_arguments_survive() -> None:
-    held = Raw(b'{"z": 1.0, "a": 9007199254740993, "z": 1e400}')
-    encoded, _ = encode(asked(ir.Message("user", "hi"), ir.Message("assistant", (ir.ToolCall("call_1", "f", held),))))
-    assert bytes(held) in encoded.json()
+    raw = Raw(b'{"z": 1.0, "a": 9007199254740993, "z": 1e400}')
+    encoded, _ = encode(
+        request_of(ir.Message("user", "hi"), ir.Message("assistant", (ir.ToolCall("call_1", "f", raw),)))
+    )
+    assert bytes(raw) in encoded.json()
 
 
 # ── requests of other families: reasoning and signatures ──────────────────────────────────────────────────────
@@ -680,7 +685,9 @@ FOREIGN_REASONING = [
 @pytest.mark.parametrize("reasoning", FOREIGN_REASONING)
 def test_reasoning_this_api_did_not_sign_never_reaches_it(reasoning: ir.Reasoning) -> None:
     encoded, losses = encode(
-        asked(ir.Message("user", "hi"), ir.Message("assistant", (reasoning, ir.Text("yes"))), ir.Message("user", "ok"))
+        request_of(
+            ir.Message("user", "hi"), ir.Message("assistant", (reasoning, ir.Text("yes"))), ir.Message("user", "ok")
+        )
     )
     assert encoded.body["messages"][1]["content"] == [{"type": "text", "text": "yes"}]
     assert severities(losses, "$.messages[1].parts[0]") == ["dropped"]
@@ -699,7 +706,9 @@ def test_signed_thinking_that_crossed_another_format_stands_first_again() -> Non
     thinking = ir.Reasoning("hm", ir.Signature(FAMILY, "sig"))
     redacted = ir.Reasoning("", ir.Signature(FAMILY, "xyz"), redacted=True)
     encoded, losses = encode(
-        asked(ir.Message("user", "hi"), ir.Message("assistant", (thinking, redacted, CALL)), answered("text", "22"))
+        request_of(
+            ir.Message("user", "hi"), ir.Message("assistant", (thinking, redacted, CALL)), answered("text", "22")
+        )
     )
     assert encoded.body["messages"][1]["content"] == [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
@@ -713,7 +722,7 @@ def test_signed_thinking_that_crossed_another_format_stands_first_again() -> Non
 def test_a_foreign_signature_of_a_call_stays_behind() -> None:
     signed = structs.replace(CALL, signature=GOOGLE)
     encoded, losses = encode(
-        asked(ir.Message("user", "hi"), ir.Message("assistant", (signed,)), answered("text", "22"))
+        request_of(ir.Message("user", "hi"), ir.Message("assistant", (signed,)), answered("text", "22"))
     )
     assert encoded.body["messages"][1]["content"] == [TOOL_USE]
     assert severities(losses, "$.messages[1].parts[0].signature") == ["dropped"]
@@ -737,7 +746,7 @@ def test_what_is_owed_to_others_goes_to_the_client_and_comes_back(part: ir.AnyPa
     assert [loss for loss in losses if loss.severity != "invented"] == []
     assert judge.check_response(body) == ()
     echoed = decode(BODY | {"messages": [{"role": "assistant", "content": body["content"]}]})
-    returned = [structs.replace(held, metadata=None) for held in echoed.messages[0].parts]
+    returned = [structs.replace(value, metadata=None) for value in echoed.messages[0].parts]
     assert returned == [ir.Reasoning("first"), part, ir.Text("last")]
     again, _ = encode(echoed)
     assert again.body["messages"][0]["content"] == body["content"]
@@ -758,13 +767,13 @@ def test_a_signature_whose_part_is_gone_stays_a_block() -> None:
 @promise("report:58")
 @pytest.mark.parametrize("parameters", [None, Raw(b"null")])
 def test_a_tool_that_takes_nothing_says_so(parameters: Any) -> None:
-    encoded, losses = encode(asked(tools=(ir.ToolDefinition("f", parameters=parameters),)))
+    encoded, losses = encode(request_of(tools=(ir.ToolDefinition("f", parameters=parameters),)))
     assert encoded.body["tools"] == [{"name": "f", "input_schema": {"type": "object", "properties": {}}}]
     assert losses == ()
 
 
 def test_a_schema_whose_root_does_not_say_object() -> None:
-    encoded, losses = encode(asked(tools=(ir.ToolDefinition("f", parameters={"properties": {"a": {}}}),)))
+    encoded, losses = encode(request_of(tools=(ir.ToolDefinition("f", parameters={"properties": {"a": {}}}),)))
     assert encoded.body["tools"][0]["input_schema"] == {"type": "object", "properties": {"a": {}}}
     assert severities(losses, "$.tools[0].parameters") == ["invented"]
 
@@ -773,7 +782,7 @@ def test_a_schema_whose_root_does_not_say_object() -> None:
 def test_alternatives_at_the_root_of_a_schema_are_united() -> None:
     branch = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     other = {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}
-    encoded, losses = encode(asked(tools=(ir.ToolDefinition("f", parameters={"anyOf": [branch, other]}),)))
+    encoded, losses = encode(request_of(tools=(ir.ToolDefinition("f", parameters={"anyOf": [branch, other]}),)))
     schema = encoded.body["tools"][0]["input_schema"]
     assert schema["type"] == "object"
     assert set(schema["properties"]) == {"a", "b"}
@@ -783,21 +792,21 @@ def test_alternatives_at_the_root_of_a_schema_are_united() -> None:
 
 def test_a_schema_that_can_be_no_object_is_refused() -> None:
     with pytest.raises(EncodeError, match="object"):
-        encode(asked(tools=(ir.ToolDefinition("f", parameters={"type": "string"}),)))
+        encode(request_of(tools=(ir.ToolDefinition("f", parameters={"type": "string"}),)))
 
 
 @promise("report:80")
 def test_a_plain_schema_passes_byte_for_byte() -> None:
-    held = Raw(b'{"type":"object", "properties": {"b": {"minimum": 1.0}, "a": {}}}')
-    encoded, losses = encode(asked(tools=(ir.ToolDefinition("f", parameters=held),)))
-    assert bytes(held) in encoded.json()
+    raw = Raw(b'{"type":"object", "properties": {"b": {"minimum": 1.0}, "a": {}}}')
+    encoded, losses = encode(request_of(tools=(ir.ToolDefinition("f", parameters=raw),)))
+    assert bytes(raw) in encoded.json()
     assert losses == ()
 
 
 def test_strict_stays_where_the_schema_can_be_enforced() -> None:
     loose = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "additionalProperties": False}
     encoded, losses = encode(
-        asked(
+        request_of(
             tools=(ir.ToolDefinition("f", None, SCHEMA, strict=True), ir.ToolDefinition("g", None, loose, strict=True))
         )
     )
@@ -809,13 +818,13 @@ def test_strict_stays_where_the_schema_can_be_enforced() -> None:
 
 def test_no_more_strict_tools_than_the_api_takes() -> None:
     tools = tuple(ir.ToolDefinition(f"f{number}", None, SCHEMA, strict=True) for number in range(21))
-    encoded, losses = encode(asked(tools=tools))
+    encoded, losses = encode(request_of(tools=tools))
     assert sum(tool.get("strict", False) for tool in encoded.body["tools"]) == 20
     assert severities(losses, "$.tools[20].strict") == ["degraded"]
 
 
 def test_a_custom_tool_becomes_a_function_with_one_text() -> None:
-    encoded, losses = encode(asked(tools=(ir.CustomTool("patch", "Patches"),)))
+    encoded, losses = encode(request_of(tools=(ir.CustomTool("patch", "Patches"),)))
     assert encoded.body["tools"] == [
         {
             "name": "patch",
@@ -829,7 +838,9 @@ def test_a_custom_tool_becomes_a_function_with_one_text() -> None:
 @promise("report:71")
 def test_a_tool_of_another_provider_is_dropped_aloud() -> None:
     tool = ir.ProviderTool("google_search", "google", {"google_search": {}})
-    encoded, losses = encode(asked(tools=(tool,), tool_choice=ir.ToolChoice("required"), parallel_tool_calls=False))
+    encoded, losses = encode(
+        request_of(tools=(tool,), tool_choice=ir.ToolChoice("required"), parallel_tool_calls=False)
+    )
     assert "tools" not in encoded.body
     assert "tool_choice" not in encoded.body
     assert [loss.path for loss in losses] == ["$.tools[0]", "$.tool_choice", "$.parallel_tool_calls"]
@@ -843,7 +854,7 @@ H = ir.ToolDefinition("h", None, SCHEMA)
 @pytest.mark.parametrize(("mode", "expected"), [("required", "any"), ("auto", "auto")])
 def test_a_set_of_tools_is_offered_by_itself(mode: Any, expected: str) -> None:
     choice = ir.ToolChoice(mode, ("g", "f"))
-    encoded, losses = encode(asked(tools=(FUNCTION, G, H), tool_choice=choice))
+    encoded, losses = encode(request_of(tools=(FUNCTION, G, H), tool_choice=choice))
     assert [tool["name"] for tool in encoded.body["tools"]] == ["f", "g"]
     assert encoded.body["tool_choice"] == {"type": expected}
     assert severities(losses, "$.tool_choice") == ["degraded"]
@@ -851,10 +862,10 @@ def test_a_set_of_tools_is_offered_by_itself(mode: Any, expected: str) -> None:
 
 @promise("report:70")
 def test_the_switch_for_parallel_calls_forces_nothing() -> None:
-    encoded, losses = encode(asked(tools=(FUNCTION,), parallel_tool_calls=False))
+    encoded, losses = encode(request_of(tools=(FUNCTION,), parallel_tool_calls=False))
     assert encoded.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert losses == ()
-    encoded, _ = encode(asked(tools=(FUNCTION,), parallel_tool_calls=True))
+    encoded, _ = encode(request_of(tools=(FUNCTION,), parallel_tool_calls=True))
     assert "tool_choice" not in encoded.body
 
 
@@ -862,7 +873,7 @@ def test_the_switch_for_parallel_calls_forces_nothing() -> None:
     "model", ["claude-opus-5-5", "anthropic.claude-sonnet-5-5", "claude-fable-5-1", "mythos-preview"]
 )
 def test_models_that_refuse_to_be_forced_are_not(model: str) -> None:
-    encoded, losses = encode(asked(model=model, tools=(FUNCTION,), tool_choice=ir.ToolChoice("required", ("f",))))
+    encoded, losses = encode(request_of(model=model, tools=(FUNCTION,), tool_choice=ir.ToolChoice("required", ("f",))))
     assert encoded.body["tool_choice"] == {"type": "auto"}
     assert severities(losses, "$.tool_choice") == ["degraded"]
 
@@ -871,7 +882,7 @@ def test_models_that_refuse_to_be_forced_are_not(model: str) -> None:
 
 
 def test_a_limit_is_invented_because_the_api_wants_one() -> None:
-    encoded, losses = encode(asked(max_output_tokens=None))
+    encoded, losses = encode(request_of(max_output_tokens=None))
     assert encoded.body["max_tokens"] == 64_000
     assert severities(losses, "$.max_output_tokens") == ["invented"]
     documented = {
@@ -891,13 +902,13 @@ def test_a_limit_is_invented_because_the_api_wants_one() -> None:
         "claude-tomorrow": 8192,
     }
     for model, most in documented.items():
-        assert encode(asked(max_output_tokens=None, model=model))[0].body["max_tokens"] == most, model
+        assert encode(request_of(max_output_tokens=None, model=model))[0].body["max_tokens"] == most, model
 
 
 def test_the_version_follows_the_sampling_settings() -> None:
-    assert encode(asked())[0].headers == {"anthropic-version": NEW_VERSION}
-    assert encode(asked(temperature=0.5))[0].headers == {"anthropic-version": OLD_VERSION}
-    assert encode(asked())[0].path == "/v1/messages"
+    assert encode(request_of())[0].headers == {"anthropic-version": NEW_VERSION}
+    assert encode(request_of(temperature=0.5))[0].headers == {"anthropic-version": OLD_VERSION}
+    assert encode(request_of())[0].path == "/v1/messages"
 
 
 def test_betas_in_the_body_are_betas_in_the_header() -> None:
@@ -925,15 +936,15 @@ SAMPLING: list[tuple[str, Json, Json, list[str]]] = [
 @promise("law:3-legality")
 @pytest.mark.parametrize(("model", "given", "sent", "paths"), SAMPLING)
 def test_sampling_as_the_model_takes_it(model: str, given: Json, sent: Json, paths: list[str]) -> None:
-    encoded, losses = encode(asked(model=model, **given))
-    assert {key: held for key, held in encoded.body.items() if key in {"temperature", "top_p", "top_k"}} == sent
+    encoded, losses = encode(request_of(model=model, **given))
+    assert {key: value for key, value in encoded.body.items() if key in {"temperature", "top_p", "top_k"}} == sent
     assert [loss.path for loss in losses] == paths
     assert_legal(encoded)
 
 
 @promise("law:2-nothing-vanishes")
 def test_settings_without_counterpart_are_reported() -> None:
-    _, losses = encode(asked(seed=1, presence_penalty=0.1, frequency_penalty=0.0, candidates=2, stop=(" ", "END")))
+    _, losses = encode(request_of(seed=1, presence_penalty=0.1, frequency_penalty=0.0, candidates=2, stop=(" ", "END")))
     paths = ["$.seed", "$.presence_penalty", "$.frequency_penalty", "$.candidates", "$.stop"]
     assert sorted(loss.path for loss in losses) == sorted(paths)
     assert {loss.severity for loss in losses} == {"dropped"}
@@ -971,7 +982,7 @@ REASONING: list[tuple[str, ir.ReasoningSettings, Json, Json, int]] = [
 def test_reasoning_in_the_words_of_the_model(
     model: str, settings: ir.ReasoningSettings, thinking: Json, config: Json, count: int
 ) -> None:
-    encoded, losses = encode(asked(model=model, reasoning=settings, max_output_tokens=10_000))
+    encoded, losses = encode(request_of(model=model, reasoning=settings, max_output_tokens=10_000))
     assert encoded.body.get("thinking", {}) == thinking
     assert encoded.body.get("output_config", {}) == config
     assert len(losses) == count, losses
@@ -980,16 +991,16 @@ def test_reasoning_in_the_words_of_the_model(
 
 def test_a_budget_raises_the_invented_limit() -> None:
     settings = ir.ReasoningSettings("on", budget_tokens=20_000)
-    encoded, losses = encode(asked(reasoning=settings, max_output_tokens=None))
+    encoded, losses = encode(request_of(reasoning=settings, max_output_tokens=None))
     assert encoded.body["max_tokens"] == 64_000  # the most that the model can write
     assert [loss.severity for loss in losses] == ["invented"]
     assert_legal(encoded)
-    unknown, _ = encode(asked(model="claude-tomorrow", reasoning=settings, max_output_tokens=None))
+    unknown, _ = encode(request_of(model="claude-tomorrow", reasoning=settings, max_output_tokens=None))
     assert unknown.body["max_tokens"] == 28_192
 
 
 def test_no_room_for_thinking_means_no_thinking() -> None:
-    encoded, losses = encode(asked(reasoning=ir.ReasoningSettings(None, "high"), max_output_tokens=500))
+    encoded, losses = encode(request_of(reasoning=ir.ReasoningSettings(None, "high"), max_output_tokens=500))
     assert "thinking" not in encoded.body
     assert severities(losses, "$.reasoning") == ["dropped"]
 
@@ -997,22 +1008,22 @@ def test_no_room_for_thinking_means_no_thinking() -> None:
 @promise("law:3-legality")
 def test_a_forced_call_and_a_budget_exclude_each_other() -> None:
     fields: Json = {"tools": (FUNCTION,), "tool_choice": ir.ToolChoice("required"), "max_output_tokens": 10_000}
-    encoded, losses = encode(asked(reasoning=ir.ReasoningSettings("on", budget_tokens=2000), **fields))
+    encoded, losses = encode(request_of(reasoning=ir.ReasoningSettings("on", budget_tokens=2000), **fields))
     assert "thinking" not in encoded.body
     assert encoded.body["tool_choice"] == {"type": "any"}
     assert severities(losses, "$.reasoning") == ["dropped"]
     assert_legal(encoded)
     settings = ir.ReasoningSettings("on", budget_tokens=2000)
-    encoded, losses = encode(asked(model="claude-opus-4-6", reasoning=settings, **fields))
+    encoded, losses = encode(request_of(model="claude-opus-4-6", reasoning=settings, **fields))
     assert encoded.body["thinking"] == {"type": "adaptive"}
     assert_legal(encoded)
 
 
 @promise("report:36", "law:3-legality")
 def test_a_loop_that_began_without_thinking_goes_on_without() -> None:
-    loop = (ir.Message("user", "hi"), ASKED, answered("text", "22"))
+    loop = (ir.Message("user", "hi"), CALLING_TURN, answered("text", "22"))
     settings = ir.ReasoningSettings(None, "low")
-    encoded, losses = encode(asked(*loop, reasoning=settings, max_output_tokens=10_000, tools=(FUNCTION,)))
+    encoded, losses = encode(request_of(*loop, reasoning=settings, max_output_tokens=10_000, tools=(FUNCTION,)))
     assert "thinking" not in encoded.body
     assert severities(losses, "$.reasoning") == ["dropped"]
     assert_legal(encoded)
@@ -1021,7 +1032,7 @@ def test_a_loop_that_began_without_thinking_goes_on_without() -> None:
 def test_structured_output_loses_its_name_and_what_cannot_be_enforced() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}}
     output = ir.StructuredOutput("schema", schema, "answer", strict=True)
-    encoded, losses = encode(asked(output=output))
+    encoded, losses = encode(request_of(output=output))
     assert encoded.body["output_config"]["format"] == {
         "type": "json_schema",
         "schema": {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False},
@@ -1032,7 +1043,7 @@ def test_structured_output_loses_its_name_and_what_cannot_be_enforced() -> None:
 
 
 def test_json_without_a_schema_is_asked_for_in_the_system_text() -> None:
-    encoded, losses = encode(asked(output=ir.StructuredOutput("json")))
+    encoded, losses = encode(request_of(output=ir.StructuredOutput("json")))
     assert "output_config" not in encoded.body
     assert "JSON" in encoded.body["system"]
     assert severities(losses, "$.output") == ["degraded"]
@@ -1040,7 +1051,7 @@ def test_json_without_a_schema_is_asked_for_in_the_system_text() -> None:
 
 def test_an_answer_that_must_be_json_is_not_begun_by_us() -> None:
     begun = (ir.Message("user", "hi"), ir.Message("assistant", "{"))
-    encoded, losses = encode(asked(*begun, output=ir.StructuredOutput("schema", SCHEMA)))
+    encoded, losses = encode(request_of(*begun, output=ir.StructuredOutput("schema", SCHEMA)))
     assert encoded.body["messages"][-1]["role"] == "user"
     assert severities(losses, "$.messages[1]") == ["invented"]
     assert_legal(encoded)
@@ -1063,7 +1074,7 @@ MEDIA: list[tuple[ir.AnyPart, Json | None, int]] = [
 @promise("law:2-nothing-vanishes", "law:3-legality")
 @pytest.mark.parametrize(("part", "source", "count"), MEDIA)
 def test_media_as_the_api_takes_them(part: ir.AnyPart, source: Json | None, count: int) -> None:
-    encoded, losses = encode(asked(ir.Message("user", (ir.Text("see"), part))))
+    encoded, losses = encode(request_of(ir.Message("user", (ir.Text("see"), part))))
     blocks = encoded.body["messages"][0]["content"][1:]
     assert [block["source"] for block in blocks] == ([] if source is None else [source])
     assert len(losses) == count
@@ -1071,7 +1082,7 @@ def test_media_as_the_api_takes_them(part: ir.AnyPart, source: Json | None, coun
 
 
 def test_audio_becomes_its_transcript() -> None:
-    encoded, losses = encode(asked(ir.Message("user", (ir.Audio("audio/wav", "QQ==", transcript="hello"),))))
+    encoded, losses = encode(request_of(ir.Message("user", (ir.Audio("audio/wav", "QQ==", transcript="hello"),))))
     assert encoded.body["messages"][0]["content"] == [{"type": "text", "text": "hello"}]
     assert [loss.severity for loss in losses] == ["degraded"]
 
@@ -1087,11 +1098,11 @@ def marks_of(encoded: Encoded) -> list[str | None]:
 @promise("report:81")
 def test_four_cache_marks_are_sent_and_they_are_the_last() -> None:
     texts = tuple(ir.Text(f"t{number}", cache=ir.Cache()) for number in range(6))
-    encoded, losses = encode(asked(ir.Message("user", texts)))
+    encoded, losses = encode(request_of(ir.Message("user", texts)))
     assert marks_of(encoded) == [None, None, "5m", "5m", "5m", "5m"]
     assert [loss.path for loss in losses] == ["$.messages[0].parts[0].cache", "$.messages[0].parts[1].cache"]
     assert_legal(encoded)
-    encoded, _ = encode(asked(ir.Message("user", texts), cache=ir.Cache()))
+    encoded, _ = encode(request_of(ir.Message("user", texts), cache=ir.Cache()))
     assert marks_of(encoded) == [None, None, None, "5m", "5m", "5m"]
     assert_legal(encoded)
 
@@ -1100,14 +1111,14 @@ def test_four_cache_marks_are_sent_and_they_are_the_last() -> None:
 def test_an_hour_never_follows_five_minutes() -> None:
     texts = tuple(ir.Text("t", cache=ir.Cache(ttl)) for ttl in ("1h", None, "1h", "24h"))
     tool = ir.ToolDefinition("f", None, SCHEMA, cache=None)
-    encoded, losses = encode(asked(ir.Message("user", texts), tools=(tool,)))
+    encoded, losses = encode(request_of(ir.Message("user", texts), tools=(tool,)))
     assert marks_of(encoded) == ["1h", "5m", "5m", "5m"]
     assert [loss.severity for loss in losses] == ["degraded", "degraded"]
     assert_legal(encoded)
 
 
 def test_blank_text_carries_no_mark() -> None:
-    encoded, losses = encode(asked(ir.Message("user", (ir.Text("hi"), ir.Text(" ", cache=ir.Cache())))))
+    encoded, losses = encode(request_of(ir.Message("user", (ir.Text("hi"), ir.Text(" ", cache=ir.Cache())))))
     assert marks_of(encoded) == [None, None]
     assert severities(losses, "$.messages[0].parts[1].cache") == ["dropped"]
 
@@ -1118,7 +1129,7 @@ def test_marks_on_tools_calls_and_results_are_counted_too() -> None:
     inner = (ir.Text("in", cache=ir.Cache()),)
     turn = ir.Message("tool", (ir.ToolResult("toolu_1", "f", "multimodal", None, inner, ir.Cache()),))
     messages = (ir.Message("user", (ir.Text("hi", cache=ir.Cache()),)), ir.Message("assistant", (marked,)), turn)
-    encoded, losses = encode(asked(*messages, tools=(tool,)))
+    encoded, losses = encode(request_of(*messages, tools=(tool,)))
     assert encoded.json().count(b"cache_control") == 4
     assert severities(losses, "$.tools[0].cache") == ["dropped"]
     assert_legal(encoded)
@@ -1318,9 +1329,9 @@ def test_citations_stay_with_their_text_or_are_reported() -> None:
     assert body["content"][0]["citations"] == [shown | {"encrypted_index": "dragoman:1:"}]
     assert not severities(losses, "$.messages[0].parts[0].citations")
     # To the API itself no citation goes whose index it did not encrypt, also when a client sends ours back.
-    told = response.decode_response(json.dumps(ANSWER | {"content": body["content"]}).encode()).messages[0]
-    assert told.parts == (ir.Text("hi", (ir.Citation("https://e.org"),)),)
-    sent, losses = encode(asked(ir.Message("user", "q"), told, ir.Message("user", "q")))
+    decoded = response.decode_response(json.dumps(ANSWER | {"content": body["content"]}).encode()).messages[0]
+    assert decoded.parts == (ir.Text("hi", (ir.Citation("https://e.org"),)),)
+    sent, losses = encode(request_of(ir.Message("user", "q"), decoded, ir.Message("user", "q")))
     assert "citations" not in sent.body["messages"][1]["content"][0]
     assert severities(losses, "$.messages[1].parts[0].citations") == ["dropped"]
 

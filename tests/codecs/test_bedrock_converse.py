@@ -54,14 +54,14 @@ def answer(value: ir.Completion) -> tuple[Json, tuple[Loss, ...]]:
     return encoded.body, log.resolve(value, json_paths.response_paths)
 
 
-def asked(*messages: ir.Message, model: str = CLAUDE, **fields: Any) -> ir.Request:
+def request_of(*messages: ir.Message, model: str = CLAUDE, **fields: Any) -> ir.Request:
     """A request of another family."""
     return ir.Request(model, messages or (ir.Message("user", "hi"),), **fields)
 
 
 def sent(*messages: ir.Message, model: str = CLAUDE, **fields: Any) -> Json:
     """What is sent, which must be legal."""
-    encoded, _ = encode(asked(*messages, model=model, **fields))
+    encoded, _ = encode(request_of(*messages, model=model, **fields))
     assert judge.check_request(encoded.body, model=model) == ()
     return encoded.body
 
@@ -74,7 +74,7 @@ def user(*parts: ir.AnyPart) -> ir.Message:
 
 TOOL_USE = {"toolUse": {"toolUseId": "tooluse_1", "name": "f", "input": {"a": 1.0}}}
 CALL = ir.ToolCall("tooluse_1", "f", {"a": 1.0})
-ASKED = ir.Message("assistant", (CALL,))
+CALLING_TURN = ir.Message("assistant", (CALL,))
 CITATION = {"title": "T", "sourceContent": [{"text": "said"}], "location": {"web": {"url": "https://e.org"}}}
 POINT = {"cachePoint": {"type": "default"}}
 
@@ -85,10 +85,10 @@ def result(*content: Json, **more: Any) -> list[Json]:
 
 
 def answered(kind: ir.ResultKind, value: Any = None, **fields: Any) -> list[ir.Message]:
-    return [ASKED, ir.Message("tool", (ir.ToolResult("tooluse_1", "f", kind, value, **fields),))]
+    return [CALLING_TURN, ir.Message("tool", (ir.ToolResult("tooluse_1", "f", kind, value, **fields),))]
 
 
-def said(*blocks: Json) -> list[Json]:
+def assistant_turns(*blocks: Json) -> list[Json]:
     return [{"role": "assistant", "content": list(blocks)}]
 
 
@@ -104,7 +104,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
     "text": (given({"text": "hi"}), [ir.Message("user", "hi")]),
     "two texts": (given({"text": "a"}, {"text": "b"}), [user(ir.Text("a"), ir.Text("b"))]),
     "text that says its type": (
-        said({"type": "text", "text": "a"}),
+        assistant_turns({"type": "text", "text": "a"}),
         by_assistant(ir.Text("a", metadata={FAMILY: {"~raw:type": _raw("text")}})),
     ),
     "cache point": (given({"text": "a"}, POINT), [user(ir.Text("a", cache=ir.Cache()))]),
@@ -148,13 +148,13 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         [user(ir.Document("video/3gpp", "AAAA"))],
     ),
     "sound": (given({"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}}), [user(ir.Audio("audio/mpeg", "AAAA"))]),
-    "call": (said(TOOL_USE), [ASKED]),
+    "call": (assistant_turns(TOOL_USE), [CALLING_TURN]),
     "call that says its type": (
-        said({"toolUse": {"toolUseId": "t", "name": "f", "input": {}, "type": "tool_use"}}),
+        assistant_turns({"toolUse": {"toolUseId": "t", "name": "f", "input": {}, "type": "tool_use"}}),
         by_assistant(ir.ToolCall("t", "f", {}, metadata={FAMILY: {"~raw:type": _raw("tool_use")}})),
     ),
     "call whose input is not an object": (
-        said({"toolUse": {"toolUseId": "t", "name": "f", "input": "abc"}}),
+        assistant_turns({"toolUse": {"toolUseId": "t", "name": "f", "input": "abc"}}),
         by_assistant(ir.ToolCall("t", "f", arguments_text='"abc"', metadata=noted(_input="abc"))),
     ),
     "result of text": (result({"text": "22"}), answered("text", "22")),
@@ -173,19 +173,19 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         ),
     ),
     "signed reasoning": (
-        said({"reasoningContent": {"reasoningText": {"text": "hm", "signature": SIGNED}}}),
+        assistant_turns({"reasoningContent": {"reasoningText": {"text": "hm", "signature": SIGNED}}}),
         by_assistant(ir.Reasoning("hm", ir.Signature("anthropic", SIGNED))),
     ),
     "reasoning signed by an unknown vendor": (
-        said({"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}),
+        assistant_turns({"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}),
         by_assistant(ir.Reasoning("hm", ir.Signature(FAMILY, "c2ln"))),
     ),
     "unsigned reasoning": (
-        said({"reasoningContent": {"reasoningText": {"text": "hm"}}}),
+        assistant_turns({"reasoningContent": {"reasoningText": {"text": "hm"}}}),
         by_assistant(ir.Reasoning("hm")),
     ),
     "call of a provider's tool": (
-        said({"toolUse": {"toolUseId": "s", "name": "g", "input": {}, "type": "server_tool_use"}}),
+        assistant_turns({"toolUse": {"toolUseId": "s", "name": "g", "input": {}, "type": "server_tool_use"}}),
         by_assistant(
             ir.ServerToolCall(
                 "s",
@@ -197,7 +197,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         ),
     ),
     "block of tomorrow": (
-        said({"newBlock": {"x": 1}}),
+        assistant_turns({"newBlock": {"x": 1}}),
         by_assistant(ir.Opaque(FAMILY, "newBlock", {"newBlock": {"x": 1}})),
     ),
     "system message in the middle": (
@@ -225,7 +225,7 @@ def test_messages_both_ways(wires: list[Json], messages: list[ir.Message]) -> No
 
 def test_citations_stay_with_their_text() -> None:
     block = {"citationsContent": {"content": [{"text": "It is."}], "citations": [CITATION]}}
-    found = decode({"messages": said(block)})
+    found = decode({"messages": assistant_turns(block)})
     (part,) = found.messages[0].parts
     assert isinstance(part, ir.Text)
     assert part.text == "It is."
@@ -234,12 +234,12 @@ def test_citations_stay_with_their_text() -> None:
         "T",
         "said",
     )
-    assert encode(found)[0].body["messages"] == said(block)
+    assert encode(found)[0].body["messages"] == assistant_turns(block)
 
 
 def test_results_between_other_blocks_keep_their_places() -> None:
     blocks: list[Json] = [{"text": "first"}, {"toolResult": {"toolUseId": "tooluse_1", "content": []}}, POINT]
-    body = {"messages": [*said(TOOL_USE), *given(*blocks, {"text": "last"})]}
+    body = {"messages": [*assistant_turns(TOOL_USE), *given(*blocks, {"text": "last"})]}
     found = decode(body)
     assert [message.role for message in found.messages] == ["assistant", "tool", "user"]
     assert found.messages[1].tool_results[0].cache == ir.Cache()
@@ -251,7 +251,7 @@ def test_results_between_other_blocks_keep_their_places() -> None:
 
 def test_redacted_content_is_base64_of_what_anthropic_calls_data() -> None:
     blob = "RXRrQkNrZ0lFQkFCR0FJcVFJeWs0eGQzQ3FzUlVVVHd2d0cwbWxPdXJ1dFI4RQ=="
-    body = {"messages": said({"reasoningContent": {"redactedContent": blob}})}
+    body = {"messages": assistant_turns({"reasoningContent": {"redactedContent": blob}})}
     found = decode(body)
     assert found.messages[0].parts == (ir.Reasoning("", ir.Signature("anthropic", SIGNED), redacted=True),)
     assert encode(found)[0].body == body
@@ -297,8 +297,8 @@ def test_an_error_keeps_its_status() -> None:
     history = (ir.Message("user", "a"), *answered("error", "no"))
     tools = (ir.ToolDefinition("f"),)
     assert sent(*history, tools=tools)["messages"][2]["content"][0]["toolResult"]["status"] == "error"
-    told = sent(*history, tools=tools, model="writer.palmyra-x5-v1:0")["messages"][2]["content"][0]["toolResult"]
-    assert "status" not in told
+    text = sent(*history, tools=tools, model="writer.palmyra-x5-v1:0")["messages"][2]["content"][0]["toolResult"]
+    assert "status" not in text
 
 
 @promise("report:46")
@@ -340,7 +340,7 @@ def test_documents_get_a_plain_name_of_their_own_and_a_text_beside_them() -> Non
     [ir.Image(url="https://e.org/a.png"), ir.Image("image/png", file_id="file_1"), ir.Image("image/tiff", "AA==")],
 )
 def test_an_image_that_cannot_be_sent_is_reported(part: ir.Image) -> None:
-    encoded, losses = encode(asked(user(part, ir.Text("see"))))
+    encoded, losses = encode(request_of(user(part, ir.Text("see"))))
     assert encoded.body["messages"] == given({"text": "see"})
     assert [loss.severity for loss in losses] == ["dropped"]
 
@@ -353,7 +353,7 @@ CACHED: dict[str, tuple[ir.AnyPart, ...]] = {
 
 @pytest.mark.parametrize("parts", CACHED.values(), ids=CACHED)
 def test_no_cache_point_where_it_is_refused(parts: tuple[ir.AnyPart, ...]) -> None:
-    encoded, losses = encode(asked(user(*parts)))
+    encoded, losses = encode(request_of(user(*parts)))
     assert "cachePoint" not in json.dumps(encoded.body)
     assert "cache mark" in {loss.what for loss in losses}
 
@@ -436,7 +436,7 @@ def test_a_schema_is_json_in_a_string_and_keeps_its_spelling() -> None:
     ],
 )
 def test_the_model_stands_in_the_path(model: str, stream: bool | None, path: str) -> None:  # noqa: FBT001
-    encoded, _ = encode(asked(model=model, stream=stream))
+    encoded, _ = encode(request_of(model=model, stream=stream))
     assert encoded.path == path
     assert "modelId" not in encoded.body
 
@@ -488,9 +488,9 @@ def test_the_input_is_the_sum_of_what_was_read() -> None:
     usage["cacheWriteInputTokens"] = 3
     found = response.decode_usage(_raw(usage))
     assert (found.input, found.output, found.cached, found.cache_written, found.total) == (1327, 5, 1322, 3, 1332)
-    told, _ = answer(ir.Completion((ir.Message("assistant", "a"),), usage=ir.Usage(1327, 5, 1322, 3)))
-    assert told["usage"] == usage
-    assert judge.check_response(told) == ()
+    body, _ = answer(ir.Completion((ir.Message("assistant", "a"),), usage=ir.Usage(1327, 5, 1322, 3)))
+    assert body["usage"] == usage
+    assert judge.check_response(body) == ()
 
 
 def test_the_stop_sequence_that_matched_is_returned_if_asked_for() -> None:
@@ -505,9 +505,9 @@ def test_the_stop_sequence_that_matched_is_returned_if_asked_for() -> None:
 
 
 def test_an_answer_has_no_name() -> None:
-    told, losses = answer(ir.Completion((ir.Message("assistant", "a"),), ir.Finish("stop"), ir.Usage(), "r", "m", 1))
+    body, losses = answer(ir.Completion((ir.Message("assistant", "a"),), ir.Finish("stop"), ir.Usage(), "r", "m", 1))
     assert {"$.id", "$.model", "$.created"} <= {loss.path for loss in losses if loss.severity == "noted"}
-    assert judge.check_response(told) == ()
+    assert judge.check_response(body) == ()
 
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -610,7 +610,7 @@ def test_what_was_written_for_one_model_is_not_sent_to_another() -> None:
     tools = (ir.ToolDefinition("f", "does f", schema, strict=True),)
     for _ in range(2):
         assert sent(model=CLAUDE, tools=tools)["toolConfig"]["tools"][0]["toolSpec"]["strict"] is True
-        encoded, losses = encode(asked(model=NOVA, tools=tools))
+        encoded, losses = encode(request_of(model=NOVA, tools=tools))
         assert "strict" not in encoded.body["toolConfig"]["tools"][0]["toolSpec"]
         assert [loss.what for loss in losses] == ["strict"]
 
@@ -619,5 +619,5 @@ def test_marks_within_a_result_are_reported() -> None:
     marked = ir.Text("12 °C", cache=ir.Cache())
     result = ir.ToolResult("tooluse_1", "f", "multimodal", None, (marked,))
     messages = (user(ir.Text("go")), ir.Message("assistant", (CALL,)), ir.Message("tool", (result,)))
-    _, losses = encode(asked(*messages, tools=(ir.ToolDefinition("f"),)))
+    _, losses = encode(request_of(*messages, tools=(ir.ToolDefinition("f"),)))
     assert [(loss.what, loss.why) for loss in losses] == [("cache mark", "a result of this API holds no cache points")]

@@ -49,7 +49,7 @@ def stream(*events: Json | str) -> list[ir.AnyEvent]:
     return [*decoder.feed("".join(lines).encode()), *decoder.close()]
 
 
-def said(kind: str, index: int | None = None, **message: Any) -> Json:
+def event_of(kind: str, index: int | None = None, **message: Any) -> Json:
     place = {} if index is None else {"index": index}
     return {"type": kind, **place, "delta": {"message": message}}
 
@@ -125,13 +125,13 @@ def test_03_settings_outside_the_range_are_fitted_and_reported() -> None:
 
 def test_04_names_with_hyphens_and_dots_get_an_alias_everywhere_and_come_back() -> None:
     name = "mcp.server-tool"
-    asked = request(
+    given = request(
         HI,
         ir.Message("assistant", (ir.ToolCall("c1", name, {}),)),
         ir.Message("tool", (ir.ToolResult("c1", name, "text", "1"),)),
         tools=(ir.ToolDefinition(name, "does it"),),
     )
-    body, _ = sent(asked)
+    body, _ = sent(given)
     alias = body["tools"][0]["function"]["name"]
     assert alias == body["messages"][1]["tool_calls"][0]["function"]["name"] != name
     answer = {
@@ -173,14 +173,14 @@ def test_06_spacing_of_arguments_is_kept_where_it_came() -> None:
 def test_07_and_08_deltas_are_objects_and_blocks_and_calls_are_numbered_apart() -> None:
     events = stream(
         START,
-        said("content-start", 0, content={"type": "thinking", "thinking": ""}),
-        said("content-delta", 0, content={"thinking": "Hm."}),
+        event_of("content-start", 0, content={"type": "thinking", "thinking": ""}),
+        event_of("content-delta", 0, content={"thinking": "Hm."}),
         {"type": "content-end", "index": 0},
-        said("tool-call-start", 0, tool_calls=call("", "f_1")),
-        said("tool-call-delta", 0, tool_calls={"function": {"arguments": '{"a"'}}),
-        said("tool-call-delta", 0, tool_calls={"function": {"arguments": ": 1}"}}),
+        event_of("tool-call-start", 0, tool_calls=call("", "f_1")),
+        event_of("tool-call-delta", 0, tool_calls={"function": {"arguments": '{"a"'}}),
+        event_of("tool-call-delta", 0, tool_calls={"function": {"arguments": ": 1}"}}),
         {"type": "tool-call-end", "index": 0},
-        said("tool-call-start", 1, tool_calls=call("", "f_2")),
+        event_of("tool-call-start", 1, tool_calls=call("", "f_2")),
         {"type": "tool-call-end", "index": 1},
         end("TOOL_CALL"),
         "[DONE]",
@@ -193,9 +193,9 @@ def test_07_and_08_deltas_are_objects_and_blocks_and_calls_are_numbered_apart() 
 def test_09_and_10_a_plan_ends_where_calls_start_and_is_not_an_answer() -> None:
     events = stream(
         START,
-        said("tool-plan-delta", tool_plan="I will "),
-        said("tool-plan-delta", tool_plan="look."),
-        said("tool-call-start", 0, tool_calls=call("{}")),
+        event_of("tool-plan-delta", tool_plan="I will "),
+        event_of("tool-plan-delta", tool_plan="look."),
+        event_of("tool-call-start", 0, tool_calls=call("{}")),
         {"type": "tool-call-end", "index": 0},
         end("TOOL_CALL"),
     )
@@ -206,7 +206,7 @@ def test_09_and_10_a_plan_ends_where_calls_start_and_is_not_an_answer() -> None:
 
 
 def test_09_a_plan_that_is_cut_off_is_kept() -> None:
-    events = stream(START, said("tool-plan-delta", tool_plan="I will"), end("MAX_TOKENS"))
+    events = stream(START, event_of("tool-plan-delta", tool_plan="I will"), end("MAX_TOKENS"))
     assert dragoman.accumulate(events).text == "I will"
 
 
@@ -319,12 +319,12 @@ def test_16_and_17_sources_keep_their_ids_and_merged_documents_as_they_came() ->
 def test_citations_of_a_stream_are_those_of_the_text() -> None:
     events = stream(
         START,
-        said("content-start", 0, content={"type": "text", "text": ""}),
-        said("content-delta", 0, content={"text": "It is 22."}),
-        said("citation-start", 0, citations=cited(6, 8)),
+        event_of("content-start", 0, content={"type": "text", "text": ""}),
+        event_of("content-delta", 0, content={"text": "It is 22."}),
+        event_of("citation-start", 0, citations=cited(6, 8)),
         {"type": "citation-end", "index": 0},
         {"type": "content-end", "index": 0},
-        said("citation-start", 1, citations=cited(0, 2)),
+        event_of("citation-start", 1, citations=cited(0, 2)),
         {"type": "citation-end", "index": 1},
         end(),
     )
@@ -420,8 +420,8 @@ def test_27_a_format_beside_tools_is_left_out_and_reported() -> None:
 
 
 def test_27_documents_beside_a_format_are_text() -> None:
-    asked = request(ir.Message("user", (ir.Document(text="Facts."), ir.Text("?"))), output=ir.StructuredOutput("json"))
-    body, losses = sent(asked)
+    given = request(ir.Message("user", (ir.Document(text="Facts."), ir.Text("?"))), output=ir.StructuredOutput("json"))
+    body, losses = sent(given)
     assert "documents" not in body
     assert body["messages"][0]["content"][0] == {"type": "text", "text": "Facts."}
     assert ("degraded", "$.messages[0].parts[0]") in losses
@@ -437,9 +437,9 @@ def test_28_the_schema_stands_bare() -> None:
 
 
 def test_29_the_safety_mode_stays_with_its_family() -> None:
-    asked = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "safety_mode": "STRICT"}
-    assert dragoman.translate_request(asked, source=FORMAT, target=FORMAT).body == asked
-    (loss,) = dragoman.translate_request(asked, source=FORMAT, target="openai-chat").losses
+    given = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "safety_mode": "STRICT"}
+    assert dragoman.translate_request(given, source=FORMAT, target=FORMAT).body == given
+    (loss,) = dragoman.translate_request(given, source=FORMAT, target="openai-chat").losses
     assert (loss.severity, loss.path) == ("dropped", "$.safety_mode")
 
 
@@ -473,11 +473,11 @@ def test_33_the_format_is_chosen_by_name_and_not_by_model() -> None:
 
 def test_34_an_image_stays_an_address_or_data() -> None:
     for url in ("https://example.org/a.png", "data:image/png;base64,AAAA"):
-        asked = {
+        given = {
             "model": MODEL,
             "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}],
         }
-        assert dragoman.translate_request(asked, source=FORMAT, target=FORMAT).body == asked
+        assert dragoman.translate_request(given, source=FORMAT, target=FORMAT).body == given
 
 
 def test_35_numbers_are_compared_as_numbers() -> None:
@@ -494,7 +494,7 @@ def test_35_numbers_are_compared_as_numbers() -> None:
 
 
 def test_documents_cross_as_documents_with_the_last_question() -> None:
-    asked = {
+    given = {
         "model": MODEL,
         "messages": [
             {"role": "user", "content": "a"},
@@ -503,12 +503,12 @@ def test_documents_cross_as_documents_with_the_last_question() -> None:
         ],
         "documents": [{"id": "d1", "data": {"title": "T", "text": "Facts."}}, "bare"],
     }
-    encoded = dragoman.translate_request(asked, source=FORMAT, target="anthropic-messages", model="claude-sonnet-4-5")
+    encoded = dragoman.translate_request(given, source=FORMAT, target="anthropic-messages", model="claude-sonnet-4-5")
     blocks = encoded.body["messages"][2]["content"]
     assert [block["type"] for block in blocks] == ["document", "document", "text"]
     assert blocks[0]["title"] == "T"
     assert ("dropped", "$.documents[0].id") in {(loss.severity, loss.path) for loss in encoded.losses}
-    assert dragoman.translate_request(asked, source=FORMAT, target=FORMAT).body == asked
+    assert dragoman.translate_request(given, source=FORMAT, target=FORMAT).body == given
 
 
 def test_a_document_of_another_format_belongs_to_the_whole_request() -> None:
@@ -519,7 +519,7 @@ def test_a_document_of_another_format_belongs_to_the_whole_request() -> None:
 
 def test_one_document_of_data_is_what_a_tool_gave_back() -> None:
     content = [{"type": "document", "document": {"id": "w1", "data": {"temp": "22C"}}}]
-    asked = {
+    given = {
         "model": MODEL,
         "messages": [
             {"role": "user", "content": "x"},
@@ -527,9 +527,9 @@ def test_one_document_of_data_is_what_a_tool_gave_back() -> None:
             {"role": "tool", "tool_call_id": "f_1", "content": content},
         ],
     }
-    result = dragoman.decode_request(asked, FORMAT).messages[2].tool_results[0]
+    result = dragoman.decode_request(given, FORMAT).messages[2].tool_results[0]
     assert (result.kind, result.value, result.name) == ("data", {"temp": "22C"}, "f")
-    assert dragoman.translate_request(asked, source=FORMAT, target=FORMAT).body == asked
+    assert dragoman.translate_request(given, source=FORMAT, target=FORMAT).body == given
 
 
 def test_strict_is_one_switch() -> None:

@@ -83,8 +83,8 @@ def test_a_search_result_is_a_part_with_the_same_fields_in_every_format() -> Non
 
 def test_the_cache_mark_of_a_search_result_crosses() -> None:
     marked = {**OF_MESSAGES, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
-    asked = {"role": "user", "content": [marked, {"type": "text", "text": "Why?"}]}
-    body = {**MESSAGES, "messages": [asked]}
+    question = {"role": "user", "content": [marked, {"type": "text", "text": "Why?"}]}
+    body = {**MESSAGES, "messages": [question]}
     there = sent(body, "anthropic-messages", "bedrock-converse")
     point = {"cachePoint": {"type": "default", "ttl": "1h"}}
     assert there.body["messages"][0]["content"] == [OF_CONVERSE, point, {"text": "Why?"}]
@@ -92,7 +92,7 @@ def test_the_cache_mark_of_a_search_result_crosses() -> None:
     back = dragoman.translate_request(
         there.body, source="bedrock-converse", target="anthropic-messages", model="claude-sonnet-4-5"
     )
-    assert back.body["messages"] == [asked]
+    assert back.body["messages"] == [question]
     assert "$.messages[0].content[0].cache_control" in {
         loss.path for loss in sent(body, "anthropic-messages", "gemini").losses
     }
@@ -119,9 +119,9 @@ def test_what_a_search_result_says_beyond_its_fields_returns_and_is_reported(odd
     result = there.body["messages"][0]["content"][0]["searchResult"]
     assert (result["source"], result["title"]) == ("kb://1", "Rain")
     (key,) = odd
-    told = [loss.path for loss in there.losses if loss.path.startswith("$.messages[0].content[0]")]
-    assert bool(told) == ("future" in str(odd)), told
-    assert all(path.startswith(f"$.messages[0].content[0].{key}") for path in told)
+    paths = [loss.path for loss in there.losses if loss.path.startswith("$.messages[0].content[0]")]
+    assert bool(paths) == ("future" in str(odd)), paths
+    assert all(path.startswith(f"$.messages[0].content[0].{key}") for path in paths)
 
 
 def test_a_search_result_in_a_tool_result_crosses_exactly() -> None:
@@ -159,8 +159,8 @@ def test_a_search_result_is_read_by_every_model_in_either_role(role: Any, target
 @pytest.mark.parametrize("target", [name for name in FORMATS if name != "anthropic-messages"])
 def test_opaque_items_never_leave_an_empty_turn(target: str) -> None:
     upload = {"type": "container_upload", "file_id": "file_1"}
-    asked = {"role": "user", "content": [upload]}
-    body = {**MESSAGES, "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, asked]}
+    question = {"role": "user", "content": [upload]}
+    body = {**MESSAGES, "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, question]}
     there = sent(body, "anthropic-messages", target)
     turns = there.body.get("messages") or there.body.get("input") or there.body.get("contents")
     assert isinstance(turns, list)
@@ -173,8 +173,8 @@ def test_opaque_items_never_leave_an_empty_turn(target: str) -> None:
 
 
 def with_part(part: ir.AnyPart, target: str) -> dragoman.Encoded:
-    asked = ir.Message("user", (part, ir.Text("What is this?")))
-    return dragoman.encode_request(ir.Request(MODELS[target], (asked,), max_output_tokens=99), target)
+    question = ir.Message("user", (part, ir.Text("What is this?")))
+    return dragoman.encode_request(ir.Request(MODELS[target], (question,), max_output_tokens=99), target)
 
 
 @pytest.mark.parametrize("target", ["gemini", "vertex"])

@@ -16,7 +16,7 @@ from tests.support.promises import promise
 pytestmark = promise("core:honest-endings")
 
 Json = dict[str, Any]
-SAID = "The first"
+TEXT = "The first"
 ENDINGS: dict[str, tuple[str, ...]] = {
     "openai-chat": ("length", "content_filter", "error", "a_new_word"),
     "openai-responses": (
@@ -51,13 +51,13 @@ USAGE = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
 def chat(word: str, *, streamed: bool) -> bytes:
     usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
     if not streamed:
-        choice = {"index": 0, "finish_reason": word, "message": {"role": "assistant", "content": SAID}}
+        choice = {"index": 0, "finish_reason": word, "message": {"role": "assistant", "content": TEXT}}
         return compact(
             {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
         )
     head: Json = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     chunks = [
-        {**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": SAID}, "finish_reason": None}]},
+        {**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": TEXT}, "finish_reason": None}]},
         {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": word}]},
         {**head, "choices": [], "usage": usage},
     ]
@@ -67,7 +67,7 @@ def chat(word: str, *, streamed: bool) -> bytes:
 def responses(word: str, *, streamed: bool) -> bytes:
     status = "failed" if word == "failed" else "incomplete"
     item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "incomplete", "content": []}
-    part = {"type": "output_text", "text": SAID, "annotations": []}
+    part = {"type": "output_text", "text": TEXT, "annotations": []}
     body: Json = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m"}
     whole = {**body, "status": status, "output": [{**item, "content": [part]}], "usage": USAGE}
     if status == "failed":
@@ -81,8 +81,8 @@ def responses(word: str, *, streamed: bool) -> bytes:
         ("response.created", {"response": {**body, "status": "in_progress", "output": []}}),
         ("response.output_item.added", {"output_index": 0, "item": item}),
         ("response.content_part.added", {**place, "part": {**part, "text": ""}}),
-        ("response.output_text.delta", {**place, "delta": SAID}),
-        ("response.output_text.done", {**place, "text": SAID}),
+        ("response.output_text.delta", {**place, "delta": TEXT}),
+        ("response.output_text.done", {**place, "text": TEXT}),
         ("response.content_part.done", {**place, "part": part}),
         ("response.output_item.done", {"output_index": 0, "item": {**item, "content": [part]}}),
         (f"response.{status}", {"response": whole}),
@@ -93,30 +93,30 @@ def responses(word: str, *, streamed: bool) -> bytes:
 
 def messages(word: str, *, streamed: bool) -> bytes:
     if streamed:
-        parts = messages_streams.text(0, SAID)
+        parts = messages_streams.text(0, TEXT)
         return messages_streams.sse([messages_streams.started(), *parts, *messages_streams.ended(word)])
-    return compact(messages_streams.message(content=[{"type": "text", "text": SAID}], stop_reason=word))
+    return compact(messages_streams.message(content=[{"type": "text", "text": TEXT}], stop_reason=word))
 
 
 def gemini(word: str, *, streamed: bool) -> bytes:
-    said: Json = {"content": {"role": "model", "parts": [{"text": SAID}]}, "index": 0}
+    part_of: Json = {"content": {"role": "model", "parts": [{"text": TEXT}]}, "index": 0}
     counts = {"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5}
     if not streamed:
-        return compact({"candidates": [{**said, "finishReason": word}], "usageMetadata": counts})
+        return compact({"candidates": [{**part_of, "finishReason": word}], "usageMetadata": counts})
     last = {"candidates": [{"finishReason": word, "index": 0}], "usageMetadata": counts}
-    return b"".join(b"data: " + compact(chunk) + b"\r\n\r\n" for chunk in ({"candidates": [said]}, last))
+    return b"".join(b"data: " + compact(chunk) + b"\r\n\r\n" for chunk in ({"candidates": [part_of]}, last))
 
 
 def converse(word: str, *, streamed: bool) -> bytes:
     usage = {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}
     if not streamed:
-        message = {"role": "assistant", "content": [{"text": SAID}]}
+        message = {"role": "assistant", "content": [{"text": TEXT}]}
         return compact(
             {"output": {"message": message}, "stopReason": word, "usage": usage, "metrics": {"latencyMs": 1}}
         )
     return converse_streams.stream(
         ("messageStart", {"role": "assistant"}),
-        ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": SAID}}),
+        ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": TEXT}}),
         ("contentBlockStop", {"contentBlockIndex": 0}),
         ("messageStop", {"stopReason": word}),
         ("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}),
@@ -126,23 +126,23 @@ def converse(word: str, *, streamed: bool) -> bytes:
 def ollama(word: str, *, streamed: bool) -> bytes:
     head = {"model": "qwen3", "created_at": "2026-11-18T00:00:00Z"}
     counts = {"done": True, "done_reason": word, "total_duration": 5, "prompt_eval_count": 3, "eval_count": 2}
-    said = {**head, "message": {"role": "assistant", "content": SAID}, "done": False}
+    part_of = {**head, "message": {"role": "assistant", "content": TEXT}, "done": False}
     if not streamed:
-        return compact({**said, **counts})
+        return compact({**part_of, **counts})
     last = {**head, "message": {"role": "assistant", "content": ""}, **counts}
-    return compact(said) + b"\n" + compact(last) + b"\n"
+    return compact(part_of) + b"\n" + compact(last) + b"\n"
 
 
 def cohere(word: str, *, streamed: bool) -> bytes:
     usage = {"tokens": {"input_tokens": 3, "output_tokens": 2}}
     if not streamed:
-        message = {"role": "assistant", "content": [{"type": "text", "text": SAID}]}
+        message = {"role": "assistant", "content": [{"type": "text", "text": TEXT}]}
         return compact({"id": "c", "finish_reason": word, "message": message, "usage": usage})
     return messages_streams.sse(
         [
             {"type": "message-start", "id": "c", "delta": {"message": {"role": "assistant", "content": []}}},
             {"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": ""}}}},
-            {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": SAID}}}},
+            {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": TEXT}}}},
             {"type": "content-end", "index": 0},
             {"type": "message-end", "delta": {"finish_reason": word, "usage": usage}},
         ]
@@ -151,13 +151,13 @@ def cohere(word: str, *, streamed: bool) -> bytes:
 
 def interactions(word: str, *, streamed: bool) -> bytes:
     body: Json = {"id": "i", "object": "interaction", "model": "gemini-2.5-flash"}
-    step = {"type": "model_output", "content": [{"type": "text", "text": SAID}]}
+    step = {"type": "model_output", "content": [{"type": "text", "text": TEXT}]}
     if not streamed:
         return compact({**body, "status": word, "steps": [step]})
     events: list[Json] = [
         {"event_type": "interaction.created", "interaction": {**body, "status": "in_progress"}},
         {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}},
-        {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": SAID}},
+        {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": TEXT}},
         {"event_type": "step.stop", "index": 0},
         {"event_type": "interaction.completed", "interaction": {**body, "status": word}},
     ]
@@ -187,7 +187,7 @@ def test_whole(source: str, word: str) -> None:
     for target in FORMATS:
         encoded = dragoman.translate_response(body, source=source, target=target)
         assert not is_success(encoded.body, target), target
-        assert SAID in encoded.json().decode(), target
+        assert TEXT in encoded.json().decode(), target
         if FAMILY[source] == FAMILY[target]:
             assert encoded.body == json.loads(body)
 
@@ -204,7 +204,7 @@ def test_streamed(source: str, word: str) -> None:
         texts += [
             event.part.text for event in events if isinstance(event, ir.PartStart) and isinstance(event.part, ir.Text)
         ]
-        assert "".join(texts) == SAID, target
+        assert "".join(texts) == TEXT, target
         last = events[-1]
         if isinstance(last, ir.Finished):
             assert last.finish.reason not in {"stop", "tool_calls"}, target
@@ -344,7 +344,7 @@ def test_what_a_classifier_stopped_is_no_refusal_in_words() -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "This asks for malware."}
     body = {**json.loads(messages("refusal", streamed=False)), "stop_details": details}
     answer = dragoman.decode_response(body, "anthropic-messages")
-    assert (answer.text, answer.refusal) == (SAID, None)
+    assert (answer.text, answer.refusal) == (TEXT, None)
     there = dragoman.translate_response(body, source="anthropic-messages", target="openai-chat")
     assert there.body["choices"][0]["finish_reason"] == "content_filter"
     assert "$.stop_details" in {loss.path for loss in there.losses}

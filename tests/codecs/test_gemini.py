@@ -76,7 +76,7 @@ def answer(value: ir.Completion) -> tuple[Json, tuple[Loss, ...]]:
     return encoded.body, log.resolve(value, intermediate_paths)
 
 
-def asked(*messages: ir.Message, model: str | None = OLD, **fields: Any) -> ir.Request:
+def request_of(*messages: ir.Message, model: str | None = OLD, **fields: Any) -> ir.Request:
     """A request of another family."""
     return ir.Request(model, messages or (ir.Message("user", "hi"),), **fields)
 
@@ -87,7 +87,7 @@ def complete(*parts: ir.AnyPart, reason: ir.FinishReason = "stop", **fields: Any
     return ir.Completion((ir.Message("assistant", parts),), **(given | fields))
 
 
-def told(losses: tuple[Loss, ...]) -> list[tuple[str, str]]:
+def loss_pairs(losses: tuple[Loss, ...]) -> list[tuple[str, str]]:
     return [(loss.severity, loss.path) for loss in losses]
 
 
@@ -110,7 +110,7 @@ def test_contents_are_read(name: str) -> None:
 @pytest.mark.parametrize("name", CONTENTS)
 def test_contents_are_written(name: str) -> None:
     wire, messages = CONTENTS[name]
-    encoded, losses = encode(asked(*messages, model=None, origin=FAMILY))
+    encoded, losses = encode(request_of(*messages, model=None, origin=FAMILY))
     assert encoded.body == {"contents": wire}
     assert losses == ()
 
@@ -118,17 +118,17 @@ def test_contents_are_written(name: str) -> None:
 @promise("report:45", "report:50", "report:58")
 @pytest.mark.parametrize("name", KINDS)
 def test_kinds_of_results(name: str) -> None:
-    kind, value, said = KINDS[name]
-    encoded, losses = encode(asked(GREETING, CALLED, answered(kind, value)))
-    assert encoded.body["contents"][2] == responds(said)
+    kind, value, expected = KINDS[name]
+    encoded, losses = encode(request_of(GREETING, CALLED, answered(kind, value)))
+    assert encoded.body["contents"][2] == responds(expected)
     assert losses == ()
     assert decode(encoded.body).messages[2] == answered(kind, value)
 
 
 def test_a_string_that_is_data_and_an_error_that_is_an_object_are_wrapped() -> None:
-    encoded, _ = encode(asked(GREETING, CALLED, answered("data", "x")))
+    encoded, _ = encode(request_of(GREETING, CALLED, answered("data", "x")))
     assert encoded.body["contents"][2] == responds({"output": "x"})
-    encoded, _ = encode(asked(GREETING, CALLED, answered("error", {"code": 5})))
+    encoded, _ = encode(request_of(GREETING, CALLED, answered("error", {"code": 5})))
     assert encoded.body["contents"][2] == responds({"error": {"code": 5}})
 
 
@@ -335,7 +335,7 @@ def test_citations_of_others_become_grounding() -> None:
         ],
     }
     _, losses = answer(complete(ir.Text("a", (ir.Citation(title="a document"),))))
-    assert told(losses) == [("dropped", "$.messages[0].parts[0].citations")]
+    assert loss_pairs(losses) == [("dropped", "$.messages[0].parts[0].citations")]
 
 
 # ── what others signed ────────────────────────────────────────────────────────────────────────────────────────
@@ -371,8 +371,8 @@ def without_thoughts(parts: list[Json]) -> list[Json]:
 @promise("law:6-owed-back", "report:38", "report:41")
 @pytest.mark.parametrize("change", [lambda parts: parts, url_safe], ids=["as it was", "in the other alphabet"])
 def test_reasoning_of_others_rides_on_the_next_part(change: Any) -> None:
-    spoken = (THINKING, REDACTED, UNSIGNED, ir.Text("b"), THINKING, CALL)
-    parts = parts_of(answer(complete(*spoken))[0])
+    parts_in = (THINKING, REDACTED, UNSIGNED, ir.Text("b"), THINKING, CALL)
+    parts = parts_of(answer(complete(*parts_in))[0])
     assert [sorted(part) for part in parts] == [
         ["text", "thought"],
         ["text", "thought"],
@@ -380,21 +380,21 @@ def test_reasoning_of_others_rides_on_the_next_part(change: Any) -> None:
         ["text", "thought"],
         ["functionCall", "thoughtSignature"],
     ]
-    back = echoed(complete(*spoken), change).messages[1].parts
+    back = echoed(complete(*parts_in), change).messages[1].parts
     assert [structs.replace(part, metadata=None) if hasattr(part, "metadata") else part for part in back] == [
-        structs.replace(part, metadata=None) if hasattr(part, "metadata") else part for part in spoken
+        structs.replace(part, metadata=None) if hasattr(part, "metadata") else part for part in parts_in
     ]
     assert back[2].metadata == UNSIGNED.metadata  # type: ignore[union-attr]
 
 
 @promise("law:6-owed-back")
 def test_reasoning_rides_on_the_call_as_googles_own_signatures_do() -> None:
-    spoken = complete(THINKING, ir.Text("b"), CALL)
-    shown, text, called = parts_of(answer(spoken)[0])
+    parts_in = complete(THINKING, ir.Text("b"), CALL)
+    shown, text, called = parts_of(answer(parts_in)[0])
     assert (shown["thought"], text) == (True, {"text": "b"})
     assert "thoughtSignature" in called
     for change in (list, without_thoughts):
-        reasoning, *others = echoed(spoken, change).messages[1].parts
+        reasoning, *others = echoed(parts_in, change).messages[1].parts
         assert isinstance(reasoning, ir.Reasoning)
         assert reasoning.signature == THINKING.signature
         assert [type(part) for part in others] == [ir.Text, ir.ToolCall]
@@ -444,15 +444,15 @@ def test_google_never_sees_what_others_signed() -> None:
 
 @promise("report:31", "report:35")
 def test_reasoning_of_other_vendors_does_not_become_text() -> None:
-    encoded, losses = encode(asked(GREETING, from_model(THINKING, UNSIGNED, ir.Text("b")), GREETING))
+    encoded, losses = encode(request_of(GREETING, from_model(THINKING, UNSIGNED, ir.Text("b")), GREETING))
     assert encoded.body["contents"][1] == model({"text": "b"})
-    assert told(losses) == [("dropped", "$.messages[1].parts[0]"), ("dropped", "$.messages[1].parts[1]")]
+    assert loss_pairs(losses) == [("dropped", "$.messages[1].parts[0]"), ("dropped", "$.messages[1].parts[1]")]
 
 
 @promise("report:33")
 def test_an_empty_signature_is_never_sent() -> None:
     empty = ir.Signature(FAMILY, "")
-    encoded, _ = encode(asked(GREETING, from_model(ir.Text("b", signature=empty)), GREETING))
+    encoded, _ = encode(request_of(GREETING, from_model(ir.Text("b", signature=empty)), GREETING))
     assert encoded.body["contents"][1] == model({"text": "b"})
 
 
@@ -472,9 +472,9 @@ def signatures(encoded: Encoded) -> list[str | None]:
 @promise("law:6-owed-back", "report:25", "report:27", "report:28")
 def test_the_first_call_of_an_unsigned_step_gets_the_placeholder() -> None:
     history = (GREETING, from_model(FOREIGN, SIBLING), results(DONE, DONE_TOO))
-    encoded, losses = encode(asked(*history, model=NEW))
+    encoded, losses = encode(request_of(*history, model=NEW))
     assert signatures(encoded) == [PLACEHOLDER, None]
-    assert told(losses) == [("invented", "$.messages[1].parts[0].signature")]
+    assert loss_pairs(losses) == [("invented", "$.messages[1].parts[0].signature")]
     assert judge.check_request(encoded.body, model=NEW) == ()
 
 
@@ -490,12 +490,12 @@ def test_the_first_call_of_an_unsigned_step_gets_the_placeholder() -> None:
     ids=["signed", "of an earlier turn", "two steps", "one step in two messages"],
 )
 def test_which_calls_get_a_placeholder(messages: tuple[ir.Message, ...], expected: list[str | None]) -> None:
-    assert signatures(encode(asked(*messages, model=NEW))[0]) == expected
+    assert signatures(encode(request_of(*messages, model=NEW))[0]) == expected
 
 
 @pytest.mark.parametrize("older", [OLD, "models/gemini-1.5-pro", None])
 def test_older_models_need_no_placeholder(older: str | None) -> None:
-    assert signatures(encode(asked(GREETING, from_model(FOREIGN), model=older))[0]) == [None]
+    assert signatures(encode(request_of(GREETING, from_model(FOREIGN), model=older))[0]) == [None]
 
 
 # ── ids, order, turns ─────────────────────────────────────────────────────────────────────────────────────────
@@ -517,12 +517,12 @@ def test_ids_that_google_gave_are_echoed_and_invented_ones_are_not() -> None:
         results(ir.ToolResult(given.id, "f", "text", "1"), ir.ToolResult(invented.id, "g", "text", "2")),
     )
     for profile in (PROFILE, VERTEX_PROFILE):
-        assert ids(encode(asked(*history), profile)[0]) == ["a1b2c3d4", None, "a1b2c3d4", None]
+        assert ids(encode(request_of(*history), profile)[0]) == ["a1b2c3d4", None, "a1b2c3d4", None]
 
 
 @promise("report:62")
 def test_vertex_gets_no_ids_of_others() -> None:
-    history = asked(GREETING, from_model(FOREIGN), results(DONE))
+    history = request_of(GREETING, from_model(FOREIGN), results(DONE))
     assert ids(encode(history)[0]) == ["call_1", "call_1"]
     encoded, losses = encode(history, VERTEX_PROFILE)
     assert ids(encoded) == [None, None]
@@ -531,7 +531,7 @@ def test_vertex_gets_no_ids_of_others() -> None:
 
 @promise("report:46", "report:47", "report:49", "report:18")
 def test_results_of_a_turn_travel_together_in_call_order_under_the_name_of_their_call() -> None:
-    history = asked(
+    history = request_of(
         GREETING,
         from_model(FOREIGN, SIBLING),
         results(structs.replace(DONE_TOO, name="unknown")),
@@ -554,9 +554,9 @@ def test_invented_ids_follow_from_the_place() -> None:
 @promise("report:51")
 def test_references_in_results_cross_as_text() -> None:
     signed = from_model(structs.replace(CALL, signature=SIGNED))
-    encoded, losses = encode(asked(GREETING, signed, answered("data", {"schema": {"$ref": "#/x"}}), model=NEW))
+    encoded, losses = encode(request_of(GREETING, signed, answered("data", {"schema": {"$ref": "#/x"}}), model=NEW))
     assert encoded.body["contents"][2] == responds({"output": '{"schema":{"$ref":"#/x"}}'})
-    assert told(losses) == [("degraded", "$.messages[2].parts[0].value")]
+    assert loss_pairs(losses) == [("degraded", "$.messages[2].parts[0].value")]
     assert judge.check_request(encoded.body, model=NEW) == ()
 
 
@@ -564,7 +564,7 @@ def test_references_in_results_cross_as_text() -> None:
 def test_pictures_of_results_stand_beside_the_response_since_gemini_3() -> None:
     shown = answered("multimodal", parts=(ir.Text("look"), ir.Image("image/png", "QQ==")))
     signed = from_model(structs.replace(CALL, signature=SIGNED))
-    encoded, losses = encode(asked(GREETING, signed, shown, model=NEW))
+    encoded, losses = encode(request_of(GREETING, signed, shown, model=NEW))
     assert encoded.body["contents"][2] == responds({"output": "look"}, parts=[{"inlineData": PNG}])
     assert losses == ()
 
@@ -573,8 +573,8 @@ def test_pictures_of_results_stand_beside_the_response_since_gemini_3() -> None:
 @pytest.mark.parametrize("texts", [(ir.Text("look"),), ()], ids=["with text", "without text"])
 def test_pictures_of_results_follow_in_a_tagged_turn_before_gemini_3(texts: tuple[ir.Text, ...]) -> None:
     shown = answered("multimodal", parts=(*texts, ir.Image("image/png", "QQ==")))
-    encoded, losses = encode(asked(GREETING, CALLED, shown))
-    assert told(losses) == [("degraded", "$.messages[2].parts[0]")]
+    encoded, losses = encode(request_of(GREETING, CALLED, shown))
+    assert loss_pairs(losses) == [("degraded", "$.messages[2].parts[0]")]
     assert encoded.body["contents"][3]["parts"][1] == {"inlineData": PNG}
     read = decode(encoded.body)
     (result,) = read.messages[2].tool_results
@@ -593,10 +593,10 @@ def test_what_the_media_of_results_cannot_hold_is_reported() -> None:
         ir.Audio("audio/wav", "QQ==", transcript="t"),
     )
     signed = from_model(structs.replace(CALL, signature=SIGNED))
-    encoded, losses = encode(asked(GREETING, signed, answered("multimodal", parts=pieces), model=NEW))
-    said = encoded.body["contents"][2]["parts"][0]["functionResponse"]
-    assert said["response"] == {"output": "a\nb"}
-    assert len(said["parts"]) == 2
+    encoded, losses = encode(request_of(GREETING, signed, answered("multimodal", parts=pieces), model=NEW))
+    response = encoded.body["contents"][2]["parts"][0]["functionResponse"]
+    assert response["response"] == {"output": "a\nb"}
+    assert len(response["parts"]) == 2
     assert sorted(loss.what for loss in losses) == [
         "2 texts",
         "audio transcript",
@@ -608,22 +608,22 @@ def test_what_the_media_of_results_cannot_hold_is_reported() -> None:
 
 
 def test_system_text_in_the_middle_moves_to_the_front() -> None:
-    encoded, losses = encode(asked(ir.Message("system", "a"), GREETING, ir.Message("system", "b"), GREETING))
+    encoded, losses = encode(request_of(ir.Message("system", "a"), GREETING, ir.Message("system", "b"), GREETING))
     assert encoded.body["systemInstruction"] == {"parts": [{"text": "a"}, {"text": "b"}]}
-    assert told(losses) == [("degraded", "$.messages[2]")]
+    assert loss_pairs(losses) == [("degraded", "$.messages[2]")]
 
 
 def test_a_turn_of_which_nothing_crosses_stays_a_turn() -> None:
-    encoded, losses = encode(asked(from_user(ir.Image(file_id="file_1"))))
+    encoded, losses = encode(request_of(from_user(ir.Image(file_id="file_1"))))
     assert encoded.body["contents"][0]["role"] == "user"
-    assert told(losses) == [("dropped", "$.messages[0].parts[0]"), ("invented", "$.messages[0]")]
+    assert loss_pairs(losses) == [("dropped", "$.messages[0].parts[0]"), ("invented", "$.messages[0]")]
     with pytest.raises(EncodeError, match="no message has content"):
-        encode(asked(from_model(THINKING)))
+        encode(request_of(from_model(THINKING)))
 
 
 @promise("law:2-nothing-vanishes")
 def test_what_this_api_cannot_express_is_reported() -> None:
-    value = asked(
+    value = request_of(
         ir.Message("user", (ir.Text("hi", cache=ir.Cache("1h")),), name="Ann"),
         from_model(ir.Refusal("no"), ir.Opaque("anthropic", "container_upload", {"type": "container_upload"})),
         ir.Message("user", (ir.Document(text="words", title="T"), ir.Image(url="gs://b/a.png"))),
@@ -634,7 +634,7 @@ def test_what_this_api_cannot_express_is_reported() -> None:
         tools=(FUNCTION, ir.ProviderTool("web_search", "anthropic", {"type": "web_search_20250305"})),
     )
     _, losses = encode(value)
-    assert set(told(losses)) == {
+    assert set(loss_pairs(losses)) == {
         ("dropped", "$.messages[0].name"),
         ("dropped", "$.messages[0].parts[0].cache"),
         ("degraded", "$.messages[1].parts[0]"),
@@ -658,7 +658,7 @@ def test_schemas_of_others_cross_verbatim() -> None:
     schema = b'{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"const":1.0}}}'
     tool = ir.ToolDefinition("f", parameters=Raw(schema))
     output = ir.StructuredOutput("schema", Raw(schema))
-    encoded = request.encode_request(asked(model=NEW, tools=(tool,), output=output), LossLog())
+    encoded = request.encode_request(request_of(model=NEW, tools=(tool,), output=output), LossLog())
     assert encoded.json().count(b'JsonSchema":' + schema) == 2
 
 
@@ -677,10 +677,10 @@ CHOICES: dict[str, tuple[ir.ToolChoice | None, bool, Json | None]] = {
 @promise("report:67", "report:68", "report:69")
 @pytest.mark.parametrize("name", CHOICES)
 def test_choices_of_others(name: str) -> None:
-    chosen, strict, said = CHOICES[name]
+    chosen, strict, expected = CHOICES[name]
     both = (structs.replace(FUNCTION, strict=strict), structs.replace(FUNCTION, name="g"))
-    encoded, losses = encode(asked(tools=both, tool_choice=chosen))
-    assert encoded.body.get("toolConfig", {}).get("functionCallingConfig") == said
+    encoded, losses = encode(request_of(tools=both, tool_choice=chosen))
+    assert encoded.body.get("toolConfig", {}).get("functionCallingConfig") == expected
     assert losses == ()
     assert judge.check_request(encoded.body, model=OLD) == ()
 
@@ -688,27 +688,27 @@ def test_choices_of_others(name: str) -> None:
 @promise("report:68")
 def test_a_free_choice_among_some_tools_declares_only_those() -> None:
     both = (FUNCTION, structs.replace(FUNCTION, name="g"))
-    encoded, losses = encode(asked(tools=both, tool_choice=ir.ToolChoice("auto", ("g",))))
+    encoded, losses = encode(request_of(tools=both, tool_choice=ir.ToolChoice("auto", ("g",))))
     assert [tool["name"] for tool in encoded.body["tools"][0]["functionDeclarations"]] == ["g"]
     assert encoded.body["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
-    assert told(losses) == [("degraded", "$.tools[0]")]
+    assert loss_pairs(losses) == [("degraded", "$.tools[0]")]
 
 
 @promise("report:70")
 def test_no_choice_without_functions() -> None:
-    encoded, losses = encode(asked(tool_choice=ir.ToolChoice("required")))
+    encoded, losses = encode(request_of(tool_choice=ir.ToolChoice("required")))
     assert "toolConfig" not in encoded.body
-    assert told(losses) == [("dropped", "$.tool_choice")]
+    assert loss_pairs(losses) == [("dropped", "$.tool_choice")]
 
 
 @promise("report:71")
 def test_a_custom_tool_crosses_as_a_function_of_one_text() -> None:
     custom = ir.CustomTool("patch", "P", {"type": "grammar"})
     call = ir.ToolCall("call_1", "patch", {"input": "*** x"}, "*** x", custom=True)
-    encoded, losses = encode(asked(GREETING, from_model(call), tools=(custom,)))
+    encoded, losses = encode(request_of(GREETING, from_model(call), tools=(custom,)))
     assert encoded.body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["required"] == ["input"]
     assert encoded.body["contents"][1]["parts"][0]["functionCall"]["args"] == {"input": "*** x"}
-    assert told(losses) == [("degraded", "$.tools[0]"), ("dropped", "$.tools[0].format")]
+    assert loss_pairs(losses) == [("degraded", "$.tools[0]"), ("dropped", "$.tools[0].format")]
 
 
 @promise("report:72")
@@ -719,7 +719,7 @@ def test_a_custom_tool_crosses_as_a_function_of_one_text() -> None:
 )
 def test_built_in_tools_beside_functions(name: str, profile: GeminiProfile, flag: Any, kept: Any) -> None:
     search = ir.ProviderTool("googleSearch", FAMILY, {"googleSearch": {}})
-    encoded, losses = encode(asked(tools=(FUNCTION, search), model=name), profile)
+    encoded, losses = encode(request_of(tools=(FUNCTION, search), model=name), profile)
     assert encoded.body.get("toolConfig", {}).get("includeServerSideToolInvocations") is flag
     assert ({"googleSearch": {}} in encoded.body["tools"]) is kept
     assert [loss.severity for loss in losses] == (["invented"] if flag else [] if kept else ["dropped"])
@@ -772,31 +772,31 @@ THOUGHT: dict[str, tuple[str, ir.ReasoningSettings, Json | None, list[str]]] = {
 
 @pytest.mark.parametrize("name", THOUGHT)
 def test_reasoning_settings_of_others(name: str) -> None:
-    chosen, settings, said, severities = THOUGHT[name]
-    encoded, losses = encode(asked(model=chosen, reasoning=settings))
+    chosen, settings, expected, severities = THOUGHT[name]
+    encoded, losses = encode(request_of(model=chosen, reasoning=settings))
     if settings.mode != "off" and name != "model that does not think":
         # A client that asks for thinking gets it.
-        said = {**(said or {}), "includeThoughts": True}
-    assert encoded.body.get("generationConfig", {}).get("thinkingConfig") == said
+        expected = {**(expected or {}), "includeThoughts": True}
+    assert encoded.body.get("generationConfig", {}).get("thinkingConfig") == expected
     assert [loss.severity for loss in losses] == severities
     assert judge.check_request(encoded.body, model=chosen) == ()
 
 
 def test_json_beside_functions_needs_gemini_3() -> None:
-    value = asked(tools=(FUNCTION,), output=ir.StructuredOutput("schema", SCHEMA, name="n"))
+    value = request_of(tools=(FUNCTION,), output=ir.StructuredOutput("schema", SCHEMA, name="n"))
     encoded, losses = encode(value)
     assert "generationConfig" not in encoded.body
-    assert told(losses) == [("dropped", "$.output")]
+    assert loss_pairs(losses) == [("dropped", "$.output")]
     encoded, losses = encode(structs.replace(value, model=NEW))
     schema = {**SCHEMA, "title": "n"}
     assert encoded.body["generationConfig"] == {"responseMimeType": "application/json", "responseJsonSchema": schema}
-    assert told(losses) == []
+    assert loss_pairs(losses) == []
 
 
 def test_settings_that_a_model_refuses_are_left_out() -> None:
-    encoded, losses = encode(asked(model=NEW, candidates=2, max_output_tokens=0))
+    encoded, losses = encode(request_of(model=NEW, candidates=2, max_output_tokens=0))
     assert encoded.body == {"contents": [HELLO]}
-    assert told(losses) == [("dropped", "$.max_output_tokens"), ("dropped", "$.candidates")]
+    assert loss_pairs(losses) == [("dropped", "$.max_output_tokens"), ("dropped", "$.candidates")]
 
 
 PATHS = [
@@ -812,7 +812,7 @@ PATHS = [
 
 @pytest.mark.parametrize(("profile", "name", "stream", "path"), PATHS)
 def test_model_and_stream_are_in_the_path(profile: GeminiProfile, name: str | None, stream: Any, path: str) -> None:
-    encoded, _ = encode(asked(model=name, stream=stream), profile)
+    encoded, _ = encode(request_of(model=name, stream=stream), profile)
     assert encoded.path == path
     assert "model" not in encoded.body
     assert "stream" not in encoded.body

@@ -15,7 +15,7 @@ from tests.support.interactions_bodies import REQUESTS, RESPONSES
 
 FORMAT = "gemini-interactions"
 MODEL = "gemini-3-flash-preview"
-ASKED = {"type": "user_input", "content": [{"type": "text", "text": "Weather?"}]}
+QUESTION = {"type": "user_input", "content": [{"type": "text", "text": "Weather?"}]}
 CALL = {"type": "function_call", "id": "zggxzq8r", "name": "f", "arguments": {"n": 1}}
 RESULT = {"type": "function_result", "call_id": "zggxzq8r", "name": "f", "result": "sunny"}
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}}
@@ -53,15 +53,15 @@ def start(index: int, **step: Any) -> dict[str, Any]:
     return {"event_type": "step.start", "index": index, "step": step}
 
 
-def delta(index: int, kind: str, **said: Any) -> dict[str, Any]:
-    return {"event_type": "step.delta", "index": index, "delta": {"type": kind, **said}}
+def delta(index: int, kind: str, **fields: Any) -> dict[str, Any]:
+    return {"event_type": "step.delta", "index": index, "delta": {"type": kind, **fields}}
 
 
 def stop(index: int) -> dict[str, Any]:
     return {"event_type": "step.stop", "index": index}
 
 
-def heard(data: bytes, size: int | None = None) -> ir.Completion:
+def completion_of(data: bytes, size: int | None = None) -> ir.Completion:
     decoder = dragoman.StreamDecoder(FORMAT)
     pieces = [data] if size is None else [data[at : at + size] for at in range(0, len(data), size)]
     events = [event for piece in pieces for event in decoder.feed(piece)]
@@ -73,7 +73,7 @@ def heard(data: bytes, size: int | None = None) -> ir.Completion:
 
 def test_a_signature_stands_on_the_thought_here_and_on_the_call_in_generate_content() -> None:
     thought = {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm"}]}
-    given = body(ASKED, thought, CALL, RESULT)
+    given = body(QUESTION, thought, CALL, RESULT)
     there = to("gemini", given)
     parts = there.body["contents"][1]["parts"]
     assert [part.get("thoughtSignature") for part in parts] == [None, "c2ln"]
@@ -83,7 +83,7 @@ def test_a_signature_stands_on_the_thought_here_and_on_the_call_in_generate_cont
 
 def test_only_the_first_of_several_calls_is_signed() -> None:
     other = {**CALL, "id": "other123"}
-    request = dragoman.decode_request(body(ASKED, {"type": "thought", "signature": "c2ln"}, CALL, other), FORMAT)
+    request = dragoman.decode_request(body(QUESTION, {"type": "thought", "signature": "c2ln"}, CALL, other), FORMAT)
     first, second = request.messages[1].tool_calls
     assert (first.signature, second.signature) == (ir.Signature("google", "c2ln"), None)
 
@@ -96,21 +96,23 @@ def test_in_a_stream_the_signature_comes_as_a_delta_of_the_thought() -> None:
         delta(1, "arguments_delta", arguments='{"n":1}'), stop(1),
         COMPLETED,
     )  # fmt: skip
-    (call,) = heard(data).tool_calls
+    (call,) = completion_of(data).tool_calls
     assert call.signature == ir.Signature("google", "c2ln")
 
 
 def test_an_empty_signature_of_a_call_is_ignored() -> None:
-    given = body(ASKED, {"type": "thought", "signature": "c2ln"}, {**CALL, "signature": ""}, RESULT)
+    given = body(QUESTION, {"type": "thought", "signature": "c2ln"}, {**CALL, "signature": ""}, RESULT)
     assert to(FORMAT, given).body == given
     (call,) = (
-        dragoman.decode_request({**given, "input": [ASKED, {**CALL, "signature": ""}]}, FORMAT).messages[1].tool_calls
+        dragoman.decode_request({**given, "input": [QUESTION, {**CALL, "signature": ""}]}, FORMAT)
+        .messages[1]
+        .tool_calls
     )
     assert call.signature is None
 
 
 def test_a_filled_signature_on_a_call_returns_there() -> None:
-    given = body(ASKED, {**CALL, "signature": "b24tY2FsbA=="}, RESULT)
+    given = body(QUESTION, {**CALL, "signature": "b24tY2FsbA=="}, RESULT)
     assert to(FORMAT, given).body == given
 
 
@@ -138,7 +140,7 @@ def test_foreign_history_gets_a_placeholder_on_a_thought_before_the_first_call_o
 
 
 def test_a_placeholder_is_not_a_signature_for_others() -> None:
-    given = body(ASKED, {"type": "thought", "signature": PLACEHOLDER}, CALL, RESULT)
+    given = body(QUESTION, {"type": "thought", "signature": PLACEHOLDER}, CALL, RESULT)
     assert to(FORMAT, given).body == given
     assert PLACEHOLDER not in to("anthropic-messages", given).json().decode()
 
@@ -153,11 +155,11 @@ def test_the_last_event_has_no_steps_and_the_answer_is_whole_nevertheless() -> N
         start(1, type="model_output"), delta(1, "text", text="Zü"), delta(1, "text", text="rich"), stop(1),
         COMPLETED,
     )  # fmt: skip
-    whole = heard(data)
+    whole = completion_of(data)
     assert (whole.reasoning, whole.text, whole.finish_reason) == ("hm", "Zürich", "stop")
     assert whole.usage is not None
     assert whole.usage.output == 2
-    assert all(heard(data, size) == whole for size in (1, 7, 100))
+    assert all(completion_of(data, size) == whole for size in (1, 7, 100))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_the_last_event_has_no_steps_and_the_answer_is_whole_nevertheless() -> N
 )
 def test_arguments_are_fragments_of_text_and_the_empty_object_at_the_start_says_nothing(deltas: list[Any]) -> None:
     data = sse(CREATED, start(0, **{**CALL, "arguments": {}}), *deltas, stop(0), COMPLETED)
-    (call,) = heard(data).tool_calls
+    (call,) = completion_of(data).tool_calls
     assert call.arguments == {"n": 1}
 
 
@@ -178,11 +180,14 @@ def test_arguments_that_name_the_thought_belong_to_the_open_call() -> None:
         CREATED, start(0, type="thought"), stop(0), start(1, **{**CALL, "arguments": {}}),
         delta(0, "arguments_delta", arguments='{"n":1}'), stop(1), COMPLETED,
     )  # fmt: skip
-    assert heard(data).tool_calls[0].arguments == {"n": 1}
+    assert completion_of(data).tool_calls[0].arguments == {"n": 1}
 
 
 def test_a_call_without_arguments_has_an_empty_object() -> None:
-    assert heard(sse(CREATED, start(0, **{**CALL, "arguments": {}}), stop(0), COMPLETED)).tool_calls[0].arguments == {}
+    assert (
+        completion_of(sse(CREATED, start(0, **{**CALL, "arguments": {}}), stop(0), COMPLETED)).tool_calls[0].arguments
+        == {}
+    )
 
 
 def test_what_a_step_says_at_its_start_is_its_beginning() -> None:
@@ -193,7 +198,7 @@ def test_what_a_step_says_at_its_start_is_its_beginning() -> None:
         start(1, type="model_output", content=[{"type": "text", "text": "Be"}]), delta(1, "text", text="rn"), stop(1),
         COMPLETED,
     )  # fmt: skip
-    assert (heard(data).reasoning, heard(data).text) == ("hm", "Bern")
+    assert (completion_of(data).reasoning, completion_of(data).text) == ("hm", "Bern")
 
 
 def test_unknown_events_deltas_and_steps_are_not_errors() -> None:
@@ -202,7 +207,7 @@ def test_unknown_events_deltas_and_steps_are_not_errors() -> None:
         start(0, type="hologram", depth=3), delta(0, "hologram", light="x"), stop(0),
         start(1, type="model_output"), delta(1, "scent", of="rose"), delta(1, "text", text="hi"), stop(1), COMPLETED,
     )  # fmt: skip
-    whole = heard(data)
+    whole = completion_of(data)
     assert whole.text == "hi"
     (opaque,) = [part for part in whole.messages[0].parts if isinstance(part, ir.Opaque)]
     assert opaque.block == {"type": "hologram", "depth": 3, "light": "x"}
@@ -218,7 +223,7 @@ def test_a_stream_without_its_last_event_is_an_error() -> None:
 def test_an_error_event_fails_the_stream_with_a_word_for_its_code() -> None:
     failed = {"event_type": "error", "error": {"code": "invalid_request", "message": "no"}}
     with pytest.raises(dragoman.StreamError) as raised:
-        heard(sse(CREATED, failed))
+        completion_of(sse(CREATED, failed))
     assert (raised.value.failure.kind, raised.value.failure.code) == ("invalid_request", "invalid_request")
 
 
@@ -230,9 +235,9 @@ def test_events_have_ids_only_where_the_interaction_is_kept() -> None:
     kept, lost = dragoman.StreamEncoder(FORMAT, stores=True), dragoman.StreamEncoder(FORMAT, stores=False)
     ids = [json.loads(line[6:]).get("event_id") for line in kept.encode(events).split(b"\n") if line[:7] == b"data: {"]
     assert ids == [f"e{number}" for number in range(1, len(ids) + 1)]
-    said = lost.encode(events)
-    assert b"event_id" not in said
-    assert b"v1_a" not in said
+    written = lost.encode(events)
+    assert b"event_id" not in written
+    assert b"v1_a" not in written
 
 
 # ── statuses (traps 5, 24, 28, 30) ────────────────────────────────────────────────────────────────────────────
@@ -241,8 +246,8 @@ def test_events_have_ids_only_where_the_interaction_is_kept() -> None:
 @pytest.mark.parametrize("status", ["completed", "requires_action"])
 def test_calls_are_found_among_the_steps_whatever_the_status(status: str) -> None:
     assert dragoman.decode_response(answer(CALL, status=status), FORMAT).finish_reason == "tool_calls"
-    said = {"type": "model_output", "content": [{"type": "text", "text": "hi"}]}
-    assert dragoman.decode_response(answer(said), FORMAT).finish_reason == "stop"
+    output = {"type": "model_output", "content": [{"type": "text", "text": "hi"}]}
+    assert dragoman.decode_response(answer(output), FORMAT).finish_reason == "stop"
 
 
 @pytest.mark.parametrize(
@@ -321,12 +326,12 @@ def test_a_bare_step_is_read() -> None:
 
 def test_steps_and_contents_do_not_mix() -> None:
     with pytest.raises(DecodeError, match=r"\$\.input\[1\]"):
-        dragoman.decode_request({"model": MODEL, "input": [ASKED, {"type": "text", "text": "Hi"}]}, FORMAT)
+        dragoman.decode_request({"model": MODEL, "input": [QUESTION, {"type": "text", "text": "Hi"}]}, FORMAT)
 
 
 def test_a_result_among_the_contents_of_the_user_is_a_result() -> None:
     inside = {"type": "user_input", "content": [RESULT, {"type": "text", "text": "and now?"}]}
-    given = body(ASKED, CALL, inside)
+    given = body(QUESTION, CALL, inside)
     messages = dragoman.decode_request(given, FORMAT).messages
     assert [message.role for message in messages] == ["user", "assistant", "tool", "user"]
     assert to(FORMAT, given).body == given
@@ -335,7 +340,7 @@ def test_a_result_among_the_contents_of_the_user_is_a_result() -> None:
 
 
 def test_the_timeline_of_a_get_keeps_the_users_steps_apart_from_the_answer() -> None:
-    given = answer(ASKED, {"type": "model_output", "content": [{"type": "text", "text": "hi"}]})
+    given = answer(QUESTION, {"type": "model_output", "content": [{"type": "text", "text": "hi"}]})
     completion = dragoman.decode_response(given, FORMAT)
     assert completion.text == "hi"
     assert dragoman.encode_response(completion, FORMAT).body == given
@@ -356,14 +361,14 @@ def test_outputs_of_the_old_schema_are_one_output() -> None:
     [("", "text", ""), ({}, "data", {}), ({"output": "x"}, "data", {"output": "x"}), ("x", "text", "x")],
 )
 def test_results_are_not_wrapped_and_not_unwrapped(result: Any, kind: str, value: Any) -> None:
-    given = body(ASKED, CALL, {**RESULT, "result": result})
+    given = body(QUESTION, CALL, {**RESULT, "result": result})
     (found,) = dragoman.decode_request(given, FORMAT).messages[2].tool_results
     assert (found.kind, found.value) == (kind, value)
     assert to(FORMAT, given).body == given
 
 
 def test_a_list_is_contents_and_other_lists_are_sent_as_text() -> None:
-    given = body(ASKED, CALL, {**RESULT, "result": [{"type": "text", "text": "sunny"}]})
+    given = body(QUESTION, CALL, {**RESULT, "result": [{"type": "text", "text": "sunny"}]})
     (found,) = dragoman.decode_request(given, FORMAT).messages[2].tool_results
     assert (found.kind, found.parts) == ("multimodal", (ir.Text("sunny"),))
     result = ir.ToolResult("zggxzq8r", "f", "data", [1, 2])
@@ -375,7 +380,7 @@ def test_a_list_is_contents_and_other_lists_are_sent_as_text() -> None:
 
 
 def test_an_error_is_a_flag() -> None:
-    given = body(ASKED, CALL, {**RESULT, "is_error": True})
+    given = body(QUESTION, CALL, {**RESULT, "is_error": True})
     (found,) = dragoman.decode_request(given, FORMAT).messages[2].tool_results
     assert (found.kind, found.value) == ("error", "sunny")
     assert to("gemini", given).body["contents"][2]["parts"][0]["functionResponse"]["response"] == {"error": "sunny"}

@@ -32,7 +32,7 @@ MODEL = {**MODELS} | {"bedrock-converse": NOVA, "openai-chat": SEARCH_MODEL}
 USER = ir.Message("user", "Will it rain?")
 
 
-def asked(target: str, *tools: ir.AnyTool, **fields: Any) -> tuple[Json, tuple[Loss, ...]]:
+def encoded_request(target: str, *tools: ir.AnyTool, **fields: Any) -> tuple[Json, tuple[Loss, ...]]:
     encoded = dragoman.encode_request(ir.Request(MODEL[target], (USER,), tools, max_output_tokens=64, **fields), target)
     assert refusals(encoded, target, model=MODEL[target]) == ()
     return encoded.body, encoded.losses
@@ -59,11 +59,11 @@ def example(kind: str, option: str | None = None) -> ir.ProviderTool:
 
 @pytest.mark.parametrize(("target", "kind", "rule"), list(rules()))
 def test_a_target_says_every_option_that_its_profile_names(target: str, kind: str, rule: HostedRule) -> None:
-    _, losses = asked(target, example(kind))
+    _, losses = encoded_request(target, example(kind))
     assert not losses
     for option in rule.options:
         tool = example(kind, option)
-        body, losses = asked(target, tool)
+        body, losses = encoded_request(target, tool)
         assert not [loss for loss in losses if loss.refusable], option
         assert all(mark in json.dumps(body) for mark in marks(getattr(tool, option))), option
 
@@ -74,7 +74,7 @@ def test_what_a_target_lacks_is_reported(target: str, kind: str) -> None:
     profile = codec(target).profile
     for option in (None, *OPTIONS):
         tool = example(kind, option)
-        body, losses = asked(target, tool)
+        body, losses = encoded_request(target, tool)
         rule = profile.hosted.get(kind)
         says_all = rule is not None and (option is None or option in rule.options)
         if option == "max_uses" and rule is not None and profile.limits_all_calls:
@@ -204,7 +204,7 @@ FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type":
 
 
 def test_without_a_location_openai_searches_from_nowhere() -> None:
-    body, _ = asked("openai-responses", example("web_search"))
+    body, _ = encoded_request("openai-responses", example("web_search"))
     assert body["tools"] == [{"type": "web_search", "user_location": {"type": "approximate"}}]
 
 
@@ -235,21 +235,21 @@ def test_a_choice_goes_where_its_tool_goes(target: str) -> None:
     rule = codec(target).profile.hosted.get("web_search")
     is_named = rule is not None and rule.name is not None
     for choice in (ir.ToolChoice("required", ("tool",)), ir.ToolChoice("auto", ("f", "tool"))):
-        body, losses = asked(target, function, example("web_search"), tool_choice=choice)
+        body, losses = encoded_request(target, function, example("web_search"), tool_choice=choice)
         assert ("choice of 'tool'" in {loss.what for loss in losses}) != is_named
         assert '"name": "tool"' not in json.dumps(body)
 
 
 def test_a_chosen_search_is_named_as_the_target_names_it() -> None:
     forced = ir.ToolChoice("required", ("tool",))
-    body, _ = asked("openai-responses", example("web_search"), tool_choice=forced)
+    body, _ = encoded_request("openai-responses", example("web_search"), tool_choice=forced)
     allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
     assert body["tool_choice"] == allowed
-    body, _ = asked("openai-responses", example("code_execution"), tool_choice=forced)
+    body, _ = encoded_request("openai-responses", example("code_execution"), tool_choice=forced)
     assert body["tool_choice"] == {"type": "code_interpreter"}
-    body, _ = asked("anthropic-messages", example("web_search"), tool_choice=forced)
+    body, _ = encoded_request("anthropic-messages", example("web_search"), tool_choice=forced)
     assert body["tool_choice"] == {"type": "tool", "name": "web_search"}
-    server = asked("openai-responses", example("mcp"), tool_choice=forced)[0]["tool_choice"]
+    server = encoded_request("openai-responses", example("mcp"), tool_choice=forced)[0]["tool_choice"]
     assert server == {"type": "mcp", "server_label": "tool"}
 
 
@@ -264,13 +264,13 @@ AS_TEXT = '[web_search called with {"query":"rain"}]', "[web_search returned]\n-
 
 @pytest.mark.parametrize("target", FORMATS)
 def test_what_another_provider_ran_reaches_the_model_as_text(target: str) -> None:
-    said = ir.Message("assistant", (ir.Text("Let me see."), CALL, FOUND, ir.Text("Yes.")))
-    encoded = dragoman.encode_request(ir.Request(MODEL[target], (USER, said, USER)), target)
+    message = ir.Message("assistant", (ir.Text("Let me see."), CALL, FOUND, ir.Text("Yes.")))
+    encoded = dragoman.encode_request(ir.Request(MODEL[target], (USER, message, USER)), target)
     assert refusals(encoded, target, model=MODEL[target]) == ()
     turns = dragoman.decode_request(encoded.body, target).messages[1:-1]
-    told = "\n".join(turn.text for turn in turns)
-    assert [told.find(text) for text in AS_TEXT] == sorted(told.find(text) for text in AS_TEXT)
-    assert -1 not in [told.find(text) for text in ("Let me see.", *AS_TEXT, "Yes.")]
+    texts_there = "\n".join(turn.text for turn in turns)
+    assert [texts_there.find(text) for text in AS_TEXT] == sorted(texts_there.find(text) for text in AS_TEXT)
+    assert -1 not in [texts_there.find(text) for text in ("Let me see.", *AS_TEXT, "Yes.")]
     assert [loss.severity for loss in encoded.losses if "parts" in loss.path] == ["degraded", "degraded"]
 
 
@@ -301,7 +301,7 @@ def test_a_failed_call_says_why() -> None:
 CODE = ir.ServerToolCall("c1", "code", kind="code_execution", input={"code": "print(1)"})
 RAN = ir.ServerToolResult("c1", "code", kind="code_execution", parts=(ir.Text("1"),))
 ASK = ir.ServerToolCall("m1", "ask", kind="mcp", input={"q": 1}, server="docs")
-TOLD = ir.ServerToolResult("m1", "ask", kind="mcp", parts=(ir.Text("because"),))
+ANSWERED = ir.ServerToolResult("m1", "ask", kind="mcp", parts=(ir.Text("because"),))
 FETCH = ir.ServerToolCall("f1", "web_fetch", kind="web_fetch", input={"url": "https://a.org"})
 PAGE = ir.ServerToolResult(
     "f1", "web_fetch", kind="web_fetch", parts=(ir.Text("page"),), sources=(ir.Citation("https://a.org"),)
@@ -311,7 +311,7 @@ FILES = ir.ServerToolResult("q1", "file_search", kind="file_search", sources=(ir
 PAIRS = {
     "web_search": (CALL, FOUND),
     "code_execution": (CODE, RAN),
-    "mcp": (ASK, TOLD),
+    "mcp": (ASK, ANSWERED),
     "web_fetch": (FETCH, PAGE),
     "file_search": (LOOK, FILES),
 }
@@ -426,10 +426,10 @@ def test_recorded_calls_reach_every_other_vendor(source: str, recordings: Callab
                 continue
             sent = ir.Request("some-model", (USER, *answer.messages, USER))
             encoded = dragoman.encode_request(sent, target)
-            told = "".join(message.text for message in dragoman.decode_request(encoded.body, target).messages)
+            texts_there = "".join(message.text for message in dragoman.decode_request(encoded.body, target).messages)
             for part in hosted:
                 text = hosted_text(part)
-                assert text is None or text.strip() in told
+                assert text is None or text.strip() in texts_there
             assert dragoman.encode_response(answer, target).json()
     assert seen >= 5
 
@@ -531,8 +531,8 @@ def test_their_items_are_calls_and_results(name: str) -> None:
     tool, call, output = ITEMS[name]
     body = {"model": "gpt-5.1", "input": [{"role": "user", "content": "go"}, call, output], "tools": [tool]}
     request = dragoman.decode_request(body, "openai-responses")
-    (said,), (result,) = request.messages[1].tool_calls, request.messages[2].tool_results
-    assert (said.name, result.name, result.tool_call_id) == (name, name, said.id)
+    (call_there,), (result,) = request.messages[1].tool_calls, request.messages[2].tool_results
+    assert (call_there.name, result.name, result.tool_call_id) == (name, name, call_there.id)
     assert dragoman.encode_request(request, "openai-responses").body == body
     for target in ("anthropic-messages", "openai-chat", "gemini", "bedrock-converse", "ollama-chat"):
         crossed = dragoman.translate_request(body, source="openai-responses", target=target, model=MODELS[target])
@@ -540,10 +540,10 @@ def test_their_items_are_calls_and_results(name: str) -> None:
         (there,) = (
             one for message in dragoman.decode_request(crossed.body, target).messages for one in message.tool_calls
         )
-        assert (there.name, there.arguments) == (name, said.arguments)
+        assert (there.name, there.arguments) == (name, call_there.arguments)
     # What the model of another vendor calls returns to the client as the item it knows, whole and streamed.
-    plain = ir.ToolCall("call_1", name, said.arguments)
-    asked_for = {key: held for key, held in call.items() if key in {"type", "call_id", "action", "operation"}}
+    plain = ir.ToolCall("call_1", name, call_there.arguments)
+    asked_for = {key: value for key, value in call.items() if key in {"type", "call_id", "action", "operation"}}
     completion = ir.Completion((ir.Message("assistant", (plain,)),), ir.Finish("tool_calls"), ir.Usage(1, 1), "i", "m")
     whole = dragoman.encode_response(completion, "openai-responses", request=request).body
     assert {key: whole["output"][0].get(key) for key in asked_for} == asked_for
@@ -557,7 +557,7 @@ def test_their_items_are_calls_and_results(name: str) -> None:
     pieces = b"".join([translator.feed(streamed("anthropic-messages", plain)[0]), translator.close()])
     (part,) = read_stream("openai-responses", pieces).messages[0].parts
     assert isinstance(part, ir.ToolCall)
-    assert (part.name, part.arguments) == (name, said.arguments)
+    assert (part.name, part.arguments) == (name, call_there.arguments)
     assert f'"type":"{call["type"]}"' in pieces.decode()
 
 
@@ -565,8 +565,8 @@ def test_their_items_are_calls_and_results(name: str) -> None:
 def test_an_agent_answers_such_a_call_in_its_own_form() -> None:
     for name, (tool, call, output) in ITEMS.items():
         answer = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [call]}
-        said = dragoman.decode_response(answer, "openai-responses").messages[0]
-        (asked_for,) = said.tool_calls
+        message = dragoman.decode_response(answer, "openai-responses").messages[0]
+        (asked_for,) = message.tool_calls
         screen = ir.Image("image/png", "AAAA")
         result = (
             ir.ToolResult(asked_for.id, name, "multimodal", None, (screen,))
@@ -574,7 +574,7 @@ def test_an_agent_answers_such_a_call_in_its_own_form() -> None:
             else ir.ToolResult(asked_for.id, name, "text", "wrote a.txt" if name == "apply_patch" else "a.txt")
         )
         declared = dragoman.decode_request({"model": "m", "input": "go", "tools": [tool]}, "openai-responses").tools
-        request = ir.Request("m", (USER, said, ir.Message("tool", (result,))), declared)
+        request = ir.Request("m", (USER, message, ir.Message("tool", (result,))), declared)
         assert dragoman.encode_request(request, "openai-responses").body["input"][1:] == [call, output]
 
 
@@ -733,7 +733,7 @@ def test_a_server_of_claude_is_a_server_of_openai_and_back() -> None:
 
 def test_a_server_whose_calls_must_be_approved_does_not_cross_to_one_that_never_asks() -> None:
     for approval in ({}, {"require_approval": "always"}, {"require_approval": {"never": {"read_only": True}}}):
-        tool = {key: held for key, held in OPENAI_SERVER.items() if key != "require_approval"} | approval
+        tool = {key: value for key, value in OPENAI_SERVER.items() if key != "require_approval"} | approval
         body = {
             "model": "gpt-5.1",
             "input": "hi",
@@ -786,8 +786,8 @@ def test_approvals_in_a_history_are_a_call_and_its_result_elsewhere(target: str)
     turns = dragoman.decode_request(crossed.body, target).messages
     assert [call.arguments for turn in turns for call in turn.tool_calls] == [TO_APPROVE]
     (result,) = [result for turn in turns for result in turn.tool_results]
-    said = result.value if isinstance(result.value, dict) else json.loads(result.value)
-    assert said == {"approve": False, "reason": "too risky"}
+    answer = result.value if isinstance(result.value, dict) else json.loads(result.value)
+    assert answer == {"approve": False, "reason": "too risky"}
 
 
 def asked_for_approval(target: str, *, streams: bool) -> ir.Completion:
@@ -815,7 +815,7 @@ def test_an_approval_that_is_asked_for_is_a_call_to_every_client(target: str, *,
     assert answer.finish_reason == "tool_calls"
 
 
-SAID: list[tuple[str, Json]] = [
+WORDS: list[tuple[str, Json]] = [
     ('{"approve": true}', {"approve": True}),
     ('{"approve": true, "reason": "fine"}', {"approve": True, "reason": "fine"}),
     ('{"approve": false, "reason": "no"}', {"approve": False, "reason": "no"}),
@@ -832,7 +832,7 @@ def test_every_client_can_answer_an_approval(target: str, *, streams: bool) -> N
     """The client sends its history back with a result; Responses gets the request as it was, and the approval."""
     answer = asked_for_approval(target, streams=streams)
     (call,) = answer.tool_calls
-    for text, expected in SAID:
+    for text, expected in WORDS:
         turns = (USER, answer.messages[0], ir.Message("tool", (ir.ToolResult(call.id, call.name, "text", text),)))
         history = dragoman.encode_request(ir.Request("gpt-5.1", turns, max_output_tokens=64), target).json()
         back = dragoman.translate_request(history, source=target, target="openai-responses", model="gpt-5.1")

@@ -22,16 +22,16 @@ def _token(text: str, logprob: float, **more: Any) -> dict[str, Any]:
     return {"token": text, "logprob": logprob, "bytes": list(text.encode()), **more}
 
 
-SAID = [
+TOKENS = [
     _token("It", -0.25, top_logprobs=[_token("It", -0.25), _token("The", -1.5)]),
     _token(" rains", -3.2e-05, top_logprobs=[_token(" rains", -3.2e-05), _token(" is", -9999.0)]),
 ]
 CHOSEN = {
     "topCandidates": [
         {"candidates": [{"token": one["token"], "logProbability": one["logprob"]} for one in token["top_logprobs"]]}
-        for token in SAID
+        for token in TOKENS
     ],
-    "chosenCandidates": [{"token": token["token"], "logProbability": token["logprob"]} for token in SAID],
+    "chosenCandidates": [{"token": token["token"], "logProbability": token["logprob"]} for token in TOKENS],
 }
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 
@@ -45,7 +45,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
             {
                 "index": 0,
                 "message": {"role": "assistant", "content": "It rains", "refusal": None},
-                "logprobs": {"content": SAID, "refusal": None},
+                "logprobs": {"content": TOKENS, "refusal": None},
                 "finish_reason": "stop",
             }
         ],
@@ -63,7 +63,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
                 "type": "message",
                 "status": "completed",
                 "role": "assistant",
-                "content": [{"type": "output_text", "text": "It rains", "annotations": [], "logprobs": SAID}],
+                "content": [{"type": "output_text", "text": "It rains", "annotations": [], "logprobs": TOKENS}],
             }
         ],
     },
@@ -82,7 +82,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "model": "qwen3",
         "created_at": "2026-11-17T10:00:00Z",
         "message": {"role": "assistant", "content": "It rains"},
-        "logprobs": SAID,
+        "logprobs": TOKENS,
         "done": True,
         "done_reason": "stop",
     },
@@ -101,7 +101,7 @@ def _stream(format: str) -> bytes:
                     "logprobs": {"content": [one], "refusal": None},
                     "finish_reason": None,
                 }
-                for one in SAID
+                for one in TOKENS
             ),
             {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"},
         ]
@@ -112,7 +112,7 @@ def _stream(format: str) -> bytes:
         place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
         empty = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
         deltas = [
-            {"type": "response.output_text.delta", **place, "delta": one["token"], "logprobs": [one]} for one in SAID
+            {"type": "response.output_text.delta", **place, "delta": one["token"], "logprobs": [one]} for one in TOKENS
         ]
         return _events(
             [
@@ -120,7 +120,7 @@ def _stream(format: str) -> bytes:
                 {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
                 {"type": "response.content_part.added", **place, "part": empty},
                 *deltas,
-                {"type": "response.output_text.done", **place, "text": "It rains", "logprobs": SAID},
+                {"type": "response.output_text.done", **place, "text": "It rains", "logprobs": TOKENS},
                 {"type": "response.output_item.done", "output_index": 0, "item": item},
                 {"type": "response.completed", "response": whole},
             ]
@@ -136,7 +136,7 @@ def _stream(format: str) -> bytes:
     head = {"model": "qwen3", "created_at": "2026-11-17T10:00:00Z"}
     lines = [
         {**head, "message": {"role": "assistant", "content": one["token"]}, "logprobs": [one], "done": False}
-        for one in SAID
+        for one in TOKENS
     ]
     last = {**head, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
     return b"".join(json.dumps(line).encode() + b"\n" for line in [*lines, last])
@@ -151,7 +151,7 @@ def _plain(tokens: tuple[ir.TokenLogprob, ...]) -> list[tuple[str, float, list[t
 
 
 WANTED = [
-    (one["token"], one["logprob"], [(top["token"], top["logprob"]) for top in one["top_logprobs"]]) for one in SAID
+    (one["token"], one["logprob"], [(top["token"], top["logprob"]) for top in one["top_logprobs"]]) for one in TOKENS
 ]
 
 
@@ -201,8 +201,8 @@ def test_a_stream_keeps_them_beside_their_text(source: str, target: str) -> None
     events = [*decoder.feed(data), *decoder.close()]
     deltas = [event for event in events if isinstance(event, ir.LogprobsDelta)]
     assert [_plain(delta.tokens) for delta in deltas] == [WANTED[:1], WANTED[1:]]
-    told = [place for place, event in enumerate(events) if isinstance(event, ir.LogprobsDelta)]
-    texts = [events[place - 1] for place in told]
+    positions = [place for place, event in enumerate(events) if isinstance(event, ir.LogprobsDelta)]
+    texts = [events[place - 1] for place in positions]
     assert [text.text for text in texts if isinstance(text, ir.PartDelta)] == ["It", " rains"]
 
 
@@ -222,7 +222,7 @@ def test_the_last_event_of_a_responses_stream_repeats_them() -> None:
     translator = StreamTranslator(source="openai-chat", target="openai-responses")
     data = translator.feed(_stream("openai-chat")) + translator.close()
     last = json.loads(data.split(b"event: response.completed\ndata: ")[1])
-    assert last["response"]["output"][0]["content"][0]["logprobs"] == SAID
+    assert last["response"]["output"][0]["content"][0]["logprobs"] == TOKENS
 
 
 @promise("core:log-probabilities")
@@ -253,7 +253,7 @@ def test_each_candidate_and_each_text_has_its_own() -> None:
     found = dragoman.decode_response(crossed.json(), "gemini").logprobs
     assert [one.candidate for one in found] == [0, 1]
     parts = (ir.Text("It"), ir.ToolCall("call_1", "f", {}), ir.Text(" rains"))
-    tokens = tuple(ir.TokenLogprob(one["token"], one["logprob"]) for one in SAID)
+    tokens = tuple(ir.TokenLogprob(one["token"], one["logprob"]) for one in TOKENS)
     completion = ir.Completion((ir.Message("assistant", parts),), logprobs=(ir.Logprobs(tokens),))
     output = dragoman.encode_response(completion, "openai-responses").body["output"]
     texts = [content for item in output if item["type"] == "message" for content in item["content"]]

@@ -5,11 +5,12 @@ import json
 import tracemalloc
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
 import dragoman
 from dragoman import ir
 from dragoman.codecs.memo import ENTRY_BYTES, LONGEST_ENTRY, MOST_BYTES, BoundedMemo, ToolReader, ToolWriter
+from dragoman.codecs.registry import codec
 from dragoman.codecs.wire_values import Wire
 from dragoman.losses import LossLog
 from tests.support.promises import promise
@@ -113,9 +114,9 @@ def test_what_an_entry_keeps_alive_counts_even_if_nothing_is_written_of_it() -> 
         for _ in range(2):
             assert writer.can_write(tools)
             assert writer.write(tools, LossLog()) is None
-    held, _ = tracemalloc.get_traced_memory()
+    used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 3 * MOST_BYTES  # of 12 MB
+    assert used < 3 * MOST_BYTES  # of 12 MB
 
 
 def test_small_entries_of_a_reader_take_no_more_than_they_count() -> None:
@@ -124,9 +125,9 @@ def test_small_entries_of_a_reader_take_no_more_than_they_count() -> None:
     for number in range(6_000):
         for _ in range(2):
             reader.read(raw(f"tool_{number}"))
-    held, _ = tracemalloc.get_traced_memory()
+    used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 2 * 2 * MOST_BYTES  # two memos
+    assert used < 2 * 2 * MOST_BYTES  # two memos
 
 
 def test_all_memos_together_are_bounded() -> None:
@@ -137,3 +138,75 @@ def test_all_memos_together_are_bounded() -> None:
     assert 10 < len(memos) < 80
     assert {memo.most_bytes for memo in memos} <= {MOST_BYTES}
     assert MOST_BYTES <= 1 << 20
+
+
+# ── losses of remembered tools ────────────────────────────────────────────────────────────────────────────────
+
+
+def _declared(count: int, tail: str = "") -> list[dict[str, Any]]:
+    schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}}
+    return [{"name": f"f{index}{tail}", "parametersJsonSchema": schema} for index in range(count)]
+
+
+def _paths(body: dict[str, Any], source: str = "gemini") -> list[str]:
+    return [loss.path for loss in dragoman.translate_request(body, source=source, target="ollama-chat").losses]
+
+
+def test_losses_of_remembered_tools_keep_their_places_among_the_others() -> None:
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "tools": [{"functionDeclarations": _declared(3, "_placed")}],
+        "cachedContent": "c",
+        "generationConfig": {"candidateCount": 2},
+    }
+    first = dragoman.translate_request(body, source="gemini", target="ollama-chat").losses
+    assert len({loss.path for loss in first}) == 5
+    for _ in range(4):
+        assert dragoman.translate_request(body, source="gemini", target="ollama-chat").losses == first
+
+
+def test_remembered_tools_in_other_groups_have_other_paths() -> None:
+    tools = dragoman.decode_request(
+        {"contents": [], "tools": [{"functionDeclarations": _declared(2, "_grouped")}]}, "gemini"
+    )
+    apart = dragoman.decode_request(
+        {"contents": [], "tools": [{"functionDeclarations": [one]} for one in _declared(2, "_grouped")]}, "gemini"
+    )
+    said = ir.Message("user", "hi")
+    for _ in range(4):  # the same tuple of tools, in requests with different notes
+        for given, place in ((tools, "tools[0].functionDeclarations[1]"), (apart, "tools[1].functionDeclarations[0]")):
+            log = LossLog()
+            request = structs.replace(given, messages=(said,), tools=tools.tools)
+            codec("ollama-chat").encode_request(request, log)
+            losses = log.resolve(request, codec("gemini").request_paths)
+            assert f"$.{place}.parametersJsonSchema" in [loss.path for loss in losses]
+
+
+def test_remembered_tools_have_the_paths_of_the_source_they_came_from() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}}
+    openai = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "tools": [{"type": "function", "function": {"name": "f_sourced", "parameters": schema}}],
+    }
+    request = dragoman.decode_request(openai, "openai-chat")
+    for _ in range(4):
+        for source, key in (("openai-chat", "function.parameters"), ("anthropic-messages", "input_schema")):
+            log = LossLog()
+            codec("ollama-chat").encode_request(request, log)
+            assert [loss.path for loss in log.resolve(request, codec(source).request_paths)] == [f"$.tools[0].{key}"]
+
+
+def test_long_notes_are_not_kept_with_the_losses() -> None:
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "tools": [{"functionDeclarations": _declared(1, "_long")}],
+    }
+    assert _paths(body) == _paths(body) == _paths(body)
+    request = dragoman.decode_request(body, "gemini")
+    noted = structs.replace(
+        request, metadata={"gemini": {**(request.metadata or {}).get("gemini", {}), "~x": Raw(b"1" * 5000)}}
+    )
+    log = LossLog()
+    codec("ollama-chat").encode_request(noted, log)
+    assert [loss.path for loss in log.resolve(noted, codec("gemini").request_paths)] == _paths(body)

@@ -43,7 +43,7 @@ def plainly(value: Any) -> Any:
     return structs.replace(value, **changes)
 
 
-def asked(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def request_body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"model": "m", "messages": list(messages) or [{"role": "user", "content": "hi"}], "stream": False, **fields}
 
 
@@ -61,7 +61,7 @@ def sent(*messages: ir.Message, **fields: Any) -> dragoman.Encoded:
     return dragoman.encode_request(ir.Request("m", messages or (USER,), **fields), NAME)
 
 
-def told(encoded: dragoman.Encoded) -> set[tuple[str, str]]:
+def loss_pairs(encoded: dragoman.Encoded) -> set[tuple[str, str]]:
     return {(loss.severity, loss.path) for loss in encoded.losses}
 
 
@@ -134,7 +134,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], tuple[ir.Message, ...]]] = {
 
 @pytest.mark.parametrize(("wires", "messages"), MESSAGES.values(), ids=MESSAGES.keys())
 def test_messages(wires: list[dict[str, Any]], messages: tuple[ir.Message, ...]) -> None:
-    body = asked(*wires)
+    body = request_body(*wires)
     assert plainly(decoded(body).messages) == messages
     encoded = sent(*messages)
     assert encoded.body["messages"] == wires
@@ -177,11 +177,11 @@ ODD: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize("wires", ODD.values(), ids=ODD.keys())
 def test_what_the_server_also_reads_comes_back_as_it_was(wires: list[dict[str, Any]]) -> None:
-    assert returns(asked(*wires)) is None
+    assert returns(request_body(*wires)) is None
 
 
 def test_keys_are_read_in_any_case() -> None:
-    (message,) = decoded(asked({"role": "USER", "Content": "hi", "IMAGES": [PIXEL]})).messages
+    (message,) = decoded(request_body({"role": "USER", "Content": "hi", "IMAGES": [PIXEL]})).messages
     assert message.role == "user"
     assert plainly(message.parts) == (ir.Image("image/png", PIXEL), ir.Text("hi"))
 
@@ -217,7 +217,7 @@ def wire_call(name: str, **more: Any) -> dict[str, Any]:
 
 def paired(*messages: dict[str, Any]) -> list[tuple[str, str, str]]:
     """(id of the call, name, value) of every result; an id is written as the name and position of its call."""
-    request = decoded(asked(*messages))
+    request = decoded(request_body(*messages))
     calls = [call for message in request.messages for call in message.tool_calls]
     places = {call.id: f"{call.name}{number}" for number, call in enumerate(calls)}
     results = [result for message in request.messages for result in message.tool_results]
@@ -256,7 +256,7 @@ def test_a_result_of_calls_that_lost_their_ids_finds_them_by_name() -> None:
     calls = {"role": "assistant", "tool_calls": [wire_call("f"), wire_call("g")]}
     result = {"role": "tool", "tool_name": "g", "tool_call_id": "call_9", "content": "ok"}
     assert paired(calls, result) == [("g1", "g", "ok")]
-    assert returns(asked(calls, result)) is None
+    assert returns(request_body(calls, result)) is None
 
 
 def test_a_result_never_answers_a_call_of_an_earlier_turn() -> None:
@@ -270,7 +270,7 @@ def test_a_result_never_answers_a_call_of_an_earlier_turn() -> None:
 
 @promise("report:62", "report:63")
 def test_invented_ids_follow_from_the_place_and_stay_here() -> None:
-    body = asked(
+    body = request_body(
         {"role": "assistant", "tool_calls": [wire_call("f"), wire_call("f")]},
         {"role": "tool", "tool_name": "f", "content": "1"},
         {"role": "tool", "tool_name": "f", "content": "2"},
@@ -300,7 +300,7 @@ def test_interleaved_text_and_images_are_flattened_and_reported() -> None:
     parts = (ir.Text("this"), ir.Image("image/png", PIXEL), ir.Text("and that"), ir.Image("image/png", PIXEL))
     encoded = sent(ir.Message("user", parts))
     assert encoded.body["messages"] == [{"role": "user", "content": "this\nand that", "images": [PIXEL, PIXEL]}]
-    assert told(encoded) == {
+    assert loss_pairs(encoded) == {
         ("degraded", "$.messages[0]"),
         ("degraded", "$.messages[0].parts[1]"),
         ("degraded", "$.messages[0].parts[3]"),
@@ -323,21 +323,21 @@ UNSAID: dict[str, tuple[ir.AnyPart, str, str]] = {
 @pytest.mark.parametrize(("part", "severity", "field"), UNSAID.values(), ids=UNSAID.keys())
 def test_what_has_no_place_is_reported(part: ir.AnyPart, severity: str, field: str) -> None:
     encoded = sent(ir.Message("user", (part, ir.Text("hi"))))
-    assert (severity, f"$.messages[0].parts[0]{field}") in told(encoded)
+    assert (severity, f"$.messages[0].parts[0]{field}") in loss_pairs(encoded)
 
 
 @promise("report:31")
 def test_reasoning_goes_back_to_the_format_it_came_from_only() -> None:
     thought = {"role": "assistant", "content": "ho", "thinking": "hm, hm"}
-    body = asked({"role": "user", "content": "hi"}, thought, {"role": "user", "content": "go on"})
+    body = request_body({"role": "user", "content": "hi"}, thought, {"role": "user", "content": "go on"})
     assert dragoman.encode_request(decoded(body), NAME).body["messages"][1] == thought
     for target in ("openai-chat", "gemini", "anthropic-messages"):
         there = dragoman.translate_request(body, source=NAME, target=target, model="some-model")
         assert b"hm, hm" not in there.json()
-        assert ("dropped", "$.messages[1].thinking") in told(there)
+        assert ("dropped", "$.messages[1].thinking") in loss_pairs(there)
     foreign = sent(USER, ir.Message("assistant", (ir.Reasoning("secret"), ir.Text("ho"))))
     assert "thinking" not in foreign.body["messages"][1]
-    assert told(foreign) == {("dropped", "$.messages[1].parts[0]")}
+    assert loss_pairs(foreign) == {("dropped", "$.messages[1].parts[0]")}
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -378,7 +378,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("wire", "fields"), SETTINGS.values(), ids=SETTINGS.keys())
 def test_settings(wire: dict[str, Any], fields: dict[str, Any]) -> None:
-    body = asked(**wire)
+    body = request_body(**wire)
     request = plainly(decoded(body))
     assert {name: getattr(request, name) for name in fields} == fields
     encoded = sent(**fields)
@@ -411,7 +411,7 @@ ODD_SETTINGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("wire", ODD_SETTINGS.values(), ids=ODD_SETTINGS.keys())
 def test_settings_of_this_server_alone_come_back_as_they_were(wire: dict[str, Any]) -> None:
-    assert returns(asked(**wire)) is None
+    assert returns(request_body(**wire)) is None
 
 
 @pytest.mark.parametrize("body", [{"model": "m"}, {"model": "m", "messages": []}, {"model": "m", "keep_alive": 0}])
@@ -430,10 +430,10 @@ def test_this_api_streams_by_default() -> None:
 
 
 def test_limits_that_say_nothing_do_not_cross() -> None:
-    body = asked(options={"num_predict": -1, "seed": -1, "num_ctx": 4096})
+    body = request_body(options={"num_predict": -1, "seed": -1, "num_ctx": 4096})
     there = dragoman.translate_request(body, source=NAME, target="openai-chat")
     assert there.body.keys() == {"model", "messages", "stream"}
-    assert told(there) == {("dropped", "$.options.num_ctx")}
+    assert loss_pairs(there) == {("dropped", "$.options.num_ctx")}
 
 
 EFFORTS = [
@@ -456,10 +456,10 @@ def test_efforts_of_others_become_levels(effort: str, level: Any, severities: se
 def test_a_budget_is_reported_and_an_adaptive_mode_left_to_the_model() -> None:
     budget = sent(reasoning=ir.ReasoningSettings("on", budget_tokens=2048))
     assert budget.body["think"] is True
-    assert told(budget) == {("degraded", "$.reasoning.budget_tokens")}
+    assert loss_pairs(budget) == {("degraded", "$.reasoning.budget_tokens")}
     adaptive = sent(reasoning=ir.ReasoningSettings("adaptive"))
     assert "think" not in adaptive.body
-    assert told(adaptive) == {("degraded", "$.reasoning.mode")}
+    assert loss_pairs(adaptive) == {("degraded", "$.reasoning.mode")}
 
 
 @pytest.mark.parametrize(
@@ -480,7 +480,7 @@ def test_models_that_do_not_think_are_not_asked_to(model: str, thinks: bool) -> 
 
 def test_settings_without_a_place_are_reported() -> None:
     encoded = sent(user="u", candidates=2, cache=ir.Cache(), parallel_tool_calls=False, tools=(ir.ToolDefinition("f"),))
-    assert told(encoded) == {
+    assert loss_pairs(encoded) == {
         ("dropped", "$.user"),
         ("dropped", "$.candidates"),
         ("dropped", "$.cache"),
@@ -566,14 +566,14 @@ def test_a_custom_tool_crosses_as_a_function_of_one_text() -> None:
     )
     assert encoded.body["tools"][0]["function"]["parameters"]["required"] == ["input"]
     assert encoded.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == {"input": "select 1"}
-    assert told(encoded) == {("degraded", "$.tools[0]")}
+    assert loss_pairs(encoded) == {("degraded", "$.tools[0]")}
 
 
 @pytest.mark.parametrize("schema", [True, [1]])
 def test_a_format_must_be_an_object(schema: Any) -> None:
     encoded = sent(output=ir.StructuredOutput("schema", schema, "n", "d"))
     assert encoded.body["format"] == "json"
-    assert told(encoded) == {
+    assert loss_pairs(encoded) == {
         ("degraded", "$.output"),
         ("dropped", "$.output.name"),
         ("dropped", "$.output.description"),
@@ -731,7 +731,7 @@ def test_what_others_signed_rides_in_the_message_and_returns() -> None:
     completion = ir.Completion((ir.Message("assistant", parts),), ir.Finish("tool_calls"), None, None, "m")
     message = dragoman.encode_response(completion, NAME).body["message"]
     assert (message["thinking"], message["content"]) == ("onetwo", "ho")
-    body = asked({"role": "user", "content": "hi"}, message, WIRE_RESULT)
+    body = request_body({"role": "user", "content": "hi"}, message, WIRE_RESULT)
     assert plainly(decoded(body).messages[1].parts) == parts
     assert returns(body) is None
 
@@ -739,7 +739,7 @@ def test_what_others_signed_rides_in_the_message_and_returns() -> None:
 @pytest.mark.parametrize("held", ["x", [1], [{"field": "thinking"}], {}, None])
 def test_a_key_that_only_looks_like_ours_is_left_alone(held: Any) -> None:
     call = {**WIRE_CALL, "signature": held}
-    body = asked({"role": "assistant", "content": "hi", "signatures": held, "tool_calls": [call]})
+    body = request_body({"role": "assistant", "content": "hi", "signatures": held, "tool_calls": [call]})
     assert returns(body) is None
     assert decoded(body).messages[0].tool_calls[0].signature is None
 
@@ -778,19 +778,19 @@ def test_an_error_of_another_vendor_is_a_text_here() -> None:
 @pytest.mark.parametrize(
     ("body", "path"),
     [
-        (asked({"role": "user", "content": [{"type": "text", "text": "hi"}]}), "$.messages[0].content"),
-        (asked({"role": "wizard", "content": "hi"}), "$.messages[0].role"),
-        (asked({"content": "hi"}), "$.messages[0].role"),
-        (asked({"role": 3}), "$.messages[0].role"),
+        (request_body({"role": "user", "content": [{"type": "text", "text": "hi"}]}), "$.messages[0].content"),
+        (request_body({"role": "wizard", "content": "hi"}), "$.messages[0].role"),
+        (request_body({"content": "hi"}), "$.messages[0].role"),
+        (request_body({"role": 3}), "$.messages[0].role"),
         (
-            asked({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}),
+            request_body({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}),
             "$.messages[0].tool_calls[0].function.arguments",
         ),
-        (asked({"role": "user", "images": [{"url": "x"}]}), "$.messages[0].images[0]"),
-        (asked(format="yaml"), "$.format"),
-        (asked(think=3), "$.think"),
-        (asked(options={"temperature": "hot"}), "$.options.temperature"),
-        (asked(options=[]), "$.options"),
+        (request_body({"role": "user", "images": [{"url": "x"}]}), "$.messages[0].images[0]"),
+        (request_body(format="yaml"), "$.format"),
+        (request_body(think=3), "$.think"),
+        (request_body(options={"temperature": "hot"}), "$.options.temperature"),
+        (request_body(options=[]), "$.options"),
     ],
 )
 def test_what_the_server_refuses_is_an_error_with_a_path(body: dict[str, Any], path: str) -> None:

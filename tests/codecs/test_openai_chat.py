@@ -39,7 +39,7 @@ def plainly(value: Any) -> Any:
     return structs.replace(value, **changes)
 
 
-def asked(**fields: Any) -> dict[str, Any]:
+def request_body(**fields: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": "hi"}], **fields}
 
 
@@ -371,9 +371,9 @@ TOOLS: dict[str, tuple[dict[str, Any], ir.AnyTool]] = {
 @pytest.mark.parametrize("name", TOOLS)
 def test_tools_both_ways(name: str) -> None:
     wire, tool = TOOLS[name]
-    request = dragoman.decode_request(asked(tools=[wire]), NAME)
+    request = dragoman.decode_request(request_body(tools=[wire]), NAME)
     assert plainly(request.tools) == (tool,)
-    assert returns(asked(tools=[wire])) is None
+    assert returns(request_body(tools=[wire])) is None
     written = dragoman.encode_request(ir.Request("m", (USER,), (tool,), origin="openai"), NAME).body
     assert json.dumps(written["tools"]) == json.dumps([wire])
 
@@ -417,9 +417,9 @@ F_AND_G = [FUNCTION, {"type": "function", "function": {"name": "g"}}]
 @pytest.mark.parametrize("name", CHOICES)
 def test_choices_both_ways(name: str) -> None:
     wire, choice = CHOICES[name]
-    request = dragoman.decode_request(asked(tools=F_AND_G, tool_choice=wire), NAME)
+    request = dragoman.decode_request(request_body(tools=F_AND_G, tool_choice=wire), NAME)
     assert plainly(request.tool_choice) == choice
-    assert returns(asked(tools=F_AND_G, tool_choice=wire)) is None
+    assert returns(request_body(tools=F_AND_G, tool_choice=wire)) is None
     tools = (ir.ToolDefinition("f"), ir.ToolDefinition("g"))
     assert dragoman.encode_request(ir.Request("m", (USER,), tools, choice), NAME).body["tool_choice"] == wire
 
@@ -435,8 +435,10 @@ def test_choices_both_ways(name: str) -> None:
     ids=str,
 )
 def test_other_spellings_of_a_choice(wire: Any, choice: ir.ToolChoice) -> None:
-    assert plainly(dragoman.decode_request(asked(tools=[FUNCTION], tool_choice=wire), NAME).tool_choice) == choice
-    assert returns(asked(tools=[FUNCTION], tool_choice=wire)) is None
+    assert (
+        plainly(dragoman.decode_request(request_body(tools=[FUNCTION], tool_choice=wire), NAME).tool_choice) == choice
+    )
+    assert returns(request_body(tools=[FUNCTION], tool_choice=wire)) is None
 
 
 @promise("report:70")
@@ -464,16 +466,16 @@ def test_neither_a_choice_nor_the_parallel_switch_is_sent_without_tools() -> Non
     ids=["object", "schema"],
 )
 def test_structured_output_both_ways(wire: dict[str, Any], output: ir.StructuredOutput) -> None:
-    request = dragoman.decode_request(asked(response_format=wire), NAME)
+    request = dragoman.decode_request(request_body(response_format=wire), NAME)
     assert plainly(request.output) == output
-    assert returns(asked(response_format=wire)) is None
+    assert returns(request_body(response_format=wire)) is None
     written = dragoman.encode_request(ir.Request("m", (USER,), output=output, origin="openai"), NAME).body
     assert written["response_format"] == wire
 
 
 def test_text_format_is_the_default_said_aloud() -> None:
-    assert dragoman.decode_request(asked(response_format={"type": "text"}), NAME).output is None
-    assert returns(asked(response_format={"type": "text"})) is None
+    assert dragoman.decode_request(request_body(response_format={"type": "text"}), NAME).output is None
+    assert returns(request_body(response_format={"type": "text"})) is None
 
 
 def test_a_schema_without_a_name_gets_one() -> None:
@@ -504,9 +506,9 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_both_ways(name: str) -> None:
     wire, fields = SETTINGS[name]
-    request = dragoman.decode_request(asked(**wire), NAME)
+    request = dragoman.decode_request(request_body(**wire), NAME)
     assert {key: plainly(getattr(request, key)) for key in fields} == fields
-    assert returns(asked(**wire)) is None
+    assert returns(request_body(**wire)) is None
     written = dragoman.encode_request(ir.Request("m", (USER,), origin="openai", **fields), NAME).body
     assert {key: written[key] for key in wire} == wire
 
@@ -534,11 +536,11 @@ def test_settings_both_ways(name: str) -> None:
     ids=str,
 )
 def test_other_settings_come_back(wire: dict[str, Any]) -> None:
-    assert returns(asked(**wire)) is None
+    assert returns(request_body(**wire)) is None
 
 
 def test_reasoning_off_is_effort_none() -> None:
-    assert dragoman.decode_request(asked(reasoning_effort="none"), NAME).reasoning == ir.ReasoningSettings(
+    assert dragoman.decode_request(request_body(reasoning_effort="none"), NAME).reasoning == ir.ReasoningSettings(
         "off", "none"
     )
     off = ir.Request("gpt-5.1", (USER,), reasoning=ir.ReasoningSettings("off"))
@@ -625,8 +627,8 @@ def test_every_finish_reason_has_a_word(reason: ir.FinishReason) -> None:
     encoded = dragoman.encode_response(completion, NAME)
     word = encoded.body["choices"][0]["finish_reason"]
     assert word in {"stop", "length", "tool_calls", "content_filter"}
-    told = {loss.path for loss in encoded.losses}
-    assert ("$.finish" in told) == (reason in {"pause", "error", "unknown", "refusal"})
+    paths = {loss.path for loss in encoded.losses}
+    assert ("$.finish" in paths) == (reason in {"pause", "error", "unknown", "refusal"})
 
 
 @promise("report:82")
@@ -786,18 +788,18 @@ def test_a_spoken_answer_is_a_part_and_returns_as_it_was() -> None:
 def test_the_transcript_crosses_to_formats_without_audio(target: str) -> None:
     encoded = dragoman.translate_response(SPOKEN_ANSWER, source="openai-chat", target=target)
     assert dragoman.decode_response(encoded.json(), target).text == "Hello there"
-    told = {loss.path: loss.severity for loss in encoded.losses}
-    assert told["$.choices[0].message.audio"] == "degraded"
-    assert told["$.choices[0].message.audio.x_more"] == "dropped"
-    assert told["$.choices[0].message.audio.expires_at"] == "noted"
+    severities = {loss.path: loss.severity for loss in encoded.losses}
+    assert severities["$.choices[0].message.audio"] == "degraded"
+    assert severities["$.choices[0].message.audio.x_more"] == "dropped"
+    assert severities["$.choices[0].message.audio.expires_at"] == "noted"
 
 
 def test_the_next_request_names_it_by_its_id() -> None:
     (answer,) = dragoman.decode_response(SPOKEN_ANSWER, "openai-chat").messages
     history = ir.Request("gpt-audio", (ir.Message("user", "Hi"), answer, ir.Message("user", "Go on")))
     encoded = dragoman.encode_request(history, "openai-chat")
-    said = encoded.body["messages"][1]
-    assert (said["content"], said["audio"]) == ("", {"id": "audio_1"})
+    message = encoded.body["messages"][1]
+    assert (message["content"], message["audio"]) == ("", {"id": "audio_1"})
     assert dragoman.encode_request(history, "anthropic-messages").body["messages"][1]["content"] == [
         {"type": "text", "text": "Hello there"}
     ]
@@ -813,8 +815,8 @@ def test_sound_of_another_api_reaches_clients_and_not_the_provider() -> None:
     sound = ir.Audio("audio/L16;rate=24000", "AAAA", transcript="Hello")
     message = ir.Message("assistant", (sound,))
     answer = dragoman.encode_response(ir.Completion((message,), ir.Finish("stop"), None, "a", "m", 1), "openai-chat")
-    heard = answer.body["choices"][0]["message"]["audio"]
-    assert (heard["data"], heard["transcript"], heard["expires_at"]) == ("AAAA", "Hello", 0)
+    audio = answer.body["choices"][0]["message"]["audio"]
+    assert (audio["data"], audio["transcript"], audio["expires_at"]) == ("AAAA", "Hello", 0)
     assert [loss.path for loss in answer.losses if loss.refusable] == ["$.messages[0].parts[0].media_type"]
     request = dragoman.encode_request(ir.Request("m", (ir.Message("user", "Hi"), message)), "openai-chat")
     assert request.body["messages"][1] == {"role": "assistant", "content": "Hello"}
@@ -836,7 +838,7 @@ def test_sound_of_another_api_reaches_clients_and_not_the_provider() -> None:
     ids=repr,
 )
 def test_a_document_by_address_is_a_document_and_returns(part: dict[str, Any], document: ir.Document) -> None:
-    body = asked(messages=[{"role": "user", "content": [{"type": "document_url", **part}]}])
+    body = request_body(messages=[{"role": "user", "content": [{"type": "document_url", **part}]}])
     assert returns(body) is None
     (found,) = dragoman.decode_request(body, "mistral").messages[0].parts
     assert plainly(found) == document
@@ -844,7 +846,7 @@ def test_a_document_by_address_is_a_document_and_returns(part: dict[str, Any], d
 
 def test_losses_of_a_document_by_address_lead_to_its_keys() -> None:
     part = {"type": "document_url", "document_url": f"data:application/pdf;base64,{PDF}", "document_name": "b"}
-    body = asked(messages=[{"role": "user", "content": [part]}])
+    body = request_body(messages=[{"role": "user", "content": [part]}])
     crossed = dragoman.translate_request(body, source="mistral", target="gemini")
     assert json.loads(crossed.json())["contents"][0]["parts"][0]["inlineData"]["data"] == PDF
     assert [loss.path for loss in crossed.losses if "document_" in loss.path] == [

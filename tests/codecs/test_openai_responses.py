@@ -25,12 +25,12 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_conten
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False}
 
 
-def asked(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def request_body(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"model": "gpt-5.1", "input": list(items), **fields}
 
 
 def read(*items: dict[str, Any], **fields: Any) -> ir.Request:
-    return dragoman.decode_request(asked(*items, **fields), NAME)
+    return dragoman.decode_request(request_body(*items, **fields), NAME)
 
 
 def written(*messages: ir.Message, **fields: Any) -> dict[str, Any]:
@@ -54,10 +54,10 @@ SPELLINGS: dict[str, dict[str, Any]] = {
     "no input at all": {"model": "m", "prompt": {"id": "pmpt_1"}},
     "an input that is null": {"model": "m", "input": None, "prompt": {"id": "pmpt_1"}},
     "an empty list": {"model": "m", "input": []},
-    "instructions and a system message": asked({"role": "system", "content": "b"}, USER, instructions="a"),
-    "empty instructions": asked(USER, instructions=""),
-    "typed and untyped messages": asked({"type": "message", **USER}, USER),
-    "assistants one after the other": asked(
+    "instructions and a system message": request_body({"role": "system", "content": "b"}, USER, instructions="a"),
+    "empty instructions": request_body(USER, instructions=""),
+    "typed and untyped messages": request_body({"type": "message", **USER}, USER),
+    "assistants one after the other": request_body(
         {"role": "assistant", "content": "a"},
         {"role": "assistant", "content": "b"},
         {"role": "assistant", "content": [{"type": "output_text", "text": "c"}, {"type": "refusal", "refusal": "d"}]},
@@ -65,12 +65,12 @@ SPELLINGS: dict[str, dict[str, Any]] = {
         {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "f"}]},
         {"role": "assistant", "content": "g", "phase": "commentary"},
     ),
-    "an assistant that says nothing": asked({"role": "assistant", "content": []}, USER),
-    "parts where they do not belong": asked(
+    "an assistant that says nothing": request_body({"role": "assistant", "content": []}, USER),
+    "parts where they do not belong": request_body(
         {"role": "user", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
         {"role": "assistant", "content": [{"type": "input_text", "text": "b"}]},
     ),
-    "reasoning of every kind": asked(
+    "reasoning of every kind": request_body(
         USER,
         REASONING,
         {"type": "reasoning", "id": "rs_2", "summary": [{"type": "summary_text", "text": "a"}]},
@@ -83,21 +83,21 @@ SPELLINGS: dict[str, dict[str, Any]] = {
         },
         {"type": "reasoning", "id": "rs_3", "summary": [], "encrypted_content": None},
     ),
-    "calls of every kind": asked(
+    "calls of every kind": request_body(
         CALL,
         {**CALL, "id": "fc_1", "status": "completed", "namespace": "n", "caller": {"type": "direct"}},
         {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c", "name": "sql", "input": "x"},
         {"type": "function_call", "name": "f", "arguments": {"a": 1.0}, "call_id": "d"},
         {"type": "function_call", "name": "f", "arguments": ""},
     ),
-    "outputs of every kind": asked(
+    "outputs of every kind": request_body(
         CALL,
         {**OUTPUT, "status": "completed", "name": "f", "id": "fco_1"},
         {"type": "function_call_output", "output": "no id"},
         {"type": "custom_tool_call_output", "call_id": "call_1", "output": [{"type": "input_text", "text": "x"}]},
         {"type": "function_call_output", "call_id": "call_1", "output": []},
     ),
-    "items of the provider": asked(
+    "items of the provider": request_body(
         {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "t", "arguments": "{}", "output": "x"},
         {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []},
         {"type": "image_generation_call", "id": "ig_1"},
@@ -115,15 +115,19 @@ SPELLINGS: dict[str, dict[str, Any]] = {
         {"type": "compaction", "id": "cmp_1", "encrypted_content": SEALED},
         {"type": "compaction_trigger"},
     ),
-    "every choice": asked(USER, tool_choice={"type": "mcp", "server_label": "s", "name": "t"}),
-    "a hosted tool chosen": asked(USER, tool_choice={"type": "web_search_preview"}),
-    "several allowed": asked(
+    "every choice": request_body(USER, tool_choice={"type": "mcp", "server_label": "s", "name": "t"}),
+    "a hosted tool chosen": request_body(USER, tool_choice={"type": "web_search_preview"}),
+    "several allowed": request_body(
         USER,
         tool_choice={"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]},
     ),
-    "settings that are null": asked(USER, store=None, reasoning={"effort": None, "summary": None}, text=None, tools=[]),
-    "a format and its verbosity": asked(USER, text={"format": {"type": "text"}, "verbosity": "low"}),
-    "a schema without a name": asked(USER, text={"format": {"type": "json_schema", "schema": {"type": "object"}}}),
+    "settings that are null": request_body(
+        USER, store=None, reasoning={"effort": None, "summary": None}, text=None, tools=[]
+    ),
+    "a format and its verbosity": request_body(USER, text={"format": {"type": "text"}, "verbosity": "low"}),
+    "a schema without a name": request_body(
+        USER, text={"format": {"type": "json_schema", "schema": {"type": "object"}}}
+    ),
 }
 
 
@@ -139,14 +143,17 @@ def test_a_body_comes_back_as_it_was(body: dict[str, Any]) -> None:
 def test_what_the_model_said_in_one_turn_is_one_message_in_order() -> None:
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
     request = read(USER, REASONING, message, CALL, {**CALL, "call_id": "call_2"}, OUTPUT, USER)
-    assert [said.role for said in request.messages] == ["user", "assistant", "tool", "user"]
+    assert [turn.role for turn in request.messages] == ["user", "assistant", "tool", "user"]
     kinds = [type(part) for part in request.messages[1].parts]
     assert kinds == [ir.Reasoning, ir.Text, ir.ToolCall, ir.ToolCall]
 
 
 def test_instructions_are_the_first_system_message() -> None:
     request = read({"role": "system", "content": "second"}, USER, instructions="first")
-    assert [(said.role, said.text) for said in request.messages[:2]] == [("system", "first"), ("system", "second")]
+    assert [(message.role, message.text) for message in request.messages[:2]] == [
+        ("system", "first"),
+        ("system", "second"),
+    ]
 
 
 def test_a_result_takes_the_name_of_its_call_and_errors_are_errors() -> None:
@@ -160,7 +167,7 @@ def test_images_and_files_stay_in_the_output() -> None:
     (result,) = read(USER, CALL, {**OUTPUT, "output": parts}).messages[2].tool_results
     assert [type(part) for part in result.parts] == [ir.Text, ir.Image]
     there = dragoman.translate_request(
-        asked(USER, CALL, {**OUTPUT, "output": parts}, tools=[TOOL]), source=NAME, target="anthropic-messages"
+        request_body(USER, CALL, {**OUTPUT, "output": parts}, tools=[TOOL]), source=NAME, target="anthropic-messages"
     ).body
     assert [block["type"] for block in there["messages"][2]["content"][0]["content"]] == ["text", "image"]
 
@@ -171,7 +178,7 @@ def test_images_and_files_stay_in_the_output() -> None:
 @promise("report:61")
 @pytest.mark.parametrize("target", [name for name in FORMATS if name != NAME])
 def test_the_id_of_an_item_is_never_the_id_of_a_call(target: str) -> None:
-    body = asked(USER, {**CALL, "id": "fc_1"}, OUTPUT, tools=[TOOL])
+    body = request_body(USER, {**CALL, "id": "fc_1"}, OUTPUT, tools=[TOOL])
     there = dragoman.translate_request(body, source=NAME, target=target, model=MODELS[target])
     assert "fc_1" not in there.json().decode()
     request = dragoman.decode_request(body, NAME)
@@ -208,9 +215,9 @@ def test_without_stored_state_ids_are_left_out_and_encrypted_reasoning_stays() -
             {**CALL, "id": "fc_1", "status": "completed", "namespace": "n"},
         ],
     }
-    said = dragoman.decode_response(answer, NAME).messages[0]
+    answered = dragoman.decode_response(answer, NAME).messages[0]
     result = ir.Message("tool", (ir.ToolResult("call_1", "f", "text", "ok"),))
-    body = written(ir.Message("user", "go"), said, result)
+    body = written(ir.Message("user", "go"), answered, result)
     assert body["store"] is False
     assert body["include"] == ["reasoning.encrypted_content"]
     reasoning, message, call, _ = body["input"][1:]
@@ -238,12 +245,12 @@ def test_state_that_the_target_does_not_keep_is_reported(target: str, state: dic
         encoded = dragoman.translate_request({"model": "gpt-4.1", "input": "go", **state}, source=NAME, target=target)
         assert encoded.body["store"] is True
         return
-    encoded = dragoman.translate_request(asked(USER, **state), source=NAME, target=target, model=MODELS[target])
+    encoded = dragoman.translate_request(request_body(USER, **state), source=NAME, target=target, model=MODELS[target])
     assert f"$.{next(iter(state))}" in paths(encoded)
 
 
 def test_not_storing_is_not_a_loss() -> None:
-    body = asked(USER, store=False, include=["reasoning.encrypted_content"])
+    body = request_body(USER, store=False, include=["reasoning.encrypted_content"])
     encoded = dragoman.translate_request(body, source=NAME, target="openai-chat", model="gpt-4.1")
     assert encoded.losses == ()
 
@@ -322,7 +329,7 @@ CUSTOM = {
 
 
 def test_a_grammar_is_flat_here_and_nested_in_chat() -> None:
-    chat = dragoman.translate_request(asked(USER, tools=[CUSTOM]), source=NAME, target="openai-chat").body
+    chat = dragoman.translate_request(request_body(USER, tools=[CUSTOM]), source=NAME, target="openai-chat").body
     grammar = {"syntax": "lark", "definition": "start: /.+/"}
     assert chat["tools"][0]["custom"]["format"] == {"type": "grammar", "grammar": grammar}
     assert dragoman.translate_request(chat, source="openai-chat", target=NAME).body["tools"][0] == CUSTOM
@@ -334,12 +341,14 @@ def test_a_custom_tool_crosses_and_comes_back_as_one(target: str) -> None:
     request = read(USER, tools=[CUSTOM])
     call = ir.ToolCall("call_1", "sql", {"input": "SELECT 1"})
     custom = ir.ToolCall("call_1", "sql", {"input": "SELECT 1"}, "SELECT 1", custom=True)
-    said = custom if target == "openai-chat" else call
-    completion = ir.Completion((ir.Message("assistant", (said,)),), ir.Finish("tool_calls"), ir.Usage(), "r", "m", 1)
+    expected = custom if target == "openai-chat" else call
+    completion = ir.Completion(
+        (ir.Message("assistant", (expected,)),), ir.Finish("tool_calls"), ir.Usage(), "r", "m", 1
+    )
     answer = dragoman.encode_response(completion, target).json()
     (item,) = dragoman.translate_response(answer, source=target, target=NAME, request=request).body["output"]
     assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "sql", "SELECT 1")
-    history = asked(USER, item, {"type": "custom_tool_call_output", "call_id": item["call_id"], "output": "1"})
+    history = request_body(USER, item, {"type": "custom_tool_call_output", "call_id": item["call_id"], "output": "1"})
     there = dragoman.translate_request(
         {**history, "tools": [CUSTOM]}, source=NAME, target=target, model=MODELS[target]
     ).json()
@@ -431,11 +440,11 @@ def test_data_of_others_is_carried_by_the_client(part: Any) -> None:
     message = ir.Message("assistant", (ir.Text("before"), part, ir.Text("after")))
     completion = ir.Completion((message,), ir.Finish("stop"), None, "r", "m", 1)
     items = dragoman.encode_response(completion, NAME).body["output"]
-    again: Any = dragoman.decode_request(asked(USER, *items, USER), NAME).messages[1].parts[1]
+    again: Any = dragoman.decode_request(request_body(USER, *items, USER), NAME).messages[1].parts[1]
     assert type(again) is type(part)
     assert again.signature == part.signature
     assert getattr(again, "redacted", False) == getattr(part, "redacted", False)
-    assert returns(asked(USER, *items, USER)) is None
+    assert returns(request_body(USER, *items, USER)) is None
 
 
 # ── what is wrong ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -445,13 +454,13 @@ def test_data_of_others_is_carried_by_the_client(part: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "path"),
     [
-        (asked({"role": "tool", "content": "x"}), "$.input[0].role"),
-        (asked(USER, {"role": "user"}), "$.input[1].content"),
-        (asked({"type": "function_call_output", "call_id": "c"}), "$.input[0].output"),
-        (asked(USER, {**CALL, "name": 3}), "$.input[1].name"),
-        (asked({}), "$.input[0]"),
-        (asked(3), "$.input[0]"),  # type: ignore[arg-type]
-        (asked(USER, tool_choice="any"), "$.tool_choice"),
+        (request_body({"role": "tool", "content": "x"}), "$.input[0].role"),
+        (request_body(USER, {"role": "user"}), "$.input[1].content"),
+        (request_body({"type": "function_call_output", "call_id": "c"}), "$.input[0].output"),
+        (request_body(USER, {**CALL, "name": 3}), "$.input[1].name"),
+        (request_body({}), "$.input[0]"),
+        (request_body(3), "$.input[0]"),  # type: ignore[arg-type]
+        (request_body(USER, tool_choice="any"), "$.tool_choice"),
         ({"model": 3, "input": "x"}, "$.model"),
     ],
 )
@@ -462,7 +471,7 @@ def test_an_error_names_the_place(body: dict[str, Any], path: str) -> None:
 
 
 def test_losses_name_the_path_of_the_lost_value() -> None:
-    body = asked(
+    body = request_body(
         {"type": "message", "role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]},
         REASONING,
         {"type": "web_search_call", "id": "ws_1", "status": "completed"},
@@ -513,24 +522,24 @@ STRAY: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("item", STRAY.values(), ids=STRAY)
 def test_members_that_an_items_type_has_no_use_for_are_kept(item: dict[str, Any]) -> None:
-    assert returns(asked(USER, item, USER)) is None
+    assert returns(request_body(USER, item, USER)) is None
 
 
 @pytest.mark.parametrize("item", [STRAY["a message with a name"], STRAY["a message with a call's id"]])
 def test_and_they_are_losses_elsewhere(item: dict[str, Any]) -> None:
-    encoded = dragoman.translate_request(asked(item), source=NAME, target="openai-chat")
+    encoded = dragoman.translate_request(request_body(item), source=NAME, target="openai-chat")
     assert paths(encoded) == {f"$.input[0].{key}" for key in item.keys() - USER.keys()}
 
 
 def test_a_message_that_is_kept_whole_keeps_unknown_keys_of_its_parts() -> None:
     image = {"type": "input_image", "image_url": PIXEL, "mark": {"a": [1]}}
-    assert returns(asked(USER, {"role": "assistant", "content": [image]}, USER)) is None
+    assert returns(request_body(USER, {"role": "assistant", "content": [image]}, USER)) is None
 
 
 def test_losses_of_whole_items_name_the_item() -> None:
     tools = {"type": "additional_tools", "role": "developer", "tools": [TOOL]}
     screen = {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}}
-    body = asked({"role": "system", "content": "s"}, USER, tools, {**USER, "content": "on"}, screen)
+    body = request_body({"role": "system", "content": "s"}, USER, tools, {**USER, "content": "on"}, screen)
     for target in ("openai-chat", "anthropic-messages", "gemini"):
         found = paths(dragoman.translate_request(body, source=NAME, target=target))
         assert {"$.input[2].tools[0]", "$.input[4]"} <= found
@@ -538,8 +547,8 @@ def test_losses_of_whole_items_name_the_item() -> None:
 
 def test_losses_of_text_name_the_content_as_it_was_spelled() -> None:
     cited = {"type": "file_citation", "file_id": "file-1", "filename": "a.txt", "index": 0}
-    said = [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b", "annotations": [cited]}]
-    body = asked(USER, CALL, OUTPUT, {"type": "message", "role": "assistant", "content": said}, USER)
+    content = [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b", "annotations": [cited]}]
+    body = request_body(USER, CALL, OUTPUT, {"type": "message", "role": "assistant", "content": content}, USER)
     encoded = dragoman.translate_request(body, source=NAME, target="openai-chat")
     assert any(path.startswith("$.input[3].content[1].annotations") for path in paths(encoded))
 
@@ -556,7 +565,7 @@ KEYS = {
 
 @pytest.mark.parametrize("key", KEYS)
 def test_settings_of_this_family_return_and_are_losses_elsewhere(key: str) -> None:
-    body = asked({"type": "message", **USER}, CALL, OUTPUT, **{key: KEYS[key]})
+    body = request_body({"type": "message", **USER}, CALL, OUTPUT, **{key: KEYS[key]})
     assert returns(body) is None
     encoded = dragoman.translate_request(body, source=NAME, target="anthropic-messages")
     assert any(path.startswith(f"$.{key}") for path in paths(encoded))
@@ -573,7 +582,7 @@ TOOLS = (
 
 
 def test_tools_of_every_type_return() -> None:
-    assert returns(asked(USER, tools=list(TOOLS))) is None
+    assert returns(request_body(USER, tools=list(TOOLS))) is None
     assert [tool.name for tool in read(USER, tools=list(TOOLS)).tools] == [
         "web_search", "docs", "g", "c", "function", "of_tomorrow"
     ]  # fmt: skip

@@ -26,8 +26,8 @@ def test_the_table_has_one_handler_per_part_type() -> None:
 def tables(folder: str) -> list[dict[Any, Any]]:
     """Dictionaries from part types to functions, of the codec's modules and their classes."""
     modules = [import_module(f"dragoman.codecs.{folder}.{name}") for name in ("parts", "messages")]
-    classes = [held for module in modules for held in vars(module).values() if isinstance(held, type)]
-    found = [held for owner in (*modules, *classes) for held in vars(owner).values() if isinstance(held, dict)]
+    classes = [item for module in modules for item in vars(module).values() if isinstance(item, type)]
+    found = [item for owner in (*modules, *classes) for item in vars(owner).values() if isinstance(item, dict)]
     return [table for table in found if len(PARTS & set(table)) > 5 and all(map(callable, table.values()))]
 
 

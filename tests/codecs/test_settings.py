@@ -139,7 +139,7 @@ def _read_beside(extra: dict[str, Raw]) -> ir.Request:
 
 
 @pytest.mark.parametrize(
-    ("extra", "said"),
+    ("extra", "expected"),
     [
         ({"end_user": Raw(b'"u"')}, {"user": "u"}),
         ({"~in:config": Raw(b'{"k":5,"heat":50}')}, {"top_k": 5, "temperature": 0.5}),
@@ -163,15 +163,15 @@ def _read_beside(extra: dict[str, Raw]) -> ir.Request:
         ({}, {}),
     ],
 )
-def test_keys_beside_the_struct_are_read_and_written_back(extra: dict[str, Raw], said: dict[str, Any]) -> None:
+def test_keys_beside_the_struct_are_read_and_written_back(extra: dict[str, Raw], expected: dict[str, Any]) -> None:
     before = dict(extra)
     request = _read_beside(extra)
-    assert request == ir.Request(None, (), origin="some", **said)
+    assert request == ir.Request(None, (), origin="some", **expected)
     assert extra == before, "the given keys may be shared"
     own = (request.metadata or {}).get("some")
     keys = BESIDE.add_keys(request, LossLog(), own)
-    read = {key: parse_json(held) for key, held in (keys or {}).items()}
-    assert read == {key: parse_json(held) for key, held in extra.items()}
+    read = {key: parse_json(raw) for key, raw in (keys or {}).items()}
+    assert read == {key: parse_json(raw) for key, raw in extra.items()}
 
 
 def test_without_such_settings_the_same_keys_are_handed_on() -> None:
@@ -188,9 +188,9 @@ def test_paths_of_keys_beside_the_struct() -> None:
 
 def test_what_an_api_does_anyway_is_not_a_loss() -> None:
     table = Settings(Body, "some", (Setting("model"), Setting("store", None, lost="none", anyway=False)))
-    for said, count in ((None, 0), (False, 0), (True, 1)):
+    for value, count in ((None, 0), (False, 0), (True, 1)):
         log = LossLog()
-        table.write(ir.Request(None, (), store=said), log, [], UNSET)
+        table.write(ir.Request(None, (), store=value), log, [], UNSET)
         assert len(log.entries) == count
 
 

@@ -57,10 +57,10 @@ SHARED: dict[str, Any] = {
 
 @pytest.mark.parametrize("key", SHARED)
 def test_settings_of_both_openai_formats_cross_unchanged(key: str) -> None:
-    said = {key: SHARED[key], "stream": True}
-    there, lost = crossed("openai-chat", "openai-responses", {**CHAT, **said})
+    settings = {key: SHARED[key], "stream": True}
+    there, lost = crossed("openai-chat", "openai-responses", {**CHAT, **settings})
     assert (there[key], lost) == (SHARED[key], [])
-    back, lost = crossed("openai-responses", "openai-chat", {**RESPONSES, **said})
+    back, lost = crossed("openai-responses", "openai-chat", {**RESPONSES, **settings})
     assert (back[key], lost) == (SHARED[key], [])
 
 
@@ -78,14 +78,14 @@ def test_what_no_field_holds_returns_as_it_came(value: Any) -> None:
 
 
 def test_store_is_never_flipped() -> None:
-    for said in (True, False):
-        there, _ = crossed("openai-chat", "openai-responses", {**CHAT, "store": said})
-        assert there["store"] is said
-        back, lost = crossed("openai-responses", "openai-chat", {**RESPONSES, "store": said})
-        assert (back["store"], lost) == (said, [])
+    for stored in (True, False):
+        there, _ = crossed("openai-chat", "openai-responses", {**CHAT, "store": stored})
+        assert there["store"] is stored
+        back, lost = crossed("openai-responses", "openai-chat", {**RESPONSES, "store": stored})
+        assert (back["store"], lost) == (stored, [])
         # An API that stores nothing does what `false` asks for.
         for target in ("anthropic-messages", "bedrock-converse", "ollama-chat", "vertex"):
-            assert ("$.store" in crossed("openai-chat", target, {**CHAT, "store": said})[1]) is said
+            assert ("$.store" in crossed("openai-chat", target, {**CHAT, "store": stored})[1]) is stored
     # Chat stores nothing unless asked, Responses everything.
     assert crossed("openai-chat", "openai-responses", CHAT)[0]["store"] is False
     assert "store" not in crossed("openai-responses", "openai-chat", RESPONSES)[0]
@@ -115,17 +115,17 @@ PLAIN_CHAT = {**CHAT, "model": "gpt-4.1"}
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "expected"),
     [
         ("openai-responses", {"include": ["message.output_text.logprobs"], "top_logprobs": 3}),
         ("gemini", {"generationConfig": {"responseLogprobs": True, "logprobs": 3}}),
         ("ollama-chat", {"logprobs": True, "top_logprobs": 3}),
     ],
 )
-def test_log_probabilities_are_asked_for_in_four_formats(target: str, said: dict[str, Any]) -> None:
+def test_log_probabilities_are_asked_for_in_four_formats(target: str, expected: dict[str, Any]) -> None:
     body = {**PLAIN_CHAT, "logprobs": True, "top_logprobs": 3}
     there, lost = crossed("openai-chat", target, body)
-    assert ({key: there[key] for key in said}, lost) == (said, [])
+    assert ({key: there[key] for key in expected}, lost) == (expected, [])
     encoded = dragoman.translate_request(there, source=target, target="openai-chat", model="gpt-4.1")
     assert (encoded.body["logprobs"], encoded.body["top_logprobs"]) == (True, 3)
 
@@ -313,8 +313,8 @@ ANY_OBJECT = {"response_format": {"type": "json_object"}}
 
 @pytest.mark.parametrize("system", [None, "Be brief."])
 def test_json_mode_reaches_anthropic_and_bedrock_as_an_instruction(system: str | None) -> None:
-    asked = [*([] if system is None else [{"role": "system", "content": system}]), *CHAT["messages"]]
-    body = {**CHAT, **ANY_OBJECT, "messages": asked}
+    messages = [*([] if system is None else [{"role": "system", "content": system}]), *CHAT["messages"]]
+    body = {**CHAT, **ANY_OBJECT, "messages": messages}
     there = dragoman.translate_request(body, source="openai-chat", target="anthropic-messages")
     texts = [block["text"] for block in there.body["system"]] if system else [there.body["system"]]
     assert texts == [*([system] if system else []), "Answer with one JSON object and nothing else."]
@@ -351,9 +351,9 @@ def test_a_schema_that_has_a_title_keeps_it() -> None:
     assert crossed("openai-chat", "gemini", _asking_for(name="Other", schema=titled))[1] == []
 
 
-@pytest.mark.parametrize(("said", "shown"), [({"effort": "low"}, True), ({"effort": "none"}, False), ({}, False)])
-def test_reasoning_effort_asks_gemini_for_thoughts(said: dict[str, str], *, shown: bool) -> None:
-    body = {**RESPONSES, "reasoning": said}
+@pytest.mark.parametrize(("settings", "shown"), [({"effort": "low"}, True), ({"effort": "none"}, False), ({}, False)])
+def test_reasoning_effort_asks_gemini_for_thoughts(settings: dict[str, str], *, shown: bool) -> None:
+    body = {**RESPONSES, "reasoning": settings}
     encoded = dragoman.translate_request(body, source="openai-responses", target="gemini", model="gemini-3-flash")
     thinking = encoded.body.get("generationConfig", {}).get("thinkingConfig", {})
     assert thinking.get("includeThoughts", False) is shown
@@ -444,10 +444,10 @@ def test_empty_objects_say_nothing_and_return(source: str, key: str, target: str
 
 
 def test_drivers_take_them() -> None:
-    said = {"verbosity": "low", "labels": {"team": "a"}, "service_tier": "flex", "store": False, "logprobs": True}
-    request = build_request("hi", settings={"model": "gpt-4.1", **said, "modalities": ("text",)})  # type: ignore[typeddict-item]
+    settings = {"verbosity": "low", "labels": {"team": "a"}, "service_tier": "flex", "store": False, "logprobs": True}
+    request = build_request("hi", settings={"model": "gpt-4.1", **settings, "modalities": ("text",)})  # type: ignore[typeddict-item]
     body = dragoman.encode_request(request, "openai-chat").body
-    assert {**said, "metadata": {"team": "a"}, "modalities": ["text"]}.items() >= {
+    assert {**settings, "metadata": {"team": "a"}, "modalities": ["text"]}.items() >= {
         key: value for key, value in body.items() if key not in {"model", "messages"}
     }.items()
     assert body["metadata"] == {"team": "a"}

@@ -10,12 +10,12 @@ from tests.support.promises import promise
 
 pytestmark = promise("core:small-things")
 
-ASKED = {"role": "user", "content": "hi"}
+QUESTION = {"role": "user", "content": "hi"}
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
 
 
 def chat(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"model": "gpt-4.1", "messages": [ASKED, *messages], **more}
+    return {"model": "gpt-4.1", "messages": [QUESTION, *messages], **more}
 
 
 def called(call_id: str, arguments: str = "{}", content: Any = "ok") -> dict[str, Any]:
@@ -36,12 +36,17 @@ def test_ids_of_compatible_servers_are_not_rewritten(server: str, call_id: str) 
 
 
 def test_a_refusal_beside_a_function_call_survives() -> None:
-    said = {"role": "assistant", "content": None, "refusal": "No.", "function_call": {"name": "f", "arguments": "{}"}}
-    body = chat(said, {"role": "function", "name": "f", "content": "ok"})
+    message = {
+        "role": "assistant",
+        "content": None,
+        "refusal": "No.",
+        "function_call": {"name": "f", "arguments": "{}"},
+    }
+    body = chat(message, {"role": "function", "name": "f", "content": "ok"})
     assert dragoman.translate_request(body, source="openai-chat", target="openai-chat").body == body
     answer = {
         "id": "x", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": said}],
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
     }  # fmt: skip
     assert dragoman.translate_response(answer, source="openai-chat", target="openai-chat").body == answer
 

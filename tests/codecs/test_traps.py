@@ -29,7 +29,7 @@ def answered(*ids: str) -> tuple[ir.Message, ir.Message]:
     )
 
 
-def told(encoded: dragoman.Encoded) -> list[tuple[str, str]]:
+def loss_pairs(encoded: dragoman.Encoded) -> list[tuple[str, str]]:
     return [(loss.severity, loss.path) for loss in encoded.losses if loss.refusable]
 
 
@@ -85,7 +85,7 @@ def test_stop_does_not_mean_that_nothing_is_called_or_refused() -> None:
 def test_a_speaker_with_a_name_that_chat_refuses(name: str) -> None:
     encoded = dragoman.encode_request(ir.Request("gpt-4o", (ir.Message("user", "hi", name),)), "openai-chat")
     assert chat_judge.check_request(encoded.body) == ()
-    assert told(encoded) == [("degraded", "$.messages[0].name")]
+    assert loss_pairs(encoded) == [("degraded", "$.messages[0].name")]
 
 
 def test_a_speaker_whom_chat_named_itself_keeps_the_name() -> None:
@@ -117,8 +117,8 @@ def test_reasoning_beside_the_completion_tokens_is_counted_once() -> None:
 
 def test_an_id_of_a_stored_item_is_too_long_for_a_call() -> None:
     encoded = dragoman.encode_request(ir.Request("gpt-4o", (HI, *answered("fc_" + "a" * 50))), "openai-chat")
-    _, said, result = encoded.body["messages"]
-    assert said["tool_calls"][0]["id"] == result["tool_call_id"]
+    _, assistant, result = encoded.body["messages"]
+    assert assistant["tool_calls"][0]["id"] == result["tool_call_id"]
     assert len(result["tool_call_id"]) <= 40
 
 
@@ -143,8 +143,8 @@ def test_no_turn_is_put_before_or_between() -> None:
 def test_thinking_without_words_is_not_blank_text() -> None:
     thought = ir.Reasoning("", ir.Signature("anthropic", "EqQB"))
     redacted = ir.Reasoning("", ir.Signature("anthropic", "cmVk"), redacted=True)
-    said = ir.Message("assistant", (thought, redacted, ir.Text(" \n"), ir.Text("Hello.")))
-    encoded = to_messages(HI, said, HI)
+    assistant = ir.Message("assistant", (thought, redacted, ir.Text(" \n"), ir.Text("Hello.")))
+    encoded = to_messages(HI, assistant, HI)
     assert [block["type"] for block in encoded.body["messages"][1]["content"]] == [
         "thinking",
         "redacted_thinking",
@@ -154,23 +154,23 @@ def test_thinking_without_words_is_not_blank_text() -> None:
 
 def test_ids_that_become_alike_stay_apart() -> None:
     encoded = to_messages(HI, *answered("a.b", "a:b", "a b"), tools=TOOLS)
-    _, said, results = encoded.body["messages"]
-    ids = [block["id"] for block in said["content"]]
+    _, assistant, results = encoded.body["messages"]
+    ids = [block["id"] for block in assistant["content"]]
     assert len(set(ids)) == 3
     assert [block["tool_use_id"] for block in results["content"]] == ids
 
 
 @pytest.mark.parametrize(("kind", "value"), [("error", ""), ("text", ""), ("multimodal", None)])
 def test_results_that_say_nothing(kind: ir.ResultKind, value: object) -> None:
-    said, _ = answered("a")
-    to_messages(HI, said, ir.Message("tool", (ir.ToolResult("a", "f", kind, value),)), tools=TOOLS)
+    assistant, _ = answered("a")
+    to_messages(HI, assistant, ir.Message("tool", (ir.ToolResult("a", "f", kind, value),)), tools=TOOLS)
 
 
 @pytest.mark.parametrize("model", [CLAUDE, "claude-opus-5-5", "claude-fable-5-1", "claude-opus-4-7", "claude-sonnet-5"])
 @pytest.mark.parametrize("settings", [ir.ReasoningSettings("off"), ir.ReasoningSettings(effort="none")])
 def test_thinking_is_switched_off_where_it_can_be(model: str, settings: ir.ReasoningSettings) -> None:
     encoded = to_messages(HI, model=model, reasoning=settings)
-    silenced = "thinking" in encoded.body or told(encoded) == [("dropped", "$.reasoning")]
+    silenced = "thinking" in encoded.body or loss_pairs(encoded) == [("dropped", "$.reasoning")]
     assert silenced
 
 
@@ -178,7 +178,7 @@ def test_text_that_becomes_a_users_loses_its_citations() -> None:
     cited = ir.Text("x", (ir.Citation("https://a.example", "t"),))
     encoded = to_messages(ir.Message("user", (cited,)))
     assert encoded.body["messages"][0]["content"] == [{"type": "text", "text": "x"}]
-    assert told(encoded) == [("dropped", "$.messages[0].parts[0].citations")]
+    assert loss_pairs(encoded) == [("dropped", "$.messages[0].parts[0].citations")]
 
 
 def test_a_container_is_its_bare_id() -> None:
@@ -215,7 +215,7 @@ def test_zero_is_said_where_it_means_something() -> None:
     encoded = dragoman.encode_request(request, "gemini")
     assert gemini_judge.check_request(encoded.body) == ()
     assert encoded.body["generationConfig"] == {"temperature": 0.0}
-    assert told(encoded) == [("dropped", "$.candidates"), ("dropped", "$.max_output_tokens")]
+    assert loss_pairs(encoded) == [("dropped", "$.candidates"), ("dropped", "$.max_output_tokens")]
 
 
 def test_a_user_message_after_results_is_its_own_turn() -> None:
@@ -238,13 +238,13 @@ def test_an_answer_that_goes_on_is_not_taken_for_its_end(target: str) -> None:
 def test_cache_settings_are_reported_where_there_is_no_cache() -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "cachedContent": "cachedContents/1"}
     encoded = dragoman.translate_request(body, source="gemini", target="openai-chat", model="gpt-4o")
-    assert told(encoded) == [("dropped", "$.cachedContent")]
+    assert loss_pairs(encoded) == [("dropped", "$.cachedContent")]
 
 
 # ── Responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 SIGNED = ir.Reasoning("so", ir.Signature("openai-responses", "gAAAAABo", "rs_1"))
-SAID = {"type": "output_text", "text": "hey", "annotations": []}
+OUTPUT_TEXT = {"type": "output_text", "text": "hey", "annotations": []}
 RESPONSE = {
     "id": "resp_1",
     "object": "response",
@@ -253,7 +253,7 @@ RESPONSE = {
     "status": "completed",
     "output": [
         {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "x", "tools": []},
-        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [SAID]},
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [OUTPUT_TEXT]},
     ],
 }
 CREATED = {"type": "response.created", "sequence_number": 0, "response": RESPONSE | {"status": "queued", "output": []}}
@@ -274,10 +274,10 @@ def test_a_last_event_that_repeats_nothing_loses_nothing() -> None:
 
 
 def test_parallel_calls_stay_behind_their_reasoning_and_before_their_results() -> None:
-    said, results = answered("c1", "c2")
-    said = ir.Message("assistant", (SIGNED, *said.parts))
+    assistant, results = answered("c1", "c2")
+    assistant = ir.Message("assistant", (SIGNED, *assistant.parts))
     turned = ir.Message("tool", results.parts[::-1])
-    encoded = dragoman.encode_request(ir.Request("gpt-5", (HI, said, turned), TOOLS), "openai-responses")
+    encoded = dragoman.encode_request(ir.Request("gpt-5", (HI, assistant, turned), TOOLS), "openai-responses")
     assert responses_judge.check_request(encoded.body) == ()
     told_items = [(item.get("type"), item.get("call_id")) for item in encoded.body["input"]]
     assert told_items[1:] == [
@@ -312,7 +312,7 @@ def test_namespace_phase_and_items_of_one_api_return_and_are_reported_elsewhere(
     assert dragoman.translate_request(body, source="openai-responses", target="openai-responses").body == body
     encoded = dragoman.translate_request(body, source="openai-responses", target="openai-chat")
     assert chat_judge.check_request(encoded.body) == ()
-    assert [path for _, path in told(encoded)] == [
+    assert [path for _, path in loss_pairs(encoded)] == [
         "$.input[3].phase",
         "$.input[5]",  # the result of a call that is not there
         "$.input[4]",  # an opaque item is named as a whole
@@ -322,10 +322,10 @@ def test_namespace_phase_and_items_of_one_api_return_and_are_reported_elsewhere(
 
 
 def test_encrypted_reasoning_never_reaches_another_vendor() -> None:
-    said = ir.Message("assistant", (SIGNED, ir.Text("x")))
-    encoded = to_messages(HI, said, HI)
+    assistant = ir.Message("assistant", (SIGNED, ir.Text("x")))
+    encoded = to_messages(HI, assistant, HI)
     assert b"gAAAAABo" not in encoded.json()
-    assert told(encoded) == [("dropped", "$.messages[1].parts[0]")]
+    assert loss_pairs(encoded) == [("dropped", "$.messages[1].parts[0]")]
 
 
 # ── Converse ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -373,9 +373,9 @@ def test_effort_is_read_in_either_place_and_stays_there(fields: Json) -> None:
 
 
 def test_results_stand_in_the_order_of_their_calls() -> None:
-    said, results = answered("a", "b")
+    assistant, results = answered("a", "b")
     turned = ir.Message("tool", results.parts[::-1])
-    encoded = dragoman.encode_request(ir.Request("qwen3", (HI, said, turned), TOOLS), "ollama-chat")
+    encoded = dragoman.encode_request(ir.Request("qwen3", (HI, assistant, turned), TOOLS), "ollama-chat")
     assert ollama_judge.check_request(encoded.body) == ()
     answers = encoded.body["messages"][2:]
     assert [(found["tool_call_id"], found["tool_name"]) for found in answers] == [("a", "f"), ("b", "f")]

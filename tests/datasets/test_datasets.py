@@ -45,19 +45,19 @@ def read(name: str) -> Request:
 
 def tell(request: Request) -> list[tuple[str, Any]]:
     """The story, without what formats differ in."""
-    told: list[tuple[str, Any]] = []
+    story: list[tuple[str, Any]] = []
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, ToolCall):
                 arguments = part.arguments
-                told.append(
+                story.append(
                     ("call", (part.name, json.loads(arguments["input"]) if "input" in arguments else arguments))
                 )
             elif isinstance(part, ToolResult):
-                told.append(("result", part.value))
+                story.append(("result", part.value))
             elif isinstance(part, Text) and message.role in {"user", "assistant"} and part.text != "I look.":
-                told.append((message.role, part.text))
-    return told
+                story.append((message.role, part.text))
+    return story
 
 
 STORY = [("user", "Weather in Oslo?"), ("call", ("weather", ARGUMENTS)), ("result", "3C"), ("assistant", "3 degrees.")]
@@ -111,11 +111,11 @@ def test_a_line_of_a_session_is_known(name: str) -> None:
 def test_it_crosses_to_every_api(name: str, target: str) -> None:
     encoded = translate_request(body(name), source=name, target=target, model="m")
     again = codec(target).decode_request(encoded.json())
-    told = tell(again)
-    if told[-1] == ("user", "Continue.") and "invented" in {loss.severity for loss in encoded.losses}:
-        told.pop()  # Cohere refuses a conversation that ends with the assistant
+    crossed = tell(again)
+    if crossed[-1] == ("user", "Continue.") and "invented" in {loss.severity for loss in encoded.losses}:
+        crossed.pop()  # Cohere refuses a conversation that ends with the assistant
     story = STORY[:1] if name in TASKS else STORY
-    assert [(kind, value if kind != "call" else value[1]) for kind, value in told if kind != "user" or value] == [
+    assert [(kind, value if kind != "call" else value[1]) for kind, value in crossed if kind != "user" or value] == [
         (kind, value if kind != "call" else value[1]) for kind, value in story
     ]
     for loss in encoded.losses:

@@ -59,10 +59,10 @@ def test_parallel_results_in_another_order_are_paired_by_name() -> None:
     body = crossed(PARALLEL, "trl", "anthropic-messages")
     calls = {block["id"]: block["name"] for message in body["messages"] if isinstance(message["content"], list)
              for block in message["content"] if block["type"] == "tool_use"}  # fmt: skip
-    said = {calls[block["tool_use_id"]]: block["content"] for message in body["messages"]
+    contents = {calls[block["tool_use_id"]]: block["content"] for message in body["messages"]
             if isinstance(message["content"], list) for block in message["content"]
             if block["type"] == "tool_result"}  # fmt: skip
-    assert said == {"weather": "3C", "time": "noon"}
+    assert contents == {"weather": "3C", "time": "noon"}
 
 
 @pytest.mark.parametrize("content", [{"content": None}, {"content": ""}, {}])

@@ -30,9 +30,9 @@ foreign = {name.partition(".")[0] for name in sys.modules} - sys.stdlib_module_n
 assert {name for name in foreign if not name.startswith("_")} == set(), foreign
 
 for command, extra in (("serve", "gateway"), ("sim", "sim"), ("tour", "sim"), ("usage", "gateway")):
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    stderr = io.StringIO()
+    with contextlib.redirect_stderr(stderr):
         code = main([command])
     assert code != 0, command
-    assert "is not installed" in said.getvalue(), said.getvalue()
-    assert extra in said.getvalue().rpartition("[")[2], said.getvalue()
+    assert "is not installed" in stderr.getvalue(), stderr.getvalue()
+    assert extra in stderr.getvalue().rpartition("[")[2], stderr.getvalue()

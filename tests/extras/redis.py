@@ -13,5 +13,5 @@ async def main() -> str:
     return "port 1 has answered"
 
 
-said = asyncio.run(main())
-assert "127.0.0.1:1" in said, said
+answer = asyncio.run(main())
+assert "127.0.0.1:1" in answer, answer

@@ -131,12 +131,12 @@ def _check_error(error: DragomanError) -> str:
 def _holds_only_json(value: Any) -> bool:
     waiting = [value]
     while waiting:
-        held = waiting.pop()
-        if isinstance(held, dict):
-            waiting += held.values()
-        elif isinstance(held, list):
-            waiting += held
-        elif isinstance(held, Decimal):
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, Decimal):
             return False
     return True
 
@@ -487,8 +487,8 @@ def _histories(name: str) -> list[bytes]:
 
 def _dataset_records(name: str) -> list[bytes]:
     """The story of the format (for a session, its lines), and requests of our own written in it."""
-    told = STORIES[name]
-    story = json.dumps(told, ensure_ascii=False).encode()
+    stories = STORIES[name]
+    story = json.dumps(stories, ensure_ascii=False).encode()
     return [story, *_histories(name)] if name in WRITTEN else [story]
 
 
@@ -565,12 +565,12 @@ def _values(name: str) -> list[bytes]:
     for seed in (_bodies(folder, "request") if folder in WIRE else _histories(folder))[:80]:
         waiting: list[Any] = [json.loads(seed)]
         while waiting:
-            held = waiting.pop()
-            if isinstance(held, dict):
-                waiting += [held[key] for key in _MEMBERS if key in held]
-            elif isinstance(held, list):
-                waiting += held
-            found.append(json.dumps(held, ensure_ascii=False).encode())
+            value = waiting.pop()
+            if isinstance(value, dict):
+                waiting += [value[key] for key in _MEMBERS if key in value]
+            elif isinstance(value, list):
+                waiting += value
+            found.append(json.dumps(value, ensure_ascii=False).encode())
     return _chosen(found)
 
 

@@ -92,8 +92,8 @@ def test_shrinking_keeps_what_fails() -> None:
 # ── found once ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def chunk(**said: Any) -> dict[str, Any]:
-    return {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi"}}], **said}
+def chunk(**fields: Any) -> dict[str, Any]:
+    return {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi"}}], **fields}
 
 
 HUGE = b"9" * 5_000
@@ -237,8 +237,8 @@ WRAPPED: dict[str, Any] = {
 def spoiled(value: Any) -> Iterator[Any]:
     """The value with each of its members, at any depth, replaced by each odd value."""
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, held in members:
-        for other in (*ODD, *spoiled(held)):
+    for key, member in members:
+        for other in (*ODD, *spoiled(member)):
             copied = copy(value)
             copied[key] = other
             yield copied
@@ -277,7 +277,7 @@ def test_members_of_batch_lines_may_be_anything(name: str) -> None:
 def test_an_answer_of_a_session_whose_first_line_says_nothing_is_an_answer() -> None:
     """Lines with one id are one answer, also where the first of them is empty."""
     question = {"type": "user", "uuid": "a", "parentUuid": None, "message": {"role": "user", "content": "Hi"}}
-    said = [[], [{"type": "text", "text": "Hello"}]]
+    contents = [[], [{"type": "text", "text": "Hello"}]]
     answers = [
         {
             "type": "assistant",
@@ -285,7 +285,7 @@ def test_an_answer_of_a_session_whose_first_line_says_nothing_is_an_answer() -> 
             "parentUuid": ("a", "b0")[number],
             "message": {"role": "assistant", "id": "m", "content": content},
         }
-        for number, content in enumerate(said)
+        for number, content in enumerate(contents)
     ]
     request = dragoman.decode_request([question, *answers], "claude-code")
     assert [(message.role, message.text) for message in request.messages] == [("user", "Hi"), ("assistant", "Hello")]
@@ -426,11 +426,11 @@ def test_a_document_whose_base64_has_other_letters_crosses_or_is_refused() -> No
             assert dragoman.translate_request(body, source="gemini-interactions", target=target).json()
 
 
-def events(*told: Any) -> bytes:
-    return b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in told)
+def events(*payloads: Any) -> bytes:
+    return b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in payloads)
 
 
-def said(kind: str, index: int, **message: Any) -> dict[str, Any]:
+def event_of(kind: str, index: int, **message: Any) -> dict[str, Any]:
     return {"type": kind, "index": index, "delta": {"message": message}}
 
 
@@ -445,18 +445,18 @@ ODD_STREAMS: dict[str, tuple[str, bytes]] = {
         "cohere-chat",
         events(
             {"type": "message-start", "id": "c"},
-            said("tool-call-start", 0, tool_calls=_CALL),
+            event_of("tool-call-start", 0, tool_calls=_CALL),
             {"type": "tool-call-end", "index": 0},
-            said("tool-call-delta", 0, tool_calls=_MORE),
+            event_of("tool-call-delta", 0, tool_calls=_MORE),
         ),
     ),
     "a citation of a text that has ended": (
         "cohere-chat",
         events(
             {"type": "message-start", "id": "c"},
-            said("content-delta", 0, content={"text": "a"}),
-            said("content-delta", 7, content={"text": "b"}),
-            said("citation-start", 0, citations=_CITED),
+            event_of("content-delta", 0, content={"text": "a"}),
+            event_of("content-delta", 7, content={"text": "b"}),
+            event_of("citation-start", 0, citations=_CITED),
         ),
     ),
     "a delta of step -1": (

@@ -115,10 +115,10 @@ def turns(agents: Iterable[Agent] = AGENTS.values()) -> list[dict[str, object]]:
 def printed(client: str, url: str, model: str) -> str:
     """What the command prints, for a gateway at this address."""
     command = [sys.executable, "-m", "dragoman", "serve", "--port", str(urlsplit(url).port), "--print-env", client]
-    told = subprocess.run(  # noqa: S603 - our own
+    completed = subprocess.run(  # noqa: S603 - our own
         [*command, "--model", model], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, check=True
     )
-    return told.stdout.decode()
+    return completed.stdout.decode()
 
 
 @dataclass(frozen=True)

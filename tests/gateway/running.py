@@ -166,8 +166,8 @@ def send(
     try:
         connection.request(method, path, raw, {"content-type": "application/json", **(headers or {})})
         response = connection.getresponse()
-        told = {name.lower(): value for name, value in response.getheaders()}
-        return Got(response.status, told, response.read())
+        received = {name.lower(): value for name, value in response.getheaders()}
+        return Got(response.status, received, response.read())
     finally:
         connection.close()
 

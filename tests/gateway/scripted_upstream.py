@@ -21,9 +21,9 @@ class Reply(Struct, frozen=True):
 
 def reply(body: object, status: str = "200 OK", headers: dict[str, str] | None = None) -> Reply:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    told = {"content-type": "application/json", "content-length": str(len(data)), **(headers or {})}
-    lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in told.items())]
-    return Reply("\r\n".join(lines).encode() + b"\r\n\r\n" + data, keeps_open="close" not in told.get("connection", ""))
+    sent = {"content-type": "application/json", "content-length": str(len(data)), **(headers or {})}
+    lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in sent.items())]
+    return Reply("\r\n".join(lines).encode() + b"\r\n\r\n" + data, keeps_open="close" not in sent.get("connection", ""))
 
 
 NO_ANSWER = Reply(b"")

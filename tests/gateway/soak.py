@@ -95,8 +95,8 @@ def setting(port: int) -> Setting:
 async def client(port: int, outcome: Counter[str]) -> None:
     model, path = random.choice(KINDS)  # noqa: S311 - no secret
     leaves = random.random() < 0.2  # noqa: S311
-    said = [{"role": "user", "content": "count"}]
-    body = json.dumps({"model": model, "max_tokens": 9, "stream": True, "messages": said}).encode()
+    messages = [{"role": "user", "content": "count"}]
+    body = json.dumps({"model": model, "max_tokens": 9, "stream": True, "messages": messages}).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = b"POST /v1/%b HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
     writer.write(head % (path.encode(), len(body)) + body)

@@ -34,10 +34,10 @@ def claude_loop(client: Any, model: str, *, streamed: bool) -> str:
     history: list[Any] = [{"role": "user", "content": QUESTION}]
 
     def ask() -> Any:
-        asked = {"model": model, "max_tokens": 2000, "messages": history, "tools": [TOOL]}
+        request_body = {"model": model, "max_tokens": 2000, "messages": history, "tools": [TOOL]}
         if not streamed:
-            return client.messages.create(**asked)
-        with client.messages.stream(**asked) as stream:
+            return client.messages.create(**request_body)
+        with client.messages.stream(**request_body) as stream:
             return stream.get_final_message()
 
     message = ask()
@@ -122,15 +122,15 @@ def test_claude_on_vertex_counts_tokens(gateway: RunningGateway) -> None:
 @HOW
 def test_openais_client_at_addresses_of_azure_and_google(gateway: RunningGateway, base: str, *, streamed: bool) -> None:
     with OpenAI(base_url=gateway.url + base, api_key="any", max_retries=0) as client:
-        asked: Any = {"model": "as-gemini/gemini-3.6-flash", "messages": [{"role": "user", "content": "hi"}]}
+        request_body: Any = {"model": "as-gemini/gemini-3.6-flash", "messages": [{"role": "user", "content": "hi"}]}
         if streamed:
             assert "".join(
                 chunk.choices[0].delta.content or ""
-                for chunk in client.chat.completions.create(**asked, stream=True)
+                for chunk in client.chat.completions.create(**request_body, stream=True)
                 if chunk.choices
             )
         else:
-            assert client.chat.completions.create(**asked).choices[0].message.content
+            assert client.chat.completions.create(**request_body).choices[0].message.content
         if "projects" not in base:
             names = [model.id for model in client.models.list()]
             assert any(name.startswith("as-gemini/") for name in names)
@@ -140,15 +140,15 @@ def test_openais_client_at_addresses_of_azure_and_google(gateway: RunningGateway
 @HOW
 def test_legacy_completions(gateway: RunningGateway, *, streamed: bool) -> None:
     with OpenAI(base_url=f"{gateway.url}/v1", api_key="any", max_retries=0) as client:
-        asked: Any = {"model": "as-anthropic-messages/claude-sonnet-5", "prompt": "Say hi", "max_tokens": 500}
+        request_body: Any = {"model": "as-anthropic-messages/claude-sonnet-5", "prompt": "Say hi", "max_tokens": 500}
         if not streamed:
-            answer = client.completions.create(**asked)
+            answer = client.completions.create(**request_body)
             assert (answer.object, answer.choices[0].finish_reason) == ("text_completion", "stop")
             assert answer.id.startswith("cmpl-")
             assert answer.choices[0].text
             assert answer.usage
             return
-        chunks = list(client.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
+        chunks = list(client.completions.create(**request_body, stream=True, stream_options={"include_usage": True}))
         assert {chunk.object for chunk in chunks} == {"text_completion"}
         assert "".join(choice.text for chunk in chunks for choice in chunk.choices)
         assert [choice.finish_reason for chunk in chunks for choice in chunk.choices][-1] == "stop"
@@ -186,13 +186,18 @@ def local(gateway: RunningGateway) -> Iterator[ollama.Client]:
 
 @HOW
 def test_ollama_generates(local: ollama.Client, *, streamed: bool) -> None:
-    asked: Any = {"model": "as-gemini/gemini-3.6-flash", "prompt": "hi", "system": "Be brief.", "options": {"seed": 1}}
+    request_body: Any = {
+        "model": "as-gemini/gemini-3.6-flash",
+        "prompt": "hi",
+        "system": "Be brief.",
+        "options": {"seed": 1},
+    }
     if not streamed:
-        answer = local.generate(**asked)
+        answer = local.generate(**request_body)
         assert answer.response
         assert answer.done
         return
-    lines = list(local.generate(**asked, stream=True))
+    lines = list(local.generate(**request_body, stream=True))
     assert "".join(line.response or "" for line in lines)
     assert [line.done for line in lines] == [False] * (len(lines) - 1) + [True]
     assert lines[-1].eval_count
@@ -237,12 +242,12 @@ def test_wildcard_routes_are_listed(dragoman_sim: Simulator) -> None:
 @pytest.mark.parametrize("extra", [[], ["-H", "content-type:"], ["-H", "content-type: text/plain"]])
 def test_curl_without_a_content_type(gateway: RunningGateway, extra: list[str]) -> None:
     body = json.dumps({"model": OTHER, "messages": [{"role": "user", "content": "hi"}]})
-    told = subprocess.run(  # noqa: S603
+    completed = subprocess.run(  # noqa: S603
         ["curl", "-sS", f"{gateway.url}/v1/chat/completions", "-d", body, *extra],  # noqa: S607
         capture_output=True,
         check=True,
     )
-    assert json.loads(told.stdout)["choices"]
+    assert json.loads(completed.stdout)["choices"]
 
 
 @pytest.mark.parametrize("header", ["sec-fetch-site", "referer", "cookie"])

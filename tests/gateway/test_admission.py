@@ -84,8 +84,8 @@ def test_large_bodies_without_a_key_take_no_memory(locked: Served, chunked: bool
     watching = threading.Thread(target=watch)
     watching.start()
     with ThreadPoolExecutor(20) as pool:
-        asked = [pool.submit(pour, locked, POST, 50 * MEBIBYTE, chunked=chunked) for _ in range(20)]
-        answers = [one.result() for one in asked]
+        pending = [pool.submit(pour, locked, POST, 50 * MEBIBYTE, chunked=chunked) for _ in range(20)]
+        answers = [one.result() for one in pending]
     done.set()
     watching.join()
     assert all(one.startswith(b"HTTP/1.1 401 ") for one in answers), answers
@@ -183,13 +183,13 @@ def trickle(gateway: Served, head: bytes, piece: bytes) -> tuple[bytes, float]:
 def test_slow_bodies_do_not_hold_their_connections(locked: Served) -> None:
     """A kibibyte a second, over ten seconds, is the least; nothing at all is not waited for longer either."""
     with ThreadPoolExecutor(4) as pool:
-        asked = [
+        pending = [
             pool.submit(trickle, locked, KEYED + b"content-length: 90000\r\n\r\n", b"x"),
             pool.submit(trickle, locked, KEYED + b"content-length: 90000\r\n\r\n", b""),
             pool.submit(trickle, locked, KEYED + b"transfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
             pool.submit(trickle, locked, KEYED + b"transfer-encoding: chunked\r\n\r\n", b"0000000"),
         ]
-        for one in asked:
+        for one in pending:
             received, seconds = one.result()
             assert received.startswith((b"HTTP/1.1 408 ", b"HTTP/1.1 400 ")), received
             assert seconds < 14

@@ -52,9 +52,9 @@ def test_an_answer_is_replayed_whole_and_streamed(format: str, dragoman_simulato
     door = DOORS[format]
 
     def ask(gateway: RunningGateway, *, streamed: bool) -> Got:
-        asked = {**body, "model": model} if "model" in body else body
+        sent = {**body, "model": model} if "model" in body else body
         more = {**door.streams, **COUNTED.get(format, {})} if streamed else {}
-        return send(gateway.url, path_of(format, model, streamed=streamed), {**asked, **more}, door.headers)
+        return send(gateway.url, path_of(format, model, streamed=streamed), {**sent, **more}, door.headers)
 
     def meaning(got: Got, *, streamed: bool) -> Any:
         if not streamed:
@@ -86,13 +86,13 @@ def test_clients_of_different_formats_share_an_answer() -> None:
         cached(CACHE + upstream.table("p")) as gateway,
     ):
         with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any") as chat_client:
-            told = chat_client.chat.completions.create(
+            answer = chat_client.chat.completions.create(
                 model="p/m",
                 max_tokens=9,
                 temperature=0.5,
                 messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}],
             )
-            assert told.choices[0].message.content == "one"
+            assert answer.choices[0].message.content == "one"
             response = chat_client.responses.create(
                 model="p/m", input="hi", instructions="Be brief.", max_output_tokens=9, temperature=0.5, store=False
             )
@@ -211,13 +211,13 @@ def test_directives() -> None:
 def test_each_stored_response_has_an_id_of_its_own() -> None:
     with scripted(reply(completion())) as upstream, cached(CACHE + upstream.table("p")) as gateway:
         body = {"model": "p/m", "input": "hi", "metadata": {"a": "b"}}
-        told = [send(gateway.url, "/v1/responses", body).json for _ in range(2)]
+        responses = [send(gateway.url, "/v1/responses", body).json for _ in range(2)]
         streamed = send(gateway.url, "/v1/responses", {**body, "stream": True})
         assert upstream.count == 1
-        assert len({one["id"] for one in told}) == 2
-        assert all(one["metadata"] == {"a": "b"} for one in told), "what was asked is echoed"
+        assert len({one["id"] for one in responses}) == 2
+        assert all(one["metadata"] == {"a": "b"} for one in responses), "what was asked is echoed"
         assert outcome(streamed) == "hit"
-        for one in told:
+        for one in responses:
             assert send(gateway.url, f"/v1/responses/{one['id']}", method="GET").json["output"] == one["output"]
 
 

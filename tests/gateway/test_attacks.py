@@ -77,14 +77,14 @@ def test_a_malformed_stream_fails_before_it_begins_and_permits_the_fallback(name
     bad_stream = b"data: " + MALFORMED_STREAMS[name] + b"\n\n"
     ended = {"id": "c", "choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}
     good_stream = f"data: {json.dumps(ended)}\n\ndata: [DONE]\n\n".encode()
-    asked = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+    request_body = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
     with (
         scripted(reply(bad_stream, headers=EVENTS)) as bad,
         scripted(reply(good_stream, headers=EVENTS)) as good,
         RunningGateway(configured(bad.table("bad") + good.table("good") + route)) as gateway,
     ):
-        answered = send(gateway.url, "/v1/messages", asked)
-        refused = send(gateway.url, "/v1/messages", {**asked, "model": "bad/m"})
+        answered = send(gateway.url, "/v1/messages", request_body)
+        refused = send(gateway.url, "/v1/messages", {**request_body, "model": "bad/m"})
     assert answered.status == 200, answered.body
     assert b"fine" in answered.body
     assert refused.status == 502, refused.body
@@ -93,7 +93,7 @@ def test_a_malformed_stream_fails_before_it_begins_and_permits_the_fallback(name
 def test_an_event_without_end_is_a_failure_of_the_upstream() -> None:
     """And not of the client, whose request was small: another upstream is asked."""
     route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
-    asked = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+    request_body = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
     ended = {"id": "c", "choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}
     good_stream = f"data: {json.dumps(ended)}\n\ndata: [DONE]\n\n".encode()
     with (
@@ -101,8 +101,8 @@ def test_an_event_without_end_is_a_failure_of_the_upstream() -> None:
         scripted(reply(good_stream, headers=EVENTS)) as good,
         RunningGateway(configured(bad.table("bad") + good.table("good") + route)) as gateway,
     ):
-        refused = send(gateway.url, "/v1/messages", {**asked, "model": "bad/m"})
-        answered = send(gateway.url, "/v1/messages", asked)
+        refused = send(gateway.url, "/v1/messages", {**request_body, "model": "bad/m"})
+        answered = send(gateway.url, "/v1/messages", request_body)
     assert refused.status == 502, refused.body
     assert (answered.status, b"fine" in answered.body) == (200, True)
 
@@ -111,23 +111,23 @@ def test_an_event_without_end_is_a_failure_of_the_upstream() -> None:
 def test_broken_answers_are_not_kept_by_the_errors_about_them(path: str) -> None:
     """Also before the garbage collector comes by, which may take many requests of other clients."""
     breaker = "breaker = { failures = 100 }"
-    asked = {"model": "bad/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    request_body = {"model": "bad/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
     with (
         scripted(reply(b"{" + b" " * (8 << 20))) as bad,
         RunningGateway(configured(bad.table("bad", more=breaker))) as gateway,
     ):
-        assert send(gateway.url, path, asked).status == 502
+        assert send(gateway.url, path, request_body).status == 502
         gc.collect()
         gc.disable()
         tracemalloc.start()
         try:
             for _ in range(6):
-                assert send(gateway.url, path, asked).status == 502
-            held, _ = tracemalloc.get_traced_memory()
+                assert send(gateway.url, path, request_body).status == 502
+            used, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
             gc.enable()
-    assert held < 12 << 20, f"{held >> 20} MiB after six answers of 8 MiB"
+    assert used < 12 << 20, f"{used >> 20} MiB after six answers of 8 MiB"
 
 
 # ── clients ──
@@ -136,14 +136,14 @@ def test_broken_answers_are_not_kept_by_the_errors_about_them(path: str) -> None
 def test_what_a_client_sends_is_not_quoted_at_length() -> None:
     """Neither to the client nor in the log: a refused request costs no more than it has to."""
     long = "x" * 1_000_000
-    asked: list[tuple[str, dict[str, Any]]] = [
+    request_body: list[tuple[str, dict[str, Any]]] = [
         ("/v1/responses", {"model": "p/m", "input": "hi", "previous_response_id": long}),
         ("/v1/chat/completions", {"model": long, "messages": [{"role": "user", "content": "hi"}]}),
         ("/v1/chat/completions", {"model": f"p/{long}", "messages": [{"role": "user", "content": "hi"}]}),
         ("/v1/embeddings", {"model": f"p/{long}", "input": "hi"}),
     ]
     with scripted(reply(completion())) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
-        for path, body in asked:
+        for path, body in request_body:
             refused = send(gateway.url, path, body)
             assert refused.status in {400, 404}, refused.body[:500]
             assert len(refused.body) < 10_000, path

@@ -240,12 +240,12 @@ def test_a_batch_survives_a_restart_and_no_result_comes_twice(slow: Slow, tmp_pa
         slow.may_answer.set()
         until(lambda: slow.count >= 2)
         slow.may_answer.clear()
-    asked = slow.count
+    count_before = slow.count
     slow.may_answer.set()
     with RunningGateway(setting) as gateway:
         batch, found = openai_results(chat(gateway), batch.id, pause)
     assert (batch.status, found) == ("completed", dict.fromkeys(IDS, "fine"))
-    assert slow.count <= len(IDS) + 1, f"{asked} were asked before"
+    assert slow.count <= len(IDS) + 1, f"{count_before} were asked before"
     assert KEYS[0].encode() not in (tmp_path / "gateway.db").read_bytes(), "keys are never stored"
 
 

@@ -34,8 +34,10 @@ def test_a_tool_loop_with_chat_bedrock(gateway: RunningGateway, tmp_path: Path) 
         answers
     )
     records = gateway.requests(2 * len(CASES))
-    asked = [(line["client"], line["model"], line["stream"], line["status"]) for line in records]
-    assert asked == [("anthropic-messages", case["model"], case["streamed"], 200) for case in CASES for _ in range(2)]
+    requests_seen = [(line["client"], line["model"], line["stream"], line["status"]) for line in records]
+    assert requests_seen == [
+        ("anthropic-messages", case["model"], case["streamed"], 200) for case in CASES for _ in range(2)
+    ]
 
 
 @promise("gateway:bedrock-clients")

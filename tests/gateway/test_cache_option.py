@@ -14,11 +14,11 @@ from tests.support.promises import promise
 pytestmark = promise("core:automatic-cache-marks")
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
-ASKED = (ir.Message("system", "Be brief."), ir.Message("user", "Hello"))
+MESSAGES = (ir.Message("system", "Be brief."), ir.Message("user", "Hello"))
 
 
 def test_bedrock_gets_points_behind_the_system_text_and_the_last_thing_said() -> None:
-    encoded = dragoman.encode_request(ir.Request(CLAUDE, ASKED, cache=ir.Cache()), "bedrock-converse")
+    encoded = dragoman.encode_request(ir.Request(CLAUDE, MESSAGES, cache=ir.Cache()), "bedrock-converse")
     point = {"cachePoint": {"type": "default"}}
     assert encoded.body["system"] == [{"text": "Be brief."}, point]
     assert encoded.body["messages"][0]["content"] == [{"text": "Hello"}, point]
@@ -38,7 +38,7 @@ def test_a_result_is_marked_too_and_lifetimes_stay() -> None:
 
 
 def test_a_model_that_caches_nothing_is_a_loss() -> None:
-    request = ir.Request("us.meta.llama3-3-70b-instruct-v1:0", ASKED, cache=ir.Cache())
+    request = ir.Request("us.meta.llama3-3-70b-instruct-v1:0", MESSAGES, cache=ir.Cache())
     encoded = dragoman.encode_request(request, "bedrock-converse")
     assert "cachePoint" not in encoded.json().decode()
     assert [(loss.path, loss.severity) for loss in encoded.losses] == [("$.cache", "dropped")]
@@ -46,7 +46,7 @@ def test_a_model_that_caches_nothing_is_a_loss() -> None:
 
 def test_anthropic_has_a_switch_for_it() -> None:
     encoded = dragoman.encode_request(
-        ir.Request("claude-sonnet-4-5", ASKED, cache=ir.Cache("1h")), "anthropic-messages"
+        ir.Request("claude-sonnet-4-5", MESSAGES, cache=ir.Cache("1h")), "anthropic-messages"
     )
     assert encoded.body["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
 
@@ -61,11 +61,11 @@ def test_the_option_of_a_route() -> None:
 @pytest.mark.parametrize(
     ("request_", "marks", "expected"),
     [
-        (ir.Request("m", ASKED), True, ir.Cache()),
-        (ir.Request("m", ASKED), False, None),
+        (ir.Request("m", MESSAGES), True, ir.Cache()),
+        (ir.Request("m", MESSAGES), False, None),
         (ir.Request("m", (ir.Message("user", (ir.Text("a", cache=ir.Cache()),)),)), True, None),
-        (ir.Request("m", ASKED, cache=ir.Cache("1h")), True, ir.Cache("1h")),
-        (ir.Request("m", ASKED, (ir.ToolDefinition("f", cache=ir.Cache()),)), True, None),
+        (ir.Request("m", MESSAGES, cache=ir.Cache("1h")), True, ir.Cache("1h")),
+        (ir.Request("m", MESSAGES, (ir.ToolDefinition("f", cache=ir.Cache()),)), True, None),
     ],
 )
 def test_marks_of_the_client_come_first(request_: ir.Request, marks: Any, expected: ir.Cache | None) -> None:

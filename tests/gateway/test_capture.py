@@ -48,7 +48,7 @@ def test_only_the_last_requests_are_held() -> None:
     capture = Capture(CaptureLimits(requests=3))
     for number in range(10):
         begun(capture, number).requested(b"x" * 10)
-    assert [held.record.id for held in capture] == ["req_9", "req_8", "req_7"]
+    assert [captured.record.id for captured in capture] == ["req_9", "req_8", "req_7"]
     assert capture.total == 30
     assert capture.find("req_0") is None
 
@@ -58,12 +58,12 @@ def test_no_more_bytes_are_held_than_may_be_whatever_is_under_way() -> None:
     capture = Capture(CaptureLimits(requests=100, total=10_000, body=4_000))
     under_way = [begun(capture, number) for number in range(8)]
     for turn in range(300):
-        for held in under_way:
-            held.piece(b"a" * 100, b"b" * 120)
+        for captured in under_way:
+            captured.piece(b"a" * 100, b"b" * 120)
         assert capture.total <= 10_000, turn
     assert len(capture) < 8
-    gone = [held for held in under_way if held.is_gone]
-    assert all(held.pieces == [] and held.size == 0 for held in gone)
+    gone = [captured for captured in under_way if captured.is_gone]
+    assert all(captured.pieces == [] and captured.size == 0 for captured in gone)
     kept = under_way[-1]
     assert kept.unheld > 0
     assert len(kept.pieces) + kept.unheld == 300
@@ -72,27 +72,27 @@ def test_no_more_bytes_are_held_than_may_be_whatever_is_under_way() -> None:
 @promise("gateway:page-bounds")
 def test_what_is_too_long_is_cut_and_says_so() -> None:
     capture = Capture(CaptureLimits(body=1_000, pieces=5))
-    held = begun(capture)
-    held.requested(b"x" * 5_000)
-    assert held.body is not None
-    assert (len(held.body.content), held.body.size, held.body.is_cut) == (1_000, 5_000, True)
+    captured = begun(capture)
+    captured.requested(b"x" * 5_000)
+    assert captured.body is not None
+    assert (len(captured.body.content), captured.body.size, captured.body.is_cut) == (1_000, 5_000, True)
     for _ in range(9):
-        held.piece(b"12", b"3456")
-    assert (len(held.pieces), held.unheld, held.unheld_bytes) == (5, 4, 24)
+        captured.piece(b"12", b"3456")
+    assert (len(captured.pieces), captured.unheld, captured.unheld_bytes) == (5, 4, 24)
 
 
 @promise("gateway:page-bounds")
 def test_bodies_are_held_as_they_are_and_once() -> None:
     capture = Capture()
-    held = begun(capture)
+    captured = begun(capture)
     body = json.dumps({"model": "m", "messages": []}).encode()
-    held.requested(body)
-    assert held.body is not None
-    assert held.body.content is body
+    captured.requested(body)
+    assert captured.body is not None
+    assert captured.body.content is body
     same = b"data: {}\n\n"
-    held.piece(same, same)
-    assert held.pieces[0][1] is held.pieces[0][2] is same
-    assert held.size < len(body) + len(same) + 300
+    captured.piece(same, same)
+    assert captured.pieces[0][1] is captured.pieces[0][2] is same
+    assert captured.size < len(body) + len(same) + 300
 
 
 def test_a_request_that_had_to_make_room_goes_on_unheld() -> None:
@@ -136,10 +136,10 @@ BODIES: tuple[tuple[str, dict[str, Any]], ...] = (
 def test_keys_are_taken_out_of_bodies(format: str, body: dict[str, Any], indent: int | None) -> None:
     text = json.dumps({"model": "m", **body, "metadata": {"a": 1}}, indent=indent).encode()
     record = Record(id="req_1", client=format, operation="generate", started=0.0)
-    held = Capture().begin(record, head())
-    held.requested(text)
-    assert held.body is not None
-    hidden = held.body.content
+    captured = Capture().begin(record, head())
+    captured.requested(text)
+    assert captured.body is not None
+    hidden = captured.body.content
     assert KEY.encode() not in hidden
     assert HIDDEN.encode() in hidden
     assert json.loads(hidden)["metadata"] == {"a": 1}
@@ -167,13 +167,13 @@ def test_what_only_looks_like_a_key_stays() -> None:
 def test_a_feed_sends_each_change_once_however_much_happens() -> None:
     async def run() -> None:
         capture = Capture()
-        feed = Feed(lambda held: held.record.model != "private")
+        feed = Feed(lambda captured: captured.record.model != "private")
         capture.feeds.add(feed)
-        held = begun(capture, 1)
-        held.began_to_answer()
-        held.ended()
+        captured = begun(capture, 1)
+        captured.began_to_answer()
+        captured.ended()
         other = begun(capture, 2)
-        assert await feed.changes() == [held, other]
+        assert await feed.changes() == [captured, other]
         waiting = asyncio.ensure_future(feed.changes())
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -190,7 +190,7 @@ def test_a_feed_sends_each_change_once_however_much_happens() -> None:
 
 # ── a gateway ──
 
-ASKED = {"model": "as-anthropic-messages/claude-sonnet-5", "messages": [{"role": "user", "content": "hi"}], "seed": 1}
+BODY = {"model": "as-anthropic-messages/claude-sonnet-5", "messages": [{"role": "user", "content": "hi"}], "seed": 1}
 
 
 async def ask(setting: Setting, *, times: int, looked_at: bool) -> Capture | None:
@@ -199,7 +199,7 @@ async def ask(setting: Setting, *, times: int, looked_at: bool) -> Capture | Non
     async with serving(setting, log=Lines(), front=page_before if looked_at else None) as running:
         for _ in range(times):
             got = await asyncio.to_thread(
-                send, running.url, "/v1/chat/completions", ASKED, {"authorization": f"Bearer {KEY}"}
+                send, running.url, "/v1/chat/completions", BODY, {"authorization": f"Bearer {KEY}"}
             )
             assert got.status == 200
         return running.gateway.capture
@@ -221,14 +221,14 @@ def test_both_ways_are_held(dragoman_sim: Simulator) -> None:
     capture = asyncio.run(ask(setting, times=3, looked_at=True))
     assert capture is not None
     assert len(capture) == 3
-    held = next(iter(capture))
-    assert held.phase == "ended"
-    assert held.headers["authorization"] == HIDDEN
-    assert held.body is not None
-    assert held.answer is not None
-    assert json.loads(held.body.content) == ASKED
-    assert json.loads(held.answer.content)["object"] == "chat.completion"
-    (attempt,) = held.attempts
+    captured = next(iter(capture))
+    assert captured.phase == "ended"
+    assert captured.headers["authorization"] == HIDDEN
+    assert captured.body is not None
+    assert captured.answer is not None
+    assert json.loads(captured.body.content) == BODY
+    assert json.loads(captured.answer.content)["object"] == "chat.completion"
+    (attempt,) = captured.attempts
     assert attempt.answer is not None
     assert json.loads(attempt.body.content)["max_tokens"] > 0
     assert json.loads(attempt.answer.content)["type"] == "message"
@@ -243,13 +243,13 @@ def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> Non
     capture = Capture(CaptureLimits(requests=50))
 
     def one(number: int) -> None:
-        held = begun(capture, number)
-        held.record.capture = held
-        held.requested(b'{"model":"m"}')
+        captured = begun(capture, number)
+        captured.record.capture = captured
+        captured.requested(b'{"model":"m"}')
         for _ in range(3):
-            held.piece(b"a", b"b")
-        held.ended()
-        held.record.capture = None
+            captured.piece(b"a", b"b")
+        captured.ended()
+        captured.record.capture = None
 
     gc.collect()
     gc.disable()
@@ -263,3 +263,27 @@ def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> Non
     finally:
         gc.enable()
     assert before == after == 50
+
+
+@promise("gateway:page-no-secrets")
+@pytest.mark.parametrize("most", [50, 150, 300, 10_000])
+@pytest.mark.parametrize("model", ["as-anthropic-messages/claude-sonnet-5", "as-openai-responses/gpt-5.6"])
+def test_keys_are_taken_out_of_what_an_upstream_was_sent(model: str, most: int, dragoman_sim: Simulator) -> None:
+    """However much of the client's body and of its translation is held."""
+    server = {"type": "url", "name": "n", "url": "https://x", "authorization_token": KEY}
+    asked = {"model": model, "max_tokens": 5, "mcp_servers": [server], "messages": ASKED["messages"]}
+    setting = Setting(config=on_any_port(every_format(dragoman_sim.url)))
+
+    async def run() -> CapturedRequest:
+        from dragoman.web.serving import page_before  # noqa: PLC0415 - above the gateway
+
+        async with serving(setting, log=Lines(), front=page_before) as running:
+            running.gateway.capture = Capture(CaptureLimits(body=most))
+            await asyncio.to_thread(send, running.url, "/v1/messages", asked)
+            return next(iter(running.gateway.capture))
+
+    held = asyncio.run(run())
+    assert held.attempts
+    assert held.body is not None
+    shown = [held.body, *(attempt.body for attempt in held.attempts)]
+    assert all(KEY.encode()[:6] not in body.content for body in shown)

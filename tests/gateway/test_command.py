@@ -88,14 +88,14 @@ def test_keys_and_usage(
     address = "gateway.db" if home == "sqlite" else request.getfixturevalue("postgres_server").fresh()
     monkeypatch.chdir(tmp_path)
 
-    def told(*arguments: str) -> str:
+    def output_of(*arguments: str) -> str:
         assert main([*arguments]) == 0
         return capsys.readouterr().out
 
     def rows(*arguments: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in told(*arguments, "--json").splitlines()]
+        return [json.loads(line) for line in output_of(*arguments, "--json").splitlines()]
 
-    key = told("keys", "create", "ada", "--database", address, "--models", "anthropic/*").strip()
+    key = output_of("keys", "create", "ada", "--database", address, "--models", "anthropic/*").strip()
     assert key.startswith("dgm-")
     assert main(["keys", "create", "ada", "--database", address]) == 2
     (tmp_path / "dragoman.toml").write_text(f'[server]\ndatabase = "{address}"\n')
@@ -104,25 +104,25 @@ def test_keys_and_usage(
         assert send(url, "/v1/chat/completions", chat("anthropic/claude-sonnet-5"), headers).status == 200
         assert send(url, "/v1/chat/completions", chat("anthropic/claude-sonnet-5")).status == 401
     capsys.readouterr()
-    assert "all models" not in told("keys", "list")
+    assert "all models" not in output_of("keys", "list")
     (new,) = rows("keys", "rotate", "ada")
     assert (new["name"], new["key"] != key) == ("ada", True)
-    assert "revoked" in told("keys", "revoke", "ada")
+    assert "revoked" in output_of("keys", "revoke", "ada")
     (listed,) = rows("keys", "list")
     assert (listed["name"], listed["state"], listed["models"]) == ("ada", "revoked", ["anthropic/*"])
     assert not {"digest", "key"} & listed.keys()
     (row,) = [row for row in rows("usage") if row["key"]]
     assert (row["requests"], row["model"], row["day"]) == (1, "claude-sonnet-5", "")
     assert [day["requests"] for day in rows("usage", "--by", "day")] == [2]
-    assert "claude-sonnet-5" in told("usage")
+    assert "claude-sonnet-5" in output_of("usage")
 
 
 @promise("gateway:command", "gateway:loopback")
 def test_mistakes_end_it_with_one_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text("[server]\nprot = 1\n")
-    told = run("serve", "--config", str(bad))
-    assert (told.returncode, told.stderr.decode()) == (
+    completed = run("serve", "--config", str(bad))
+    assert (completed.returncode, completed.stderr.decode()) == (
         2,
         f"dragoman: {bad}:2:1: server.prot: there is no such setting\n",
     )
@@ -160,9 +160,9 @@ def test_a_recipe_asks_for_a_key_where_there_may_be_one(tmp_path: Path, capsys: 
 @pytest.mark.parametrize("client", RECIPES)
 def test_no_name_leaves_its_quotes(client: str, tmp_path: Path) -> None:
     """The lines are for a shell: whatever a model is called, nothing of it is run."""
-    told = "\n".join(recipe(client, url="http://127.0.0.1:1", key="a'b", model="x'$(touch gone)`touch gone`;\"y"))
+    text = "\n".join(recipe(client, url="http://127.0.0.1:1", key="a'b", model="x'$(touch gone)`touch gone`;\"y"))
     (tmp_path / "llm").write_text("#!/bin/sh\necho ./logs.db\n")
     (tmp_path / "llm").chmod(0o755)
     clean = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}
-    subprocess.run(["bash", "-euc", told], cwd=tmp_path, env=clean, check=True, capture_output=True)  # noqa: S603, S607
+    subprocess.run(["bash", "-euc", text], cwd=tmp_path, env=clean, check=True, capture_output=True)  # noqa: S603, S607
     assert not (tmp_path / "gone").exists()

@@ -46,11 +46,11 @@ MISTAKES = [
 
 
 @promise("gateway:config-errors")
-@pytest.mark.parametrize(("text", "told"), MISTAKES)
-def test_a_configuration_error_names_its_position(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), MISTAKES)
+def test_a_configuration_error_names_its_position(text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_config(text, "gateway.toml")
-    assert str(caught.value).startswith(f"gateway.toml:{told}")
+    assert str(caught.value).startswith(f"gateway.toml:{expected}")
 
 
 TOML = '''
@@ -96,7 +96,7 @@ def planned(text: str, model: str, format: str, environment: dict[str, str] | No
 
 @promise("gateway:names", "gateway:no-config")
 @pytest.mark.parametrize(
-    ("model", "format", "told"),
+    ("model", "format", "expected"),
     [
         ("anthropic/claude-sonnet-5", "openai-chat", "anthropic/claude-sonnet-5"),
         ("claude-sonnet-5", "openai-chat", "anthropic/claude-sonnet-5"),
@@ -111,8 +111,8 @@ def planned(text: str, model: str, format: str, environment: dict[str, str] | No
         ("unheard-of", "anthropic-messages", "anthropic/unheard-of"),
     ],
 )
-def test_the_model_name_selects_the_provider(model: str, format: str, told: str) -> None:
-    assert planned("", model, format) == [told]
+def test_the_model_name_selects_the_provider(model: str, format: str, expected: str) -> None:
+    assert planned("", model, format) == [expected]
 
 
 @promise("gateway:names")
@@ -139,7 +139,7 @@ OWN_SERVER = '[providers.openai]\nbase_url = "http://127.0.0.1:1"\napi_key = "k"
 
 @promise("gateway:names")
 @pytest.mark.parametrize(
-    ("text", "environment", "format", "told"),
+    ("text", "environment", "format", "expected"),
     [
         ("", {"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": "k"}, "openai-chat", "openai-chat"),
         ('[providers.anthropic]\nbase_url = "http://127.0.0.1:1"', KEYS, "anthropic-messages", "anthropic"),
@@ -150,9 +150,9 @@ OWN_SERVER = '[providers.openai]\nbase_url = "http://127.0.0.1:1"\napi_key = "k"
     ],
 )
 def test_a_server_of_ones_own_names_its_models_as_it_likes(
-    text: str, environment: dict[str, str], format: str, told: str
+    text: str, environment: dict[str, str], format: str, expected: str
 ) -> None:
-    assert planned(text, "Qwen/Qwen3-8B", format, environment) == [f"{told}/Qwen/Qwen3-8B"]
+    assert planned(text, "Qwen/Qwen3-8B", format, environment) == [f"{expected}/Qwen/Qwen3-8B"]
 
 
 @promise("gateway:no-config", "gateway:no-ssrf")

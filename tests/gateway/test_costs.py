@@ -109,12 +109,12 @@ def test_an_estimate_is_answered_and_nothing_is_sent(dragoman_simulator: Simulat
         body = {**chat("claude-sonnet-5"), "max_tokens": 500}
         got = send(gateway.url, "/v1/chat/completions", body, ESTIMATE)
         assert got.status == 200
-        told = got.json
-        assert (told["object"], told["models"], told["output_tokens"]) == ("estimate", [MODEL], 500)
+        estimate = got.json
+        assert (estimate["object"], estimate["models"], estimate["output_tokens"]) == ("estimate", [MODEL], 500)
         row = lookup("anthropic", "claude-sonnet-5")
         assert row is not None
-        price = row.price_of(Usage(input=told["input_tokens"], output=500))
-        assert told["cost"] == pytest.approx(float(price or 0)) != 0
+        price = row.price_of(Usage(input=estimate["input_tokens"], output=500))
+        assert estimate["cost"] == pytest.approx(float(price or 0)) != 0
         assert send(gateway.url, "/v1/messages", {"model": "claude-sonnet-5", "messages": 1}, ESTIMATE).status == 400
         assert b"dragoman_requests_total{client" not in send(gateway.url, "/metrics", method="GET").body
 

@@ -72,8 +72,8 @@ def test_the_programs_run(first_run: str, program: str, capsys: pytest.CaptureFi
 def test_what_is_asked_with_curl(first_run: str) -> None:
     (command,) = [block[2:] for block in blocks("console") if block.startswith("$ curl")]
     script = ["bash", "-c", f"{command.replace(ADDRESS, first_run).strip()} --silent --fail"]
-    told = subprocess.run(script, capture_output=True, check=True)  # noqa: S603 - our own documentation
-    assert json.loads(told.stdout)["choices"][0]["message"]["content"]
+    completed = subprocess.run(script, capture_output=True, check=True)  # noqa: S603 - our own documentation
+    assert json.loads(completed.stdout)["choices"][0]["message"]["content"]
 
 
 def test_there_are_programs_for_three_sdks_in_both() -> None:

@@ -44,31 +44,31 @@ def embedder(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
 
 def by_openai(url: str, model: str) -> tuple[list[list[float]], int]:
     with openai.OpenAI(base_url=f"{url}/v1", api_key="any") as client:
-        told = client.embeddings.create(model=model, input=TEXTS, dimensions=SIZE)
-    assert [one.index for one in told.data] == [0, 1, 2]
-    return [one.embedding for one in told.data], told.usage.prompt_tokens
+        embedded = client.embeddings.create(model=model, input=TEXTS, dimensions=SIZE)
+    assert [one.index for one in embedded.data] == [0, 1, 2]
+    return [one.embedding for one in embedded.data], embedded.usage.prompt_tokens
 
 
 def by_genai(url: str, model: str) -> tuple[list[list[float]], int]:
     client = genai.Client(api_key="any", http_options=types.HttpOptions(base_url=url))
     config = types.EmbedContentConfig(output_dimensionality=SIZE, task_type="RETRIEVAL_QUERY")
-    told = client.models.embed_content(model=model, contents=TEXTS, config=config)
-    return [list(one.values or ()) for one in told.embeddings or ()], 1
+    embedded = client.models.embed_content(model=model, contents=TEXTS, config=config)
+    return [list(one.values or ()) for one in embedded.embeddings or ()], 1
 
 
 def by_ollama(url: str, model: str) -> tuple[list[list[float]], int]:
-    told = ollama.Client(host=url).embed(model=model, input=TEXTS, dimensions=SIZE)
-    return [list(one) for one in told.embeddings], told.prompt_eval_count or 0
+    embedded = ollama.Client(host=url).embed(model=model, input=TEXTS, dimensions=SIZE)
+    return [list(one) for one in embedded.embeddings], embedded.prompt_eval_count or 0
 
 
 def by_cohere(url: str, model: str) -> tuple[list[list[float]], int]:
     client = cohere.ClientV2(api_key="any", base_url=url)
-    told = client.embed(
+    embedded = client.embed(
         model=model, input_type="search_query", texts=TEXTS, output_dimension=SIZE, embedding_types=["float"]
     )
-    assert told.meta is not None
-    assert told.meta.billed_units is not None
-    return [list(one) for one in told.embeddings.float_ or ()], int(told.meta.billed_units.input_tokens or 0)
+    assert embedded.meta is not None
+    assert embedded.meta.billed_units is not None
+    return [list(one) for one in embedded.embeddings.float_ or ()], int(embedded.meta.billed_units.input_tokens or 0)
 
 
 def by_boto3(url: str, model: str) -> tuple[list[list[float]], int]:
@@ -83,11 +83,11 @@ def by_boto3(url: str, model: str) -> tuple[list[list[float]], int]:
     )
     vectors, tokens = [], 0
     for text in TEXTS:
-        told = json.loads(
+        embedded = json.loads(
             client.invoke_model(modelId=model, body=json.dumps({"inputText": text, "dimensions": SIZE}))["body"].read()
         )
-        vectors.append(told["embedding"])
-        tokens += told["inputTextTokenCount"]
+        vectors.append(embedded["embedding"])
+        tokens += embedded["inputTextTokenCount"]
     return vectors, tokens
 
 
@@ -115,16 +115,16 @@ def test_the_older_shapes_and_base64(embedder: RunningGateway) -> None:
     one = send(url, "/api/embeddings", {"model": "embed-openai", "prompt": text}).json
     assert one["embedding"] == pytest.approx(vector_of(text, 1536), abs=1e-6)
     body = {"content": {"parts": [{"text": text}]}, "outputDimensionality": SIZE}
-    told = send(url, "/v1beta/models/embed-cohere:embedContent", body).json
-    assert told["embedding"]["values"] == pytest.approx(vector_of(text, SIZE))
+    embedded = send(url, "/v1beta/models/embed-cohere:embedContent", body).json
+    assert embedded["embedding"]["values"] == pytest.approx(vector_of(text, SIZE))
     body = {"instances": [{"content": text, "task_type": "CLUSTERING"}], "parameters": {"outputDimensionality": SIZE}}
     path = "/v1/projects/p/locations/l/publishers/google/models/embed-openai:predict"
-    told = send(url, path, body)
-    assert told.json["predictions"][0]["embeddings"]["values"] == pytest.approx(vector_of(text, SIZE))
-    assert told.headers["x-dragoman-losses"] == "1", "OpenAI has no purposes"
+    embedded = send(url, path, body)
+    assert embedded.json["predictions"][0]["embeddings"]["values"] == pytest.approx(vector_of(text, SIZE))
+    assert embedded.headers["x-dragoman-losses"] == "1", "OpenAI has no purposes"
     body = {"texts": [text], "input_type": "search_query"}
-    told = send(url, "/model/embed-openai/invoke", body).json
-    assert (told["response_type"], len(told["embeddings"][0])) == ("embeddings_floats", 1536)
+    embedded = send(url, "/model/embed-openai/invoke", body).json
+    assert (embedded["response_type"], len(embedded["embeddings"][0])) == ("embeddings_floats", 1536)
     body = {"model": "embed-gemini", "input": text, "encoding_format": "base64", "dimensions": 2}
     assert isinstance(send(url, "/v1/embeddings", body).json["data"][0]["embedding"], str)
 
@@ -133,14 +133,14 @@ def test_same_format_passes_byte_exact() -> None:
     vector = b'{"object":"embedding","index":0,"embedding":[1e0]}'
     usage = b'{"prompt_tokens":7,"total_tokens":7}'
     answer = b'{ "object":"list","data":[%b],"model":"m","usage":%b,"new":1}' % (vector, usage)
-    asked = b'{"input" : "x",  "model":"p/m", "later_key": [1.0]}'
+    sent = b'{"input" : "x",  "model":"p/m", "later_key": [1.0]}'
     with (
         scripted(reply(answer)) as upstream,
         RunningGateway(configured(upstream.table("p") + '[prices."p/m"]\ninput = 2\noutput = 0\n')) as gateway,
     ):
-        got = send(gateway.url, "/v1/embeddings", asked)
+        got = send(gateway.url, "/v1/embeddings", sent)
         assert got.body == answer
-        assert upstream.bodies == [asked.replace(b"p/m", b"m")]
+        assert upstream.bodies == [sent.replace(b"p/m", b"m")]
         assert upstream.heads[0].startswith("POST /embeddings")
         (line,) = gateway.requests(1)
         assert (line["operation"], line["tokens"]["input"], line["cost"]) == ("embed", 7, pytest.approx(14e-6))

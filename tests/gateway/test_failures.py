@@ -65,9 +65,9 @@ def test_a_refusal_of_the_upstream_in_the_clients_words(
 ) -> None:
     text = provider("p", dragoman_simulator.url, kind=target, fault="status=429; retry_after=120")
     body = first(format)
-    asked = {**body, "model": "p/m"} if "model" in body else body
+    sent = {**body, "model": "p/m"} if "model" in body else body
     with routed(text) as gateway:
-        got = send(gateway.url, path_of(format, "p/m", streamed=False), asked, DOORS[format].headers)
+        got = send(gateway.url, path_of(format, "p/m", streamed=False), sent, DOORS[format].headers)
     assert got.status == 429, got.body
     failure = dragoman.decode_error(got.body, format, status=got.status, headers=got.headers)
     assert failure.kind == "rate_limit"
@@ -89,10 +89,10 @@ def test_a_refusal_in_the_clients_own_format_passes_as_it_is(gateway: RunningGat
 def test_a_stream_that_breaks_says_so(dragoman_simulator: Simulator, format: str, fault: str) -> None:
     source, name = ("openai-chat", "gpt-5") if format == "anthropic-messages" else ("anthropic", "claude-sonnet-5")
     body = {**first(format), **DOORS[format].streams}
-    asked = {**body, "model": f"p/{name}"} if "model" in body else body
+    sent = {**body, "model": f"p/{name}"} if "model" in body else body
     text = provider("p", dragoman_simulator.url, kind=source, fault=fault)
     with routed(text) as gateway:
-        got = send(gateway.url, path_of(format, f"p/{name}", streamed=True), asked, DOORS[format].headers)
+        got = send(gateway.url, path_of(format, f"p/{name}", streamed=True), sent, DOORS[format].headers)
         (record,) = gateway.requests(1)
     assert got.status == 200, got.body
     decoder = dragoman.StreamDecoder(format)

@@ -114,9 +114,9 @@ def test_what_a_file_says_about_tokens_is_not_counted(gateway: RunningGateway) -
 
 @pytest.mark.parametrize("path", ["/v1/files/..", "/v1/files/../content", "/v1/files/.", "/v1/fine_tuning/jobs/.."])
 def test_ids_lead_to_no_other_folder(gateway: RunningGateway, files: Files, path: str) -> None:
-    asked = len(files.heads)
+    count_before = len(files.heads)
     assert send(gateway.url, path, method="GET").status == 404
-    assert len(files.heads) == asked
+    assert len(files.heads) == count_before
 
 
 @pytest.mark.parametrize("host", ['a"b', r"a\g<9>", r"a\1", "a b", "a/b?c"])
@@ -146,8 +146,8 @@ def test_pieces_of_an_upload_are_large(gateway: RunningGateway) -> None:
     assert send(gateway.url, path, b"x", headers=piece).status == 400
     size = int(start.headers["x-goog-upload-chunk-granularity"])
     assert send(gateway.url, path, b"x" * size, headers=piece).status == 200
-    asked = send(gateway.url, path, b"", headers={**piece, "x-goog-upload-command": "query"} | _at(size))
-    assert asked.headers["x-goog-upload-size-received"] == str(size)
+    state = send(gateway.url, path, b"", headers={**piece, "x-goog-upload-command": "query"} | _at(size))
+    assert state.headers["x-goog-upload-size-received"] == str(size)
     last = send(gateway.url, path, b"yz", headers={"x-goog-upload-command": "upload, finalize"} | _at(size))
     assert last.json["file"]["sizeBytes"] == str(size + 2)
 
@@ -244,10 +244,10 @@ def test_a_connection_has_so_many_turns_under_way(files: Files) -> None:
     with RunningGateway(configured(files_slow)) as running, connected(running.url) as sock:
         opened(sock)
         sock.sendall(turn * 300)
-        heard = b""
-        while b"at most 100 responses" not in heard and len(heard) < 10 << 20:
-            heard += sock.recv(1 << 16)
-    assert b"at most 100 responses" in heard
+        received = b""
+        while b"at most 100 responses" not in received and len(received) < 10 << 20:
+            received += sock.recv(1 << 16)
+    assert b"at most 100 responses" in received
 
 
 def test_a_message_may_come_in_frames_of_a_byte_and_of_none(gateway: RunningGateway) -> None:
@@ -280,8 +280,8 @@ def test_messages_of_mcp_are_bounded_and_streams_are_not_held_open() -> None:
         assert send(running.url, "/mcp", b"[" * 100_000, headers=headers).status == 400
         arguments = {"model": "m", "prompt": "p", "max_output_tokens": "many"}
         call = {"name": "ask_model", "arguments": arguments}
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-        assert send(running.url, "/mcp", asked, headers=headers).json["result"]["isError"]
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+        assert send(running.url, "/mcp", message, headers=headers).json["result"]["isError"]
 
 
 # ── names ──

@@ -258,8 +258,8 @@ class Http2:
         status, headers, body = 0, {}, b""
         for event in self.events():
             if isinstance(event, h2.events.ResponseReceived) and event.stream_id == stream:
-                told = [(name.decode(), value.decode()) for name, value in event.headers or []]
-                headers = dict(told)
+                headers_there = [(name.decode(), value.decode()) for name, value in event.headers or []]
+                headers = dict(headers_there)
                 status = int(headers[":status"])
             elif isinstance(event, h2.events.DataReceived) and event.stream_id == stream:
                 body += event.data or b""
@@ -318,8 +318,8 @@ def test_a_stream_flows_and_a_large_body_is_taken(gateway: Served, client: Http2
 def test_heads(client: Http2, headers: dict[str, object], status: int) -> None:
     more = headers.pop("more", [])
     assert isinstance(more, list)
-    told = client.headers(**headers)  # type: ignore[arg-type]
-    assert client.answer(client.ask(told + more)).status == status
+    answer = client.headers(**headers)  # type: ignore[arg-type]
+    assert client.answer(client.ask(answer + more)).status == status
 
 
 @promise("gateway:http2", "gateway:bad-input")
@@ -478,7 +478,7 @@ FIRST_EVENT = (
 @contextmanager
 def silent_upstream() -> Iterator[tuple[str, Callable[[], bytes]]]:
     """An upstream that begins a stream and then only listens; what it hears until its client goes away."""
-    heard = bytearray()
+    received = bytearray()
     gone = threading.Event()
     listening = socket.create_server(("127.0.0.1", 0))
 
@@ -490,12 +490,12 @@ def silent_upstream() -> Iterator[tuple[str, Callable[[], bytes]]]:
             line.sendall(head + b"%x\r\n%b\r\n" % (len(FIRST_EVENT), FIRST_EVENT))
             with suppress(OSError):
                 while data := line.recv(65536):
-                    heard.extend(data)
+                    received.extend(data)
             gone.set()
 
     def wait() -> bytes:
         assert gone.wait(PATIENCE), "the upstream call goes on"
-        return bytes(heard)
+        return bytes(received)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

@@ -172,12 +172,12 @@ def test_a_client_that_disconnects_after_the_last_event_is_charged(
     create(address, key("one", concurrent=1, budget=100.0), key("free"))
     prices = '[prices."claude-sonnet-5"]\ninput = 1000\noutput = 1000\n'
     text = f'[server]\ndatabase = "{address}"\nlimits = "{limits}"\n{prices}'
-    asked = {"model": "claude-sonnet-5", "max_tokens": 20, "stream": True, "messages": chat("")["messages"]}
-    body = json.dumps(asked)
+    request_body = {"model": "claude-sonnet-5", "max_tokens": 20, "stream": True, "messages": chat("")["messages"]}
+    body = json.dumps(request_body)
     head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: k-one\r\ncontent-length: {len(body)}\r\n\r\n"
     ended = refused = 0
     with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
-        assert send(gateway.url, "/v1/messages", asked, {"x-api-key": "k-free"}).status == 200
+        assert send(gateway.url, "/v1/messages", request_body, {"x-api-key": "k-free"}).status == 200
         price = in_store(address, lambda store: store.spent("free"))
         while ended < 12:
             with connected(gateway.url) as sock:

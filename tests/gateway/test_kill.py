@@ -121,13 +121,13 @@ def reserved(both: Pair) -> int:
 
 def check_accounts(both: Pair, traffic: Traffic, name: str) -> float:
     """Each answer that a client received completely is recorded once; returns the price of one."""
-    heard = [one.id for one in traffic.outcomes if one.name == name and one.status == 200]
+    completed = [one.id for one in traffic.outcomes if one.name == name and one.status == 200]
     broken = [one for one in traffic.outcomes if one.name == name and not one.id]
     rows = [(id, cost) for id, status, cost in both.rows(name) if status == 200]
-    assert len(set(heard)) == len(heard)
-    assert set(heard) <= {id for id, _ in rows}, "lost: received completely, and not recorded"
+    assert len(set(completed)) == len(completed)
+    assert set(completed) <= {id for id, _ in rows}, "lost: received completely, and not recorded"
     assert len(rows) == len({id for id, _ in rows})
-    assert len(rows) - len(heard) <= len(broken), "duplicated: written without a request"
+    assert len(rows) - len(completed) <= len(broken), "duplicated: written without a request"
     prices = {cost for _, cost in rows}
     assert both.spent(name) == pytest.approx(sum(cost for _, cost in rows))
     return float(max(prices))

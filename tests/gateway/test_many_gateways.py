@@ -153,13 +153,13 @@ def key(name: str, **limits: Any) -> Grant:
     return Grant(name=name, digest=digest_of(f"k-{name}"), **limits)
 
 
-def asked(url: str, name: str, model: str = MODEL, **more: Any) -> Got:
+def ask(url: str, name: str, model: str = MODEL, **more: Any) -> Got:
     return send(url, "/v1/messages", {**chat(model, max_tokens=50), **more}, {"x-api-key": f"k-{name}"})
 
 
 def all_at_once(count: int, url: str, name: str) -> list[int]:
     statuses: list[int] = []
-    threads = [threading.Thread(target=lambda: statuses.append(asked(url, name).status)) for _ in range(count)]
+    threads = [threading.Thread(target=lambda: statuses.append(ask(url, name).status)) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -175,17 +175,17 @@ def test_two_gateways_have_one_limit(homes: tuple[str, str], tmp_path: Path, dra
         statuses = all_at_once(60, both.balancer.url, "rate")
         assert (statuses.count(200), statuses.count(429)) == (20, 40)
         assert len(set(both.balancer.served.values())) == 2, "both were asked"
-        assert asked(both.balancer.url, "free").status == 200
+        assert ask(both.balancer.url, "free").status == 200
         price = both.spent("free")
         assert price > 0
         passed = 0
-        while asked(both.balancer.url, "poor").status == 200:
+        while ask(both.balancer.url, "poor").status == 200:
             passed += 1
         assert passed == int(1.0 / price) + 1, "admitted while spent < budget, whichever gateway recorded it"
         assert both.spent("poor") == pytest.approx(passed * price)
-        assert asked(both.balancer.url, "poor").json["error"]["type"] == "billing_error"
+        assert ask(both.balancer.url, "poor").json["error"]["type"] == "billing_error"
         # One after the other there is always room, although others gave the last answer.
-        assert {asked(both.balancer.url, "narrow").status for _ in range(10)} == {200}
+        assert {ask(both.balancer.url, "narrow").status for _ in range(10)} == {200}
 
 
 class Load:
@@ -249,16 +249,16 @@ def test_one_that_is_killed_takes_only_its_own_along(
     with pair(*homes, tmp_path, dragoman_simulator.url, *grants) as both, ExitStack() as stack:
         load = Load(both.balancer.url, "ada", clients)
         try:
-            held = [hold(both.urls[0], "narrow", stack) for _ in range(2)]
-            assert asked(both.urls[1], "narrow").status == 429
+            open_answers = [hold(both.urls[0], "narrow", stack) for _ in range(2)]
+            assert ask(both.urls[1], "narrow").status == 429
             until(lambda: len(load.ended) > clients)
             before = len(load.ended)
             os.kill(both.processes[0].pid, signal.SIGKILL)
             both.processes[0].wait(TIMEOUT)
             killed = time.monotonic()
-            assert asked(both.urls[1], "narrow").status == 429, "its requests still count"
+            assert ask(both.urls[1], "narrow").status == 429, "its requests still count"
             end = killed + 2 * LEASE + 5
-            while asked(both.urls[1], "narrow").status == 429:
+            while ask(both.urls[1], "narrow").status == 429:
                 assert time.monotonic() < end, "a dead gateway holds places for ever"
                 time.sleep(0.05)
             assert time.monotonic() - killed > LEASE / 2
@@ -267,7 +267,7 @@ def test_one_that_is_killed_takes_only_its_own_along(
         assert len(load.ended) > before > clients
         assert {both.balancer.served[port] for _, port in load.failed} <= {urlsplit(both.urls[0]).port}
         assert all(began < killed for began, _ in load.failed), "later requests were served by the other"
-        for sock in held:
+        for sock in open_answers:
             with suppress(ConnectionResetError):
                 while sock.recv(65536):
                     pass

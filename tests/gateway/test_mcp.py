@@ -29,13 +29,13 @@ ALL = {"x-dragoman-mcp": "*"}
 
 
 def calling(*calls: tuple[str, dict[str, Any]]) -> Reply:
-    told = completion("")
+    answer = completion("")
     entries = [
         {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for place, (name, arguments) in enumerate(calls)
     ]
-    told["choices"][0] |= {"finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": entries}}
-    return reply(told)
+    answer["choices"][0] |= {"finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": entries}}
+    return reply(answer)
 
 
 ADD = calling(("add", {"a": 2, "b": 3}))
@@ -47,11 +47,11 @@ def test_calls_are_run_until_the_model_answers() -> None:
         RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
         openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any") as client,
     ):
-        told = client.chat.completions.with_raw_response.create(
+        raw = client.chat.completions.with_raw_response.create(
             model="p/m", messages=[{"role": "user", "content": "2 + 3?"}], extra_headers=ALL
         )
-        assert told.headers["x-dragoman-mcp-calls"] == "2"
-        parsed = told.parse()
+        assert raw.headers["x-dragoman-mcp-calls"] == "2"
+        parsed = raw.parse()
         assert parsed.choices[0].message.content == "It is 5, Ada."
         assert parsed.usage is not None
         assert parsed.usage.total_tokens == 21, "of all three rounds"
@@ -85,7 +85,7 @@ def test_a_hosted_tool_that_names_a_server_of_the_gateway() -> None:
         RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
         openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any") as client,
     ):
-        told = client.responses.create(
+        response = client.responses.create(
             model="p/m",
             input="2 + 3?",
             store=False,
@@ -99,7 +99,7 @@ def test_a_hosted_tool_that_names_a_server_of_the_gateway() -> None:
                 }
             ],
         )
-        assert told.output_text == "five"
+        assert response.output_text == "five"
         offered = json.loads(upstream.bodies[0])["tools"]
         assert [tool["function"]["name"] for tool in offered] == ["add"]
         with pytest.raises(openai.BadRequestError, match="approved"):
@@ -136,8 +136,8 @@ def test_a_stored_conversation_goes_on() -> None:
         first = client.responses.create(model="p/m", input="2 + 3?")
         second = client.responses.create(model="p/m", input="once more", previous_response_id=first.id)
         assert second.output_text == "again"
-        told = json.dumps([one["content"] for one in json.loads(upstream.bodies[2])["messages"]])
-        assert [word in told for word in ("2 + 3?", "five", "once more")] == [True] * 3
+        sent = json.dumps([one["content"] for one in json.loads(upstream.bodies[2])["messages"]])
+        assert [word in sent for word in ("2 + 3?", "five", "once more")] == [True] * 3
         with pytest.raises(openai.BadRequestError, match="background"):
             client.responses.create(model="p/m", input="x", background=True)
 
@@ -214,14 +214,14 @@ def test_the_official_client_asks_converts_and_calls(dragoman_simulator: Simulat
         async with http, mcp.Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
             listed = {tool.name for tool in (await client.list_tools()).tools}
             assert {"ask_model", "convert_body", "add"} <= listed
-            asked = await client.call_tool("ask_model", {"model": "anthropic/claude-sonnet-5", "prompt": "hi"})
-            assert not asked.is_error
-            assert _text(asked)
+            requests = await client.call_tool("ask_model", {"model": "anthropic/claude-sonnet-5", "prompt": "hi"})
+            assert not requests.is_error
+            assert _text(requests)
             body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "seed": 1}
             given = {"body": body, "source": "openai-chat", "target": "anthropic-messages"}
-            told = json.loads(_text(await client.call_tool("convert_body", given)))
-            assert told["body"]["messages"][0]["role"] == "user"
-            assert any("seed" in loss for loss in told["losses"])
+            converted = json.loads(_text(await client.call_tool("convert_body", given)))
+            assert converted["body"]["messages"][0]["role"] == "user"
+            assert any("seed" in loss for loss in converted["losses"])
             assert json.loads(_text(await client.call_tool("add", {"a": 2, "b": 3}))) == {"result": 5}
             refused = await client.call_tool("ask_model", {"model": "nobody/x", "prompt": "hi"})
             assert refused.is_error
@@ -231,8 +231,10 @@ def test_the_official_client_asks_converts_and_calls(dragoman_simulator: Simulat
     text = '[server]\nkeys = ["sesame"]\n[mcp]\nserve = true\n' + TOOLS
     with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
         asyncio.run(session(gateway.url))
-        asked = [line for line in gateway.log.lines if line["event"] == "request" and line["operation"] == "generate"]
-        assert asked[0]["key"] == "key-1", "asked with the key of the client"
+        requests = [
+            line for line in gateway.log.lines if line["event"] == "request" and line["operation"] == "generate"
+        ]
+        assert requests[0]["key"] == "key-1", "asked with the key of the client"
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         assert send(gateway.url, "/mcp", body).status == 401
         assert send(gateway.url, "/mcp", method="GET").status == 405, "there are no sessions to listen to"

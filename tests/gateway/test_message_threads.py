@@ -54,22 +54,22 @@ def test_the_tool_runner_continues_its_thread(
         {"calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]},
         {"text": "Clear in both."},
     )
-    asked: Any = {
+    settings: Any = {
         "model": model,
         "max_tokens": 500,
         "system": "Be brief.",
         "tools": [get_weather],
         "messages": [{"role": "user", "content": "Weather in Paris and Oslo?"}],
     }
-    runner: Any = client.beta.messages.tool_runner(**asked, stream=streamed)
+    runner: Any = client.beta.messages.tool_runner(**settings, stream=streamed)
     last: Any = None
     for step in runner:
         last = step.get_final_message() if streamed else step
     assert last.content[-1].text == "Clear in both."
     assert [line["status"] for line in gateway.requests(3)] == [200] * 3
     sent = dragoman_sim.requests[-1].body.decode()
-    for said in ("Be brief.", "Weather in Paris and Oslo?", "clear sky over Paris", "clear sky over Oslo"):
-        assert sent.count(said) == 1
+    for text in ("Be brief.", "Weather in Paris and Oslo?", "clear sky over Paris", "clear sky over Oslo"):
+        assert sent.count(text) == 1
 
 
 def post(gateway: RunningGateway, **body: Any) -> httpx.Response:

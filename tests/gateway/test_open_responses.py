@@ -129,7 +129,7 @@ def test_several_turns(http: httpx.Client, model: str) -> None:
 
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
-ASKED: dict[str, Any] = {
+SETTINGS: dict[str, Any] = {
     "instructions": "Be brief.",
     "max_output_tokens": 300,
     "max_tool_calls": 3,
@@ -148,17 +148,17 @@ ASKED: dict[str, Any] = {
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_the_request_is_repeated(http: httpx.Client, model: str, *, streamed: bool) -> None:
     form = {"type": "json_schema", "name": "f", "schema": SCHEMA}
-    body = {**ASKED, "model": model, "input": "In JSON, please.", "tools": [WEATHER], "text": {"format": form}}
+    body = {**SETTINGS, "model": model, "input": "In JSON, please.", "tools": [WEATHER], "text": {"format": form}}
     events: list[dict[str, Any]] = []
     if streamed:
         events, _ = stream(http, **body)
-        told = [event["response"] for event in events if "response" in event]
-        assert len(told) == 3
+        responses = [event["response"] for event in events if "response" in event]
+        assert len(responses) == 3
     else:
-        told = [http.post("/responses", json=body).json()]
-    for response in told:
+        responses = [http.post("/responses", json=body).json()]
+    for response in responses:
         judge.check_response(response)
-        assert {name: response[name] for name in ASKED} == ASKED
+        assert {name: response[name] for name in SETTINGS} == SETTINGS
         assert [tool["name"] for tool in response["tools"]] == ["get_weather"]
         assert response["text"]["format"] == {**form, "description": None, "strict": False}
         assert response["text"]["verbosity"] == "medium"
@@ -166,19 +166,25 @@ def test_the_request_is_repeated(http: httpx.Client, model: str, *, streamed: bo
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama"])
 def test_settings_of_sampling_are_repeated(http: httpx.Client, name: str) -> None:
-    asked = {"temperature": 0.5, "top_p": 0.25, "presence_penalty": 0.5, "frequency_penalty": 0.25, "top_logprobs": 2}
-    told = http.post("/responses", json={"model": MODELS[name], "input": "Hello", **asked}).json()
-    assert {key: told[key] for key in asked} == asked
+    settings = {
+        "temperature": 0.5,
+        "top_p": 0.25,
+        "presence_penalty": 0.5,
+        "frequency_penalty": 0.25,
+        "top_logprobs": 2,
+    }
+    responses = http.post("/responses", json={"model": MODELS[name], "input": "Hello", **settings}).json()
+    assert {key: responses[key] for key in settings} == settings
 
 
 def test_credentials_of_tools_are_not_repeated(http: httpx.Client, dragoman_sim: Simulator) -> None:
     server = {"type": "mcp", "server_label": "s", "server_url": "https://a.example", "require_approval": "never"}
     secret = {"authorization": "secret-1", "headers": {"X-Key": "secret-2"}}
     body = {"model": MODELS["gemini"], "input": "Hello", "tools": [{**server, **secret}]}
-    told = http.post("/responses", json=body)
+    responses = http.post("/responses", json=body)
     assert dragoman_sim.requests
-    assert "secret" not in told.text
-    assert told.json()["tools"] == [{**server, "headers": {"X-Key": "<redacted>"}}]
+    assert "secret" not in responses.text
+    assert responses.json()["tools"] == [{**server, "headers": {"X-Key": "<redacted>"}}]
 
 
 # ── WebSocket mode ──
@@ -273,19 +279,19 @@ def test_a_failed_turn_forgets_what_it_continued(dial: Callable[[], Line], model
     line = dial()
     first = line.answer(model=model, store=False, input="The word is cobalt.")
     dragoman_sim.play({"error": "server"}, {"error": "server"}, {"error": "server"})
-    asked = {"model": model, "store": False, "previous_response_id": first.id}
-    assert line.turn(**asked, input="Fail, please.")[-1]["type"] == "error"
+    settings = {"model": model, "store": False, "previous_response_id": first.id}
+    assert line.turn(**settings, input="Fail, please.")[-1]["type"] == "error"
     dragoman_sim.play()
-    assert line.refusal(**asked, input="Which word?") == "previous_response_not_found"
+    assert line.refusal(**settings, input="Which word?") == "previous_response_not_found"
 
 
 def test_a_result_without_its_call_fails(dial: Callable[[], Line], model: str) -> None:
     line = dial()
     first = line.answer(model=model, store=False, input="The word is cobalt.")
     orphan = [{"type": "function_call_output", "call_id": "call_missing", "output": "No such call."}]
-    asked = {"model": model, "store": False, "previous_response_id": first.id}
-    assert line.turn(**asked, input=orphan)[-1]["type"] in {"error", "response.failed"}
-    assert line.refusal(**asked, input="Which word?") == "previous_response_not_found"
+    settings = {"model": model, "store": False, "previous_response_id": first.id}
+    assert line.turn(**settings, input=orphan)[-1]["type"] in {"error", "response.failed"}
+    assert line.refusal(**settings, input="Which word?") == "previous_response_not_found"
 
 
 def test_streams_of_one_connection(dial: Callable[[], Line], model: str, dragoman_sim: Simulator) -> None:

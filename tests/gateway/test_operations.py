@@ -402,13 +402,13 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     metrics.add(record(usage=Usage(1, 1), cost=0.1, cache="hit", failure="server", attempts=2, first_byte=0.1))
     text = metrics.text({"x": "open"}, {("x", "m"): "open"}, {"usage_waiting": 0, "usage_lost": 0, "log_lines_lost": 0})
     served = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
-    asked: set[str] = set()
+    names: set[str] = set()
     dashboard = json.loads((DEPLOY / "grafana" / "gateway.json").read_text())
     for panel in dashboard["panels"]:
         for target in panel["targets"]:
-            asked |= set(re.findall(r"dragoman_\w+", target["expr"]))
+            names |= set(re.findall(r"dragoman_\w+", target["expr"]))
             assert target["expr"].count("(") == target["expr"].count(")")
-    assert {re.sub(r"_bucket$", "", name) for name in asked} <= served
+    assert {re.sub(r"_bucket$", "", name) for name in names} <= served
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
 
 

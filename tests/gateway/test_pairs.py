@@ -27,10 +27,10 @@ def path_of(source: str, model: str, *, streamed: bool) -> str:
 
 
 def ask(gateway: RunningGateway, body: Body, source: str, model: str, *, streamed: bool) -> Any:
-    asked = {**body, "model": model} if "model" in body else body
+    request = {**body, "model": model} if "model" in body else body
     if streamed:
-        asked = {**asked, **DOORS[source].streams, **COUNTED.get(source, {})}
-    got = send(gateway.url, path_of(source, model, streamed=streamed), asked, DOORS[source].headers)
+        request = {**request, **DOORS[source].streams, **COUNTED.get(source, {})}
+    got = send(gateway.url, path_of(source, model, streamed=streamed), request, DOORS[source].headers)
     assert got.status == 200, got.body
     if not streamed:
         return got.json
@@ -47,10 +47,10 @@ def test_a_tool_conversation_crosses(gateway: RunningGateway, source: str, targe
     model = f"as-{target}/{MODELS[target]}"
     body = first(source)
     called = ask(gateway, body, source, model, streamed=streamed)
-    told = ask(gateway, NEXT[source](body, called), source, model, streamed=streamed)
-    assert DOORS[source].text_of(told) == ANSWER
+    answered = ask(gateway, NEXT[source](body, called), source, model, streamed=streamed)
+    assert DOORS[source].text_of(answered) == ANSWER
     place = NAMED.get(source, "model")
-    assert place is None or told[place]
+    assert place is None or answered[place]
     records = gateway.requests(2)
     assert [line["status"] for line in records] == [200, 200]
     assert all(line["tokens"]["output"] for line in records)
@@ -71,8 +71,8 @@ def test_each_of_the_thirty_six_pairs_reports_an_error_in_the_format_of_the_clie
     dragoman_sim.play({"error": "invalid"})
     model = f"as-{target}/{MODELS[target]}"
     body = DOORS[source].ask("hi")
-    asked = {**body, "model": model} if "model" in body else body
-    got = send(gateway.url, path_of(source, model, streamed=False), asked, DOORS[source].headers)
+    request = {**body, "model": model} if "model" in body else body
+    got = send(gateway.url, path_of(source, model, streamed=False), request, DOORS[source].headers)
     assert got.status == 400
     assert DOORS[source].message_of(got.json)
 

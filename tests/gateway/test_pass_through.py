@@ -166,8 +166,8 @@ def test_openais_client(open_gateway: RunningGateway, upstream: Everything) -> N
         assert openai_client.images.generate(model="gpt-image-1", prompt="x").data[0].b64_json == "aGk="  # type: ignore[index]
         assert openai_client.images.edit(model="gpt-image-1", prompt="x", image=io.BytesIO(b"png")).created == 1
         assert openai_client.audio.speech.create(model="voice", input="x", voice="alloy").read() == SOUND
-        heard = openai_client.audio.transcriptions.create(model="listen", file=("a.wav", SOUND))
-        assert heard.text == "said"
+        transcript = openai_client.audio.transcriptions.create(model="listen", file=("a.wav", SOUND))
+        assert transcript.text == "said"
         assert b'"model"\r\n\r\nwhisper-1' in upstream.bodies[-1]
         assert openai_client.moderations.create(input="x").results == []
         file = openai_client.files.create(file=("a.txt", b"hi"), purpose="user_data")
@@ -308,10 +308,10 @@ def alone(upstream: Everything) -> Iterator[RunningGateway]:
 
 
 def test_clients_read_the_501_as_an_error_of_their_own(open_gateway: RunningGateway, alone: RunningGateway) -> None:
-    with client(open_gateway) as asked, pytest.raises(openai.InternalServerError, match="anthropic has no endpoint"):
-        asked.moderations.create(input="x", model="anthropic/claude-sonnet-5")
-    with client(alone) as asked, pytest.raises(openai.InternalServerError) as raised:
-        asked.with_options(max_retries=5).images.generate(prompt="x", model="bedrock/m")
+    with client(open_gateway) as sdk, pytest.raises(openai.InternalServerError, match="anthropic has no endpoint"):
+        sdk.moderations.create(input="x", model="anthropic/claude-sonnet-5")
+    with client(alone) as sdk, pytest.raises(openai.InternalServerError) as raised:
+        sdk.with_options(max_retries=5).images.generate(prompt="x", model="bedrock/m")
     assert raised.value.status_code == 501
     assert len([line for line in alone.log.lines if line.get("model") == "bedrock/m"]) <= 1
 
@@ -339,8 +339,8 @@ def test_the_field_model_is_found_in_any_form(*, quoted: bool) -> None:
     parts = [("file", 'name="file"; filename="model"', b"\r\nmodel\r\n"), ("model", f"name={name}", b"whisper")]
     for order in (parts, parts[::-1]):
         body = b"".join(
-            b"--b\r\nContent-Disposition: form-data; %b\r\n\r\n%b\r\n" % (said.encode(), content)
-            for _, said, content in order
+            b"--b\r\nContent-Disposition: form-data; %b\r\n\r\n%b\r\n" % (value.encode(), content)
+            for _, value, content in order
         )
         body += b"--b--\r\n"
         head = Head("POST", "/", "", {"content-type": "multipart/form-data; boundary=b"})

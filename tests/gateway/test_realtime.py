@@ -38,11 +38,11 @@ class Upstream:
             await connection.send(json.dumps(self._greeting))
         async for message in connection:
             self.messages.append(json.loads(message))
-            for told in self._answer(self.messages[-1]):
-                if isinstance(told, int):
-                    await connection.close(told, "as scripted")
+            for reply in self._answer(self.messages[-1]):
+                if isinstance(reply, int):
+                    await connection.close(reply, "as scripted")
                 else:
-                    await connection.send(told if isinstance(told, bytes) else json.dumps(told))
+                    await connection.send(reply if isinstance(reply, bytes) else json.dumps(reply))
 
 
 @contextmanager

@@ -65,8 +65,8 @@ def test_a_tool_loop_in_every_format(gateway: RunningGateway, tmp_path: Path, na
     # Some wrap results for Gemini in words of their own, so that the model reads those too.
     assert [re.findall("clear sky|heavy rain", answer) for answer in answers] == [[*WEATHER.values()] for _ in CASES]
     records = gateway.requests(2 * len(CASES))
-    asked = [(line["client"], line["model"], line["stream"], line["status"]) for line in records]
-    assert asked == [(case["client"], case["model"], case["streamed"], 200) for case in CASES for _ in range(2)]
+    seen = [(line["client"], line["model"], line["stream"], line["status"]) for line in records]
+    assert seen == [(case["client"], case["model"], case["streamed"], 200) for case in CASES for _ in range(2)]
     unsigned = [loss for line in records for loss in line.get("losses", ()) if "signature" in loss]
     assert not unsigned or name in FORGETFUL, "what the vendor signed did not come back to it"
 

@@ -47,8 +47,8 @@ SDKS: dict[str, tuple[Callable[[], Any], Callable[[Any], None], dict[str, str]]]
 def evaluated(lines: str) -> dict[str, str]:
     """The variables that a shell has after these lines, and had not before."""
     script = f"set -eu\n{lines}\nenv -0"
-    told = subprocess.run(["bash", "-c", script], env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=True)  # noqa: S603, S607
-    variables = dict(line.split("=", 1) for line in told.stdout.decode().split("\0") if line)
+    completed = subprocess.run(["bash", "-c", script], env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=True)  # noqa: S603, S607
+    variables = dict(line.split("=", 1) for line in completed.stdout.decode().split("\0") if line)
     return {name: value for name, value in variables.items() if name not in {"PATH", "PWD", "SHLVL", "_"}}
 
 

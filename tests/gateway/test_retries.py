@@ -47,8 +47,8 @@ def test_a_rate_limited_model_does_not_stop_the_others() -> None:
 def test_a_resting_model_is_a_rate_limit_in_every_format(format: str) -> None:
     with scripted(LIMITED) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
         assert ask(gateway, "p/busy").status == 429
-        asked = {**first(format), "model": "p/busy"} if "model" in first(format) else first(format)
-        got = send(gateway.url, path_of(format, "p/busy", streamed=False), asked, DOORS[format].headers)
+        sent = {**first(format), "model": "p/busy"} if "model" in first(format) else first(format)
+        got = send(gateway.url, path_of(format, "p/busy", streamed=False), sent, DOORS[format].headers)
         failure = dragoman.decode_error(got.body, format, status=got.status, headers=got.headers)
     assert (got.status, failure.kind) == (429, "rate_limit")
     assert upstream.count == 1
@@ -196,9 +196,9 @@ BROKEN = {
 @pytest.mark.parametrize("format", ["openai-chat", "anthropic-messages", "gemini"])
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_answer_is_an_upstream_failure(name: str, format: str) -> None:
-    asked = {**first(format), "model": "p/m"} if "model" in first(format) else first(format)
+    sent = {**first(format), "model": "p/m"} if "model" in first(format) else first(format)
     with scripted(BROKEN[name]) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
-        got = send(gateway.url, path_of(format, "p/m", streamed=False), asked, DOORS[format].headers)
+        got = send(gateway.url, path_of(format, "p/m", streamed=False), sent, DOORS[format].headers)
     assert got.status == 502, got.body
     assert DOORS[format].message_of(got.json)
     assert upstream.count == 1, "it may have been processed"
@@ -251,12 +251,12 @@ REFUSALS = {
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("kind", REFUSALS)
 def test_an_upstreams_401_says_whose_key_is_wrong(kind: str, format: str) -> None:
-    asked = {**first(format), "model": "p/m"} if "model" in first(format) else first(format)
+    sent = {**first(format), "model": "p/m"} if "model" in first(format) else first(format)
     with (
         scripted(REFUSALS[kind]) as upstream,
         RunningGateway(configured(upstream.table("p", kind))) as gateway,
     ):
-        got = send(gateway.url, path_of(format, "p/m", streamed=False), asked, DOORS[format].headers)
+        got = send(gateway.url, path_of(format, "p/m", streamed=False), sent, DOORS[format].headers)
         (record,) = gateway.requests(1)
     message = DOORS[format].message_of(got.json)
     assert "the gateway's key for provider 'p'" in message

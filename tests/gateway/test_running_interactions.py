@@ -116,7 +116,7 @@ class Reader:
 
 
 @contextmanager
-def held() -> Iterator[tuple[HeldUpstream, RunningGateway]]:
+def waiting_upstream() -> Iterator[tuple[HeldUpstream, RunningGateway]]:
     upstream = HeldUpstream()
     table = f'[providers.p]\nkind = "openai-chat"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
     try:
@@ -126,7 +126,7 @@ def held() -> Iterator[tuple[HeldUpstream, RunningGateway]]:
         upstream.close()
 
 
-def asked(**more: Any) -> dict[str, Any]:
+def request_body(**more: Any) -> dict[str, Any]:
     return {"model": "p/m", "input": "Hello", **more}
 
 
@@ -144,9 +144,9 @@ def text_of(events: list[dict[str, Any]]) -> str:
 
 
 def test_several_clients_join_a_stream_that_runs() -> None:
-    with held() as (upstream, gateway):
+    with waiting_upstream() as (upstream, gateway):
         upstream.say("one ")
-        with Reader(gateway.url, PATH, asked(stream=True)) as first:
+        with Reader(gateway.url, PATH, request_body(stream=True)) as first:
             seen = first.until("step.delta")
             id = seen[0]["interaction"]["id"]
             assert look(gateway, id).json["status"] == "in_progress"
@@ -157,18 +157,18 @@ def test_several_clients_join_a_stream_that_runs() -> None:
                 upstream.say("two ")
                 assert text_of(whole.until("step.delta")) == text_of(late.until("step.delta")) == "two "
                 upstream.end()
-                told = first.rest()
-                assert text_of(told) == "two "
-                assert whole.rest() == late.rest() == told[1:]
-        assert told[-1]["interaction"]["status"] == "completed"
+                remaining = first.rest()
+                assert text_of(remaining) == "two "
+                assert whole.rest() == late.rest() == remaining[1:]
+        assert remaining[-1]["interaction"]["status"] == "completed"
         with resume(gateway, id) as after:
-            assert after.rest() == seen + told
+            assert after.rest() == seen + remaining
 
 
 def test_an_unknown_event_of_a_running_stream_is_refused() -> None:
-    with held() as (upstream, gateway):
+    with waiting_upstream() as (upstream, gateway):
         upstream.say("one ")
-        with Reader(gateway.url, PATH, asked(stream=True)) as first:
+        with Reader(gateway.url, PATH, request_body(stream=True)) as first:
             id = first.until("step.delta")[0]["interaction"]["id"]
             refused = send(gateway.url, f"{PATH}/{id}?stream=true&last_event_id=e999", b"", {}, "GET")
             assert (refused.status, refused.json["error"]["status"]) == (400, "INVALID_ARGUMENT")
@@ -180,9 +180,9 @@ def test_an_unknown_event_of_a_running_stream_is_refused() -> None:
 
 
 def test_a_watcher_sees_that_the_client_of_a_stream_has_left() -> None:
-    with held() as (upstream, gateway):
+    with waiting_upstream() as (upstream, gateway):
         upstream.say("one ")
-        with Reader(gateway.url, PATH, asked(stream=True)) as first:
+        with Reader(gateway.url, PATH, request_body(stream=True)) as first:
             id = first.until("step.delta")[0]["interaction"]["id"]
             with resume(gateway, id) as watching:
                 watching.until("step.delta")
@@ -193,8 +193,8 @@ def test_a_watcher_sees_that_the_client_of_a_stream_has_left() -> None:
 
 
 def test_an_interaction_in_the_background_is_watched_live() -> None:
-    with held() as (upstream, gateway):
-        promised = send(gateway.url, PATH, asked(background=True)).json
+    with waiting_upstream() as (upstream, gateway):
+        promised = send(gateway.url, PATH, request_body(background=True)).json
         assert promised["status"] == "in_progress"
         upstream.say("one ")
         with resume(gateway, promised["id"]) as one, resume(gateway, promised["id"]) as other:
@@ -215,9 +215,9 @@ def test_an_interaction_in_the_background_is_watched_live() -> None:
 
 
 def test_a_stream_in_the_background_goes_on_without_its_client() -> None:
-    with held() as (upstream, gateway):
+    with waiting_upstream() as (upstream, gateway):
         upstream.say("one ")
-        with Reader(gateway.url, PATH, asked(background=True, stream=True)) as first:
+        with Reader(gateway.url, PATH, request_body(background=True, stream=True)) as first:
             seen = first.until("step.delta")
         id = seen[0]["interaction"]["id"]
         upstream.say("two ")
@@ -230,8 +230,8 @@ def test_a_stream_in_the_background_goes_on_without_its_client() -> None:
 
 @pytest.mark.parametrize("deletes", [False, True], ids=["cancel", "delete"])
 def test_a_watcher_sees_a_cancelled_interaction_end(*, deletes: bool) -> None:
-    with held() as (upstream, gateway):
-        id = send(gateway.url, PATH, asked(background=True)).json["id"]
+    with waiting_upstream() as (upstream, gateway):
+        id = send(gateway.url, PATH, request_body(background=True)).json["id"]
         upstream.say("one ")
         with resume(gateway, id) as one, resume(gateway, id) as other:
             one.until("step.delta")
@@ -247,8 +247,8 @@ def test_a_watcher_sees_a_cancelled_interaction_end(*, deletes: bool) -> None:
 
 
 def test_an_upstream_that_fails_ends_it_for_everybody() -> None:
-    with held() as (upstream, gateway):
-        id = send(gateway.url, PATH, asked(background=True)).json["id"]
+    with waiting_upstream() as (upstream, gateway):
+        id = send(gateway.url, PATH, request_body(background=True)).json["id"]
         upstream.say("one ")
         with resume(gateway, id) as watching:
             watching.until("step.delta")
@@ -262,8 +262,8 @@ def test_an_upstream_that_fails_ends_it_for_everybody() -> None:
 
 
 def event(number: int, size: int = 100) -> bytes:
-    said = {"index": 0, "delta": {"type": "text", "text": "x" * size}, "event_type": "step.delta"}
-    return b"event: step.delta\ndata: " + json.dumps({**said, "event_id": f"e{number}"}).encode() + b"\n\n"
+    fields = {"index": 0, "delta": {"type": "text", "text": "x" * size}, "event_type": "step.delta"}
+    return b"event: step.delta\ndata: " + json.dumps({**fields, "event_id": f"e{number}"}).encode() + b"\n\n"
 
 
 def test_what_is_held_is_bounded_and_given_back() -> None:
@@ -299,8 +299,8 @@ def test_a_reader_too_slow_for_what_is_held_is_cut_off() -> None:
 
 def test_events_without_ids_get_them_and_the_promised_id() -> None:
     events = RunningEvents(EventMemory(), "v1_promised")
-    said = {"interaction": {"id": "theirs", "status": "in_progress"}, "event_type": "interaction.created"}
-    data = b"event: interaction.created\r\ndata: " + json.dumps(said).encode() + b"\r\n\r\n"
+    fields = {"interaction": {"id": "theirs", "status": "in_progress"}, "event_type": "interaction.created"}
+    data = b"event: interaction.created\r\ndata: " + json.dumps(fields).encode() + b"\r\n\r\n"
     for place in range(len(data)):
         events.feed(data[place : place + 1])
     events.end("completed")

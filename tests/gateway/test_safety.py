@@ -118,8 +118,8 @@ def test_bodies(small: RunningGateway, name: str, format: str) -> None:
 @promise("gateway:bad-input")
 def test_content_types_and_codings(small: RunningGateway) -> None:
     def status(body: bytes, **headers: str) -> int:
-        told = {name.replace("_", "-"): value for name, value in headers.items()}
-        return send(small.url, "/v1/chat/completions", body, told).status
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return send(small.url, "/v1/chat/completions", body, sent).status
 
     assert status(GOOD, content_type="text/plain", sec_fetch_site="cross-site") == 415
     assert status(GOOD, content_type="multipart/form-data") == 415
@@ -138,19 +138,19 @@ def test_bodies_packed_by_zstd(small: RunningGateway, monkeypatch: pytest.Monkey
         answer = send(small.url, "/v1/responses", body, {"content-encoding": "zstd"})
         return answer.status, answer.body.decode()
 
-    asked = json.dumps({"model": "gpt-5.6", "input": "Hello " * 1000}).encode()
+    content = json.dumps({"model": "gpt-5.6", "input": "Hello " * 1000}).encode()
     packer = zstandard.ZstdCompressor()
     sizeless = packer.compressobj()
-    assert got(packer.compress(asked))[0] == 200
-    assert got(sizeless.compress(asked) + sizeless.flush())[0] == 200
-    for broken in (asked, b"", packer.compress(asked)[:-3], packer.compress(asked) + b"x"):
+    assert got(packer.compress(content))[0] == 200
+    assert got(sizeless.compress(content) + sizeless.flush())[0] == 200
+    for broken in (content, b"", packer.compress(content)[:-3], packer.compress(content) + b"x"):
         assert got(broken)[0] == 400, broken[:9]
     assert got(packer.compress(b" " * (65 << 20)))[0] == 413
     wide = zstandard.ZstdCompressionParameters(window_log=27, enable_ldm=True)
     far = zstandard.ZstdCompressor(compression_params=wide).compressobj()
-    assert got(far.compress(asked) + far.flush())[0] == 400, "a window as large as that is not for HTTP"
+    assert got(far.compress(content) + far.flush())[0] == 400, "a window as large as that is not for HTTP"
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    status, words = got(packer.compress(asked))
+    status, words = got(packer.compress(content))
     assert status == 415
     assert "zstandard (extra gateway)" in words
 
@@ -208,8 +208,8 @@ def test_a_page_in_a_browser_asks_only_where_it_may(dragoman_simulator: Simulato
         for origin, status in (("https://good.example", 200), ("https://evil.example", 403), ("null", 403)):
             got = send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"), {"origin": origin})
             assert (got.status, "access-control-allow-origin" in got.headers) == (status, status == 200)
-        asked = {"origin": "https://good.example", "access-control-request-headers": "x-api-key"}
-        preflight = send(gateway.url, "/v1/messages", headers=asked, method="OPTIONS")
+        headers = {"origin": "https://good.example", "access-control-request-headers": "x-api-key"}
+        preflight = send(gateway.url, "/v1/messages", headers=headers, method="OPTIONS")
         assert (preflight.status, preflight.headers["access-control-allow-headers"]) == (204, "x-api-key")
         assert send(gateway.url, "/v1/messages", headers={"origin": "https://x"}, method="OPTIONS").status == 403
 
@@ -285,14 +285,14 @@ def test_keys_appear_in_no_answer_and_no_log(dragoman_simulator: Simulator) -> N
     ).replace('"any-key"', '"upstream-secret-key"').replace("any-key", "upstream-secret-key")
     with RunningGateway(configured(text)) as gateway:
         headers = {"authorization": "Bearer client-secret-key"}
-        told = [
+        outputs = [
             send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"), headers),
             send(gateway.url, "/v1/messages", {**first("anthropic-messages"), "model": "p/m"}, headers),
             send(gateway.url, "/metrics", headers=headers, method="GET"),
             send(gateway.url, "/health", method="GET"),
         ]
         log = json.dumps(gateway.log.lines)
-    everything = log + "".join(got.body.decode() + str(got.headers) for got in told)
+    everything = log + "".join(got.body.decode() + str(got.headers) for got in outputs)
     assert "secret-key" not in everything
 
 

@@ -175,7 +175,7 @@ def _stateless_interactions(client: Any, model: str, *, streamed: bool) -> str:
 
     timeline.extend(_sent(step) for step in ask().steps)
     timeline.extend(
-        {"type": "function_result", "call_id": step["id"], "name": step["name"], "result": _told(step)}
+        {"type": "function_result", "call_id": step["id"], "name": step["name"], "result": _step_text(step)}
         for step in list(timeline)
         if step["type"] == "function_call"
     )
@@ -189,7 +189,7 @@ def _sent(step: Any) -> Any:
     return given
 
 
-def _told(step: Any) -> str:
+def _step_text(step: Any) -> str:
     return WEATHER[step["arguments"]["city"]]
 
 
@@ -234,9 +234,9 @@ def _ollama(client: Any, model: str, *, streamed: bool) -> str:
             return dict(answer.message.model_dump(exclude_none=True))
         whole: dict[str, Any] = {"role": "assistant", "content": "", "thinking": "", "tool_calls": []}
         for line in client.chat(model=model, messages=history, tools=[TOOL], stream=True):
-            said = line.message.model_dump(exclude_none=True)
+            fields = line.message.model_dump(exclude_none=True)
             for name in ("content", "thinking", "tool_calls"):
-                whole[name] += said.get(name) or type(whole[name])()
+                whole[name] += fields.get(name) or type(whole[name])()
         return whole
 
     message = ask()
@@ -321,18 +321,18 @@ def _joined(stream: Any) -> Any:
     calls: dict[int, Any] = {}
     plan = ""
     for event in stream:
-        said: Any = getattr(getattr(event, "delta", None), "message", None)
+        message: Any = getattr(getattr(event, "delta", None), "message", None)
         if event.type == "content-start":
-            blocks[event.index] = {"type": said.content.type} | said.content.model_dump(exclude_none=True)
+            blocks[event.index] = {"type": message.content.type} | message.content.model_dump(exclude_none=True)
         elif event.type == "content-delta":
-            for key, text in said.content.model_dump(exclude_none=True).items():
+            for key, text in message.content.model_dump(exclude_none=True).items():
                 blocks[event.index][key] = blocks[event.index].get(key, "") + text if isinstance(text, str) else text
         elif event.type == "tool-plan-delta":
-            plan += said.tool_plan
+            plan += message.tool_plan
         elif event.type == "tool-call-start":
-            calls[event.index] = said.tool_calls
+            calls[event.index] = message.tool_calls
         elif event.type == "tool-call-delta":
-            call, more = calls[event.index], said.tool_calls
+            call, more = calls[event.index], message.tool_calls
             function = call.function.model_copy(update={"arguments": call.function.arguments + more.function.arguments})
             calls[event.index] = call.model_copy(update={"function": function, **(more.model_extra or {})})
     return cohere.AssistantMessageResponse(
@@ -342,9 +342,9 @@ def _joined(stream: Any) -> Any:
     )
 
 
-def _block(said: dict[str, Any]) -> Any:
+def _block(fields: dict[str, Any]) -> Any:
     kind = {"text": cohere.TextAssistantMessageResponseContentItem}
-    return kind.get(said["type"], cohere.ThinkingAssistantMessageResponseContentItem)(**said)
+    return kind.get(fields["type"], cohere.ThinkingAssistantMessageResponseContentItem)(**fields)
 
 
 LOOPS: dict[str, Callable[..., str]] = {

@@ -76,13 +76,13 @@ THINKERS = {"litellm", "haystack", "strands", "langchain", "langchain-js"}
 
 def cases(client: str) -> list[dict[str, Any]]:
     return [
-        {"client": spoken, "model": model, "streamed": streamed, "thinks": thinks}
-        for spoken, models in FORMATS.items()
-        if (client, spoken) not in NOT_SPOKEN
+        {"client": format, "model": model, "streamed": streamed, "thinks": thinks}
+        for format, models in FORMATS.items()
+        if (client, format) not in NOT_SPOKEN
         for model in models
         for streamed in ((True,) if client in ALWAYS_STREAMS else (False, True))
-        if (client, spoken, streamed) not in MERGES_CALLS
-        for thinks in ((False, True) if spoken == "anthropic-messages" and client in THINKERS else (False,))
+        if (client, format, streamed) not in MERGES_CALLS
+        for thinks in ((False, True) if format == "anthropic-messages" and client in THINKERS else (False,))
     ]
 
 
@@ -116,24 +116,24 @@ def test_what_was_signed_comes_back(
     """Both gateways in one run of the client, because most of its time goes into its imports."""
     carried = [case for case in cases(client) if client in CARRYING and case["client"] in CARRIED_IN]
     tried = [(remembering, cases(client)), (forgetting, carried)]
-    asked = [
+    turns = [
         {**case, "environment": addresses(gateway.url, is_vercel=client == "vercel-ai-sdk")}
         for gateway, some in tried
         for case in some
     ]
-    dragoman_sim.play(*(turn for _ in asked for turn in TURNS))
+    dragoman_sim.play(*(turn for _ in turns for turn in TURNS))
     remembering.log.clear()
     forgetting.log.clear()
-    answers = run(CLIENTS[client](), asked)
-    assert answers == [LAST] * len(asked), list(zip(asked, answers, strict=True))
+    answers = run(CLIENTS[client](), turns)
+    assert answers == [LAST] * len(turns), list(zip(turns, answers, strict=True))
     for gateway, some in tried:
         records = gateway.requests(len(TURNS) * len(some))
         lost = [loss for line in records for loss in line.get("losses", ()) if "signature" in loss]
         assert lost == []
     sent = [request.body.decode() for request in dragoman_sim.requests if request.method == "POST"]
     for last in sent[len(TURNS) - 1 :: len(TURNS)]:
-        for said in ("Let me look.", "One more.", *WEATHER.values()):
-            assert last.count(said) == 1
+        for text in ("Let me look.", "One more.", *WEATHER.values()):
+            assert last.count(text) == 1
 
 
 def addresses(url: str, *, is_vercel: bool) -> dict[str, str]:
@@ -145,7 +145,7 @@ def addresses(url: str, *, is_vercel: bool) -> dict[str, str]:
     }
 
 
-def run(command: list[str], asked: list[dict[str, Any]]) -> Any:
+def run(command: list[str], requests: list[dict[str, Any]]) -> Any:
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     environment |= {
         "ANTHROPIC_API_KEY": "any",
@@ -155,7 +155,7 @@ def run(command: list[str], asked: list[dict[str, Any]]) -> Any:
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "NO_PROXY": "*",
     }
-    given = json.dumps({"questions": QUESTIONS, "weather": WEATHER, "cases": asked})
+    given = json.dumps({"questions": QUESTIONS, "weather": WEATHER, "cases": requests})
     ended = subprocess.run([*command, given], capture_output=True, text=True, env=environment, timeout=600, check=False)  # noqa: S603
     assert ended.returncode == 0, (ended.stderr or ended.stdout)[-3000:]
     return json.loads(ended.stdout.splitlines()[-1])

@@ -129,21 +129,21 @@ def test_no_minute_has_more_wherever_it_begins(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses, 1 if not addresses.database else 2) as opened:
             grant = Grant(name="ada", digest="", requests_per_minute=5)
-            asked: list[float] = []
+            times: list[float] = []
             admitted: list[float] = []
 
             async def hammer(meters: Meters) -> None:
                 while len(admitted) < 15:
                     before = time.monotonic()
                     if isinstance(await tried(meters, grant), Ticket):
-                        asked.append(before)
+                        times.append(before)
                         admitted.append(time.monotonic())
                     await asyncio.sleep(0.007)
 
             async with asyncio.timeout(PATIENCE):
                 await asyncio.gather(*(hammer(meters_of(one)) for one in opened))
             # Each was admitted between asking and its answer, however slow the machine is.
-            spans = [later - earlier for earlier, later in zip(sorted(asked), sorted(admitted)[5:], strict=False)]
+            spans = [later - earlier for earlier, later in zip(sorted(times), sorted(admitted)[5:], strict=False)]
             assert min(spans) > TIMING.window - 0.01
 
     finish(scenario())
@@ -275,8 +275,8 @@ def test_each_request_is_written_once_and_its_key_pays_once(addresses: Server) -
             assert await store.spent("ada") == 0.5
             assert await store.spent("nobody") == 0.0
             rows = await store.usage()
-            told = [(row.key, row.model, row.requests, row.failed, row.input, row.output, row.cost) for row in rows]
-            assert told == [
+            usage = [(row.key, row.model, row.requests, row.failed, row.input, row.output, row.cost) for row in rows]
+            assert usage == [
                 ("", "m-1", 1, 0, 3, 4, 5.0),
                 ("ada", "m-1", 2, 0, 6, 8, 0.25),
                 ("ada", "m-2", 1, 1, 3, 4, 0.25),
@@ -461,16 +461,16 @@ def test_usage_waits_for_a_database_that_is_away(postgres_server: Postgres) -> N
     async def scenario() -> None:
         async with ledgers(address) as (ledger,):
             await ledger.store.create(Grant(name="ada", digest="d1"))
-            told: list[str] = []
-            ledger.problem = told.append
+            warnings: list[str] = []
+            ledger.problem = warnings.append
             await ledger.settle(entry("1"))
             await asyncio.to_thread(postgres_server.stop)
             started = time.monotonic()
             await ledger.settle(entry("2"))
             ledger.add(entry("3"))
             assert time.monotonic() - started < 3.5
-            assert told
-            assert told[0].startswith("PostgreSQL: ")
+            assert warnings
+            assert warnings[0].startswith("PostgreSQL: ")
             for asking in (ledger.grant("d1"), ledger.spent("ada"), ledger.flush()):
                 with pytest.raises(Unavailable):
                     await asking
@@ -632,11 +632,11 @@ def test_a_database_of_one_gateway_is_found_by_the_next(tmp_path: Path) -> None:
 def test_work_that_ends_after_the_database_was_closed_keeps_no_connection(postgres_server: Postgres) -> None:
     async def session() -> None:
         database = PostgresDatabase(postgres_server.fresh())
-        held = []
+        connections = []
         has_begun = asyncio.Event()
 
         async def slow(connection: Any) -> None:
-            held.append(connection)
+            connections.append(connection)
             has_begun.set()
             await asyncio.sleep(0.2)
 
@@ -644,6 +644,6 @@ def test_work_that_ends_after_the_database_was_closed_keeps_no_connection(postgr
         await has_begun.wait()
         await database.close()
         await working
-        assert held[0].closed
+        assert connections[0].closed
 
     asyncio.run(session())

@@ -298,12 +298,12 @@ def test_a_result_answers_a_call_of_what_it_continues(client: OpenAI, dragoman_s
     call = next(item for item in first.output if item.type == "function_call")
     for call_id, is_good in ((call.call_id, True), ("call_other", False)):
         result: Any = [{"type": "function_call_output", "call_id": call_id, "output": "a tree"}]
-        asked = {"model": MODEL, "input": result, "previous_response_id": first.id, "tools": tools}
+        body = {"model": MODEL, "input": result, "previous_response_id": first.id, "tools": tools}
         if is_good:
-            assert client.responses.create(**asked).output_text == "Seen."
+            assert client.responses.create(**body).output_text == "Seen."
         else:
             with pytest.raises(openai.BadRequestError, match="No tool call found"):
-                client.responses.create(**asked)
+                client.responses.create(**body)
 
 
 @promise("gateway:conversations", "gateway:many-gateways")

@@ -33,22 +33,22 @@ SECRET = "Hello, this is between us."
 
 @contextmanager
 def traced(text: str) -> Iterator[tuple[RunningGateway, InMemorySpanExporter]]:
-    heard = InMemorySpanExporter()
+    exporter = InMemorySpanExporter()
     with RunningGateway(configured(text)) as gateway:
         assert gateway.running is not None
         assert gateway.running.gateway.tracing is None, "off without configuration"
-        gateway.running.gateway.tracing = Tracing(provider_of_spans("test", 1.0, SimpleSpanProcessor(heard)))
-        yield gateway, heard
+        gateway.running.gateway.tracing = Tracing(provider_of_spans("test", 1.0, SimpleSpanProcessor(exporter)))
+        yield gateway, exporter
 
 
-def spans(heard: InMemorySpanExporter, count: int) -> Sequence[ReadableSpan]:
+def spans(exporter: InMemorySpanExporter, count: int) -> Sequence[ReadableSpan]:
     """The server's own span ends last, a moment after the answer."""
-    until(lambda: len(heard.get_finished_spans()) >= count, f"fewer than {count} spans", pause=0.002)
-    assert len(heard.get_finished_spans()) == count
-    return heard.get_finished_spans()
+    until(lambda: len(exporter.get_finished_spans()) >= count, f"fewer than {count} spans", pause=0.002)
+    assert len(exporter.get_finished_spans()) == count
+    return exporter.get_finished_spans()
 
 
-def told(span: ReadableSpan) -> dict[str, object]:
+def attributes_of(span: ReadableSpan) -> dict[str, object]:
     return dict(span.attributes or {})
 
 
@@ -62,10 +62,10 @@ def test_a_request_and_its_attempt(
 ) -> None:
     text = provider("p", dragoman_simulator.url, kind=kind)
     more = {"stream_options": {"include_usage": True}} if stream else {}
-    asked = chat(f"p/{model}", stream=stream, **more, messages=[{"role": "user", "content": SECRET}])
-    with traced(text) as (gateway, heard):
-        assert send(gateway.url, "/v1/chat/completions?key=hush", asked, PARENT).status == 200
-        asking, serving = spans(heard, 2)
+    body = chat(f"p/{model}", stream=stream, **more, messages=[{"role": "user", "content": SECRET}])
+    with traced(text) as (gateway, exporter):
+        assert send(gateway.url, "/v1/chat/completions?key=hush", body, PARENT).status == 200
+        asking, serving = spans(exporter, 2)
     assert (asking.kind, serving.kind) == (SpanKind.CLIENT, SpanKind.SERVER)
     assert (asking.name, serving.name) == (f"chat {model}", "POST /v1/chat/completions")
     assert serving.parent is not None
@@ -74,7 +74,7 @@ def test_a_request_and_its_attempt(
     assert f"{serving.context.trace_id:032x}" == TRACE, "the client's trace goes on"
     assert f"{serving.parent.span_id:016x}" == "00f067aa0ba902b7"
     assert asking.parent.span_id == serving.context.span_id
-    attributes = told(asking)
+    attributes = attributes_of(asking)
     expected = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": vendor,
@@ -89,7 +89,7 @@ def test_a_request_and_its_attempt(
     assert attributes["gen_ai.response.finish_reasons"] in (("stop",), ("end_turn",))
     assert [event.name for event in asking.events] == (["gen_ai.first_chunk"] if stream else [])
     assert ("gen_ai.response.time_to_first_chunk" in attributes) is stream
-    assert told(serving)["http.response.status_code"] == 200
+    assert attributes_of(serving)["http.response.status_code"] == 200
     everything = "".join(span.to_json() for span in (asking, serving))
     assert not any(word in everything for word in (SECRET, "any-key", "hush"))
 
@@ -99,14 +99,14 @@ def test_each_attempt_has_a_span_with_the_reason_of_its_failure(dragoman_simulat
     url = dragoman_simulator.url
     text = provider("bad", url, fault="status=529") + provider("good", url)
     text += '[routes.smart]\nto = "bad/claude-sonnet-5"\nfallback = ["good/claude-sonnet-5"]\n'
-    with traced(text) as (gateway, heard):
+    with traced(text) as (gateway, exporter):
         assert send(gateway.url, "/v1/chat/completions", chat("smart")).status == 200
-        bad, good, serving = spans(heard, 3)
-    assert told(bad)["error.type"] == "overloaded"
-    assert told(bad)["http.response.status_code"] == 529
+        bad, good, serving = spans(exporter, 3)
+    assert attributes_of(bad)["error.type"] == "overloaded"
+    assert attributes_of(bad)["http.response.status_code"] == 529
     assert bad.status.status_code is StatusCode.ERROR
-    assert "error.type" not in told(good)
-    assert (told(good)["dragoman.attempt"], told(serving)["dragoman.attempts"]) == (2, 2)
+    assert "error.type" not in attributes_of(good)
+    assert (attributes_of(good)["dragoman.attempt"], attributes_of(serving)["dragoman.attempts"]) == (2, 2)
     assert serving.status.status_code is StatusCode.UNSET
 
 
@@ -114,25 +114,25 @@ def test_each_attempt_has_a_span_with_the_reason_of_its_failure(dragoman_simulat
 def test_a_stream_that_breaks_and_a_path_that_names_a_model(dragoman_simulator: Simulator) -> None:
     text = provider("p", dragoman_simulator.url, fault="cut=8")
     body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
-    with traced(text) as (gateway, heard):
+    with traced(text) as (gateway, exporter):
         send(gateway.url, "/v1beta/models/p/claude-sonnet-5:streamGenerateContent?alt=sse", body)
-        asking, serving = spans(heard, 2)
+        asking, serving = spans(exporter, 2)
     assert serving.name == "POST /v1beta/models/{}:streamGenerateContent"
     for span in (asking, serving):
-        assert told(span)["error.type"] == "truncated"
+        assert attributes_of(span)["error.type"] == "truncated"
         assert span.status.status_code is StatusCode.ERROR
 
 
 class Collector(BaseHTTPRequestHandler):
     """What a collector hears over HTTP."""
 
-    heard: list[ExportTraceServiceRequest]
+    received: list[ExportTraceServiceRequest]
     seen: list[str | None]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         self.seen.append(self.headers["authorization"])
-        self.heard.append(ExportTraceServiceRequest.FromString(body))
+        self.received.append(ExportTraceServiceRequest.FromString(body))
         self.send_response(200)
         self.send_header("content-length", "0")
         self.end_headers()
@@ -146,7 +146,7 @@ def collector() -> Iterator[tuple[str, type[Collector]]]:
     class Own(Collector):
         """One of its own for each test."""
 
-    Own.heard, Own.seen = [], []
+    Own.received, Own.seen = [], []
     with ThreadingHTTPServer(("127.0.0.1", 0), Own) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
@@ -159,7 +159,7 @@ def collector() -> Iterator[tuple[str, type[Collector]]]:
 @pytest.mark.parametrize("by", ["file", "environment"])
 def test_a_collector_hears_of_it_over_http(dragoman_simulator: Simulator, by: str) -> None:
     """Spans leave in batches, and the last ones before the gateway ends."""
-    with collector() as (url, heard):
+    with collector() as (url, exporter):
         text = provider("p", dragoman_simulator.url)
         environment = {"TOKEN": "Bearer let-me-in"}
         if by == "file":
@@ -169,8 +169,8 @@ def test_a_collector_hears_of_it_over_http(dragoman_simulator: Simulator, by: st
         with RunningGateway(configured(text, environment)) as gateway:
             assert send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5")).status == 200
             assert send(gateway.url, "/health", method="GET").status == 200
-        (request,) = heard.heard
-        assert heard.seen == ["Bearer let-me-in" if by == "file" else None]
+        (request,) = exporter.received
+        assert exporter.seen == ["Bearer let-me-in" if by == "file" else None]
     (resource,) = request.resource_spans
     service = {one.key: one.value.string_value for one in resource.resource.attributes}["service.name"]
     assert service == ("front" if by == "file" else "dragoman")
@@ -196,13 +196,13 @@ def test_the_trace_context_is_sent_upstream() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
-        with traced(f'[providers.p]\nkind = "openai-chat"\nbase_url = "{url}"\napi_key = "k"\n') as (gateway, heard):
+        with traced(f'[providers.p]\nkind = "openai-chat"\nbase_url = "{url}"\napi_key = "k"\n') as (gateway, exporter):
             assert send(gateway.url, "/v1/chat/completions", chat("p/m"), PARENT).status == 400
-            asking, serving = spans(heard, 2)
+            asking, serving = spans(exporter, 2)
         server.shutdown()
     assert asking.context is not None
     assert Upstream.traceparent == f"00-{TRACE}-{asking.context.span_id:016x}-01"
-    assert told(serving)["error.type"] == "invalid_request"
+    assert attributes_of(serving)["error.type"] == "invalid_request"
     assert serving.status.status_code is StatusCode.UNSET, "the client's mistake is not a server error"
 
 

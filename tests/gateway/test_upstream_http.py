@@ -30,7 +30,7 @@ SLOW = Timeouts(connect=5.0, first_byte=5.0, between_bytes=1.0)
 PATIENT = Timeouts(connect=10.0, first_byte=10.0, between_bytes=10.0)
 
 
-async def asked(reader: asyncio.StreamReader) -> None:
+async def read_request(reader: asyncio.StreamReader) -> None:
     head = await reader.readuntil(b"\r\n\r\n")
     await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
 
@@ -39,7 +39,7 @@ def saying(*pieces: bytes, close: bool = False) -> Served:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                await asked(reader)
+                await read_request(reader)
                 for piece in pieces:
                     writer.write(piece)
                     await asyncio.sleep(0.001)
@@ -132,7 +132,7 @@ def test_a_post_is_not_sent_again_when_its_connection_breaks() -> None:
         nonlocal seen
         try:
             while True:
-                await asked(reader)
+                await read_request(reader)
                 seen += 1
                 if seen > 1:
                     break
@@ -180,7 +180,7 @@ async def poured(
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await asked(reader)
+            await read_request(reader)
             for piece in (OPENING, *pieces):
                 writer.write(piece)
                 await asyncio.sleep(pause)

@@ -76,9 +76,9 @@ def test_the_page_is_the_first_ones(two: list[RunningGateway]) -> None:
         assert (ours.status, ours.body) == (theirs.status, theirs.body), path
         assert theirs.headers["content-security-policy"] == ours.headers["content-security-policy"]
     assert send(second, "/", headers={"accept": "*/*"}, method="GET").body == b"dragoman is running\n"
-    asked = {"body": json.dumps(chat(MODEL)), "format": "openai-chat"}
+    given = {"body": json.dumps(chat(MODEL)), "format": "openai-chat"}
     for headers, status in (({"x-dragoman-page": "1"}, 200), ({}, 403)):
-        ours, theirs = (send(url, "/_/api/playground", asked, headers) for url in (first, second))
+        ours, theirs = (send(url, "/_/api/playground", given, headers) for url in (first, second))
         assert ours.status == theirs.status
         assert (ours.status == 403) == (status == 403)
 
@@ -97,16 +97,16 @@ def events(sock: socket.socket, url: str) -> Iterator[list[dict[str, Any]]]:
 @promise("gateway:workers")
 @pytest.mark.parametrize("looking", [0, 1])
 def test_the_page_shows_requests_of_all(two: list[RunningGateway], looking: int) -> None:
-    asked = [send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"] for worker in two]
+    ids = [send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"] for worker in two]
     with connected(two[looking].url) as sock:
-        told = events(sock, two[looking].url)
-        assert [one["id"] for one in next(told)] == asked[::-1], "the newest first, whichever worker served it"
+        feed = events(sock, two[looking].url)
+        assert [one["id"] for one in next(feed)] == ids[::-1], "the newest first, whichever worker served it"
         for worker in two:
             new = send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"]
-            while not any(one["id"] == new and one["phase"] == "ended" for one in next(told)):
+            while not any(one["id"] == new and one["phase"] == "ended" for one in next(feed)):
                 pass
-            asked.append(new)
-    for id in asked:
+            ids.append(new)
+    for id in ids:
         got = send(two[looking].url, f"/_/api/live/requests/{id}", method="GET")
         assert (got.status, got.json["summary"]["id"]) == (200, id)
     assert send(two[looking].url, "/_/api/live/requests/none", method="GET").status == 404
@@ -146,11 +146,11 @@ def test_what_was_counted_is_added_up_by_name_and_labels() -> None:
     assert 'dragoman_breaker_open{upstream="x"} 1' in lines
     one = [line.rpartition(" ")[0] for line in several[0].splitlines()]
     assert [line.rpartition(" ")[0] for line in lines if "429" not in line] == one
-    told = [
+    merged = [
         msgspec.json.encode({"status": status, "in_flight": working, "upstreams": {"x": upstream_health(breaker)}})
         for status, working, breaker in (("healthy", 1, "closed"), ("unhealthy", 2, "open"))
     ]
-    assert merge_health(told) == {
+    assert merge_health(merged) == {
         "status": "unhealthy",
         "in_flight": 3,
         "upstreams": {"x": {"status": "unhealthy", "breaker": "open"}},

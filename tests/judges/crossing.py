@@ -13,7 +13,7 @@ from tests.support.trees import difference
 
 Recordings = Callable[[str], Iterator[Record]]
 # (severity, path in the source) of each loss
-Told = set[tuple[str, str]]
+LossPairs = set[tuple[str, str]]
 
 FILES = {
     name: format
@@ -48,7 +48,7 @@ def crossed_answers(recordings: Recordings, target: str) -> Iterator[tuple[str, 
             yield record.id, completion, dragoman.translate_response(record.response, source=source, target=target)
 
 
-def said(completion: ir.Completion) -> tuple[Any, ...]:
+def content_of(completion: ir.Completion) -> tuple[Any, ...]:
     """What a client of any format wants to know: text, calls, tokens read and written."""
     usage = completion.usage
     calls = [(call.name, call.arguments) for call in all_calls(completion)]
@@ -62,7 +62,7 @@ def assert_comes_back(sent: bytes, body: dict[str, Any], source: str) -> None:
     assert again.losses == ()
 
 
-def losses_elsewhere(sent: bytes, source: str) -> dict[str, Told]:
+def losses_elsewhere(sent: bytes, source: str) -> dict[str, LossPairs]:
     """What does not cross from this body to each other format."""
     return {
         target: {
@@ -74,7 +74,7 @@ def losses_elsewhere(sent: bytes, source: str) -> dict[str, Told]:
     }
 
 
-def spoken(request: ir.Request) -> list[Any]:
+def turns_of(request: ir.Request) -> list[Any]:
     """Who says what, part by part: turns are cut differently in each format, thoughts stay at home."""
     parts = ((message.role, part) for message in request.messages for part in message.parts)
     return [(role, *_content(part)) for role, part in parts if not isinstance(part, ir.Reasoning)]

@@ -11,14 +11,14 @@ from pydantic import BaseModel
 import dragoman
 from dragoman import ir
 from tests.judges.crossing import (
+    LossPairs,
     Recordings,
-    Told,
     assert_comes_back,
+    content_of,
     crossed_answers,
     crossed_requests,
     losses_elsewhere,
-    said,
-    spoken,
+    turns_of,
 )
 from tests.judges.typed import complaints
 from tests.judges.vendors import Wire, anthropic_client, unknown_fields
@@ -66,7 +66,7 @@ def test_recorded_answers_of_others_are_answers_of_anthropic(recordings: Recordi
         assert succeeded(completion) or not is_success(encoded.body, TARGET), id
         read = Message.model_validate_json(encoded.json())
         assert list(unknown_fields(read)) == [], id
-        text, calls, usage = said(completion)
+        text, calls, usage = content_of(completion)
         # A refusal's words are text here, and the stop reason says what they are.
         assert seen(read)[:2] == (text + (completion.refusal or ""), calls), id
         assert id in ODD_COUNTS or seen(read)[2] == (usage or (0, 0)), id
@@ -143,13 +143,17 @@ def conversation() -> Wire:
     """Two turns: the SDK reads our calls, answers them, and parses our structured answer. The last request is kept."""
     wire = Wire(dragoman.encode_response(CALLS, TARGET).json())
     client = anthropic_client(wire)
-    asked = client.messages.create(messages=[OPENING], **SETTINGS)  # type: ignore[list-item]
-    ids = [block.id for block in asked.content if block.type == "tool_use"]
+    first_answer = client.messages.create(messages=[OPENING], **SETTINGS)  # type: ignore[list-item]
+    ids = [block.id for block in first_answer.content if block.type == "tool_use"]
     results = [
         {"type": "tool_result", "tool_use_id": ids[0], "content": [{"type": "text", "text": "22"}, _IMAGE]},
         {"type": "tool_result", "tool_use_id": ids[1], "content": "no such city", "is_error": True},
     ]
-    turns: list[Any] = [OPENING, {"role": "assistant", "content": asked.content}, {"role": "user", "content": results}]
+    turns: list[Any] = [
+        OPENING,
+        {"role": "assistant", "content": first_answer.content},
+        {"role": "user", "content": results},
+    ]
     wire.answer = dragoman.encode_response(FORECAST, TARGET).json()
     answered = client.messages.parse(messages=turns, output_format=Forecast, **SETTINGS)
     assert answered.parsed_output == Forecast(city="Zürich", degrees=22.5, sky="rain")
@@ -165,16 +169,16 @@ def test_what_the_sdk_sends_comes_back_as_it_was() -> None:
     assert (detected.format, detected.kind) == (TARGET, "request")
 
 
-_EVERYWHERE: Told = {
+_EVERYWHERE: LossPairs = {
     ("dropped", "$.messages[0].content[0].cache_control"),
     ("dropped", "$.messages[1].content[0]"),  # the signed thinking
     ("degraded", "$.messages[2].content[0]"),  # the image of a result follows it
 }
-_GOOGLE: Told = {
+_GOOGLE: LossPairs = {
     ("dropped", "$.messages[0].content[2].title"),
     ("dropped", "$.output_config.format"),  # an ordinary Gemini 2 has either functions or a schema
 }
-LOSSES: dict[str, Told] = {
+LOSSES: dict[str, LossPairs] = {
     # The title of the schema is its name.
     "openai-chat": _EVERYWHERE | {("dropped", "$.thinking")},
     "openai-responses": (_EVERYWHERE - {("degraded", "$.messages[2].content[0]")}) | {("degraded", "$.thinking.type")},
@@ -211,4 +215,4 @@ def test_what_the_sdk_sends_crosses_except_for_reported_losses() -> None:
 def test_what_the_sdk_sends_is_understood_elsewhere(target: str) -> None:
     wire = conversation()
     there = dragoman.decode_request(dragoman.translate_request(wire.sent, source=TARGET, target=target).json(), target)
-    assert spoken(there) == spoken(dragoman.decode_request(wire.sent, TARGET))
+    assert turns_of(there) == turns_of(dragoman.decode_request(wire.sent, TARGET))

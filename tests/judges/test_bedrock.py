@@ -76,11 +76,11 @@ def as_arguments(value: Any, shape: Shape) -> Any:
     """Our body as boto takes it: blobs are bytes there."""
     if isinstance(shape, StructureShape) and isinstance(value, dict) and not shape.is_document_type:
         members = shape.members
-        return {key: as_arguments(held, members[key]) if key in members else held for key, held in value.items()}
+        return {key: as_arguments(member, members[key]) if key in members else member for key, member in value.items()}
     if isinstance(shape, ListShape) and isinstance(value, list):
-        return [as_arguments(held, shape.member) for held in value]
+        return [as_arguments(member, shape.member) for member in value]
     if isinstance(shape, MapShape) and isinstance(value, dict):
-        return {key: as_arguments(held, shape.value) for key, held in value.items()}
+        return {key: as_arguments(member, shape.value) for key, member in value.items()}
     return base64.b64decode(value) if shape.type_name == "blob" else value
 
 
@@ -224,7 +224,7 @@ def streamed(data: bytes) -> list[Json]:
     return list(client(answer).converse_stream(modelId=MODEL, messages=[])["stream"])
 
 
-def told(completion: ir.Completion) -> bytes:
+def encoded_answer(completion: ir.Completion) -> bytes:
     events: list[ir.AnyEvent] = [ir.StreamStart()]
     for index, part in enumerate(completion.messages[0].parts):
         events += [ir.PartStart(index, part), ir.PartEnd(index)]
@@ -235,7 +235,7 @@ def told(completion: ir.Completion) -> bytes:
 
 @promise("law:5-streams-tell-the-same-story")
 def test_boto_reads_our_frames() -> None:
-    events = streamed(told(ANSWER))
+    events = streamed(encoded_answer(ANSWER))
     text = "".join(
         event["contentBlockDelta"]["delta"].get("text", "") for event in events if "contentBlockDelta" in event
     )
@@ -248,7 +248,7 @@ def test_boto_reads_our_frames() -> None:
 @promise("law:5-streams-tell-the-same-story")
 @given(completion=strategies.COMPLETIONS)
 def test_boto_reads_any_answer_as_a_stream(completion: ir.Completion) -> None:
-    events = streamed(told(completion))
+    events = streamed(encoded_answer(completion))
     assert "messageStart" in events[0]
     assert "metadata" in events[-1]
     starts = [event["contentBlockStart"]["start"] for event in events if "contentBlockStart" in event]
@@ -281,9 +281,9 @@ def _joined(events: list[Json]) -> Json:
     for event in events:
         if "contentBlockDelta" in event:
             block = event["contentBlockDelta"]
-            said = block["delta"]
-            thought = said.get("reasoningContent", {}).get("text", "")
-            text = said.get("text", "") + thought + said.get("toolUse", {}).get("input", "")
+            delta = block["delta"]
+            thought = delta.get("reasoningContent", {}).get("text", "")
+            text = delta.get("text", "") + thought + delta.get("toolUse", {}).get("input", "")
             index = block["contentBlockIndex"]
             found[index] = found.get(index, "") + text
         elif "messageStop" in event:

@@ -14,7 +14,7 @@ from dragoman import ir
 from dragoman.codecs.accumulate import accumulate
 from dragoman.errors import EncodeError
 from tests import strategies
-from tests.judges.crossing import Recordings, assert_comes_back, crossed_answers, crossed_requests, said
+from tests.judges.crossing import Recordings, assert_comes_back, content_of, crossed_answers, crossed_requests
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
 from tests.support.calls import all_calls
 from tests.support.formats import FAMILY, MODELS
@@ -99,7 +99,7 @@ def seen(read: cohere.V2ChatResponse) -> tuple[Any, ...]:
 def test_recorded_answers_of_others_are_answers_of_cohere(recordings: Recordings) -> None:
     for id, completion, encoded in crossed_answers(recordings, TARGET):
         read = client_of(Wire(encoded.json(), encoded.status)).chat(model="m", messages=[])
-        text, _, usage = said(completion)
+        text, _, usage = content_of(completion)
         read_text, calls, counted = seen(read)
         # This API has no refusals: their words are text.
         assert read_text == text + (completion.refusal or ""), id

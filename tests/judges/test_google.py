@@ -12,14 +12,14 @@ from pydantic import BaseModel
 import dragoman
 from dragoman import ir
 from tests.judges.crossing import (
+    LossPairs,
     Recordings,
-    Told,
     assert_comes_back,
+    content_of,
     crossed_answers,
     crossed_requests,
     losses_elsewhere,
-    said,
-    spoken,
+    turns_of,
 )
 from tests.judges.vendors import Wire, genai_client
 from tests.support.bodies import PDF, PIXEL, WEATHER
@@ -47,7 +47,7 @@ def test_recorded_requests_of_others_are_requests_of_google(target: str, recordi
 def test_recorded_answers_of_others_are_answers_of_google(target: str, recordings: Recordings) -> None:
     for id, completion, encoded in crossed_answers(recordings, target):
         read = types.GenerateContentResponse.model_validate_json(encoded.json())
-        text, calls, usage = said(completion)
+        text, calls, usage = content_of(completion)
         # This API has no refusals: their words are text.
         assert seen(read) == (text + (completion.refusal or ""), calls, usage), id
         thoughts = "".join(part.text or "" for part in parts_of(read) if part.thought)
@@ -155,7 +155,7 @@ def test_what_the_sdk_sends_comes_back_as_it_was(backend: str) -> None:
 
 
 _SIGNATURE = ("dropped", "$.contents[1].parts[1].thoughtSignature")
-LOSSES: dict[str, Told] = {
+LOSSES: dict[str, LossPairs] = {
     "openai-chat": {
         _SIGNATURE,
         ("dropped", "$.generationConfig.thinkingConfig"),  # the model does not reason
@@ -209,7 +209,7 @@ def test_what_the_sdk_sends_crosses_except_for_reported_losses(backend: str) -> 
 def test_what_the_sdk_sends_is_understood_elsewhere(backend: str, target: str) -> None:
     wire = conversation(backend)
     sent = dragoman.translate_request(wire.sent, source=backend, target=target).json()
-    assert spoken(dragoman.decode_request(sent, target)) == spoken(dragoman.decode_request(wire.sent, backend))
+    assert turns_of(dragoman.decode_request(sent, target)) == turns_of(dragoman.decode_request(wire.sent, backend))
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages"])

@@ -40,9 +40,9 @@ def test_every_answer_is_an_interaction_for_the_sdk(sample: Sample) -> None:
         return  # an answer that failed without a word is an error for clients of any format
     interaction = Interaction.model_validate_json(body)
     assert list(unknown(interaction.steps or [])) == []
-    said = dragoman.decode_response(body, FORMAT).messages[0]
+    message = dragoman.decode_response(body, FORMAT).messages[0]
     calls = [step for step in interaction.steps or [] if step.type == "function_call"]
-    assert [(call.id, call.name) for call in calls] == [(call.id, call.name) for call in said.tool_calls]
+    assert [(call.id, call.name) for call in calls] == [(call.id, call.name) for call in message.tool_calls]
 
 
 STREAMS = [case for case in CASES if case.kind == "stream" and isinstance(case.example, tuple)]

@@ -21,11 +21,11 @@ from tests import strategies
 from tests.judges.crossing import (
     Recordings,
     assert_comes_back,
+    content_of,
     crossed_answers,
     crossed_requests,
     losses_elsewhere,
-    said,
-    spoken,
+    turns_of,
 )
 from tests.support.bodies import PIXEL, RESPONSES, WEATHER, Sample
 from tests.support.calls import all_calls
@@ -115,7 +115,7 @@ def test_recorded_answers_of_others_are_answers_of_ollama(recordings: Recordings
             continue
         assert succeeded(completion) or not is_success(encoded.body, TARGET), id
         read = ollama.ChatResponse.model_validate_json(encoded.json())
-        text, calls, usage = said(completion)
+        text, calls, usage = content_of(completion)
         # This API has no refusals: their words are text.
         assert seen(read) == (text + (completion.refusal or ""), calls, usage), id
         assert (read.message.thinking or "") == completion.reasoning, id
@@ -147,7 +147,7 @@ def test_the_sdk_reads_our_streams(sample: Sample) -> None:
         return  # a stream holds one answer
     encoder = dragoman.StreamEncoder(TARGET)
     data = encoder.encode(_events(completion)) + encoder.close()
-    chunks, failed = _heard(data)
+    chunks, failed = _read_by_sdk(data)
     text = "".join(chunk.message.content or "" for chunk in chunks)
     thinking = "".join(chunk.message.thinking or "" for chunk in chunks)
     calls = [call.function.name for chunk in chunks for call in chunk.message.tool_calls or ()]
@@ -160,7 +160,7 @@ def test_the_sdk_reads_our_streams(sample: Sample) -> None:
     assert [chunk.done for chunk in chunks] == [False] * (len(chunks) - whole) + [True] * whole
 
 
-def _heard(data: bytes) -> tuple[list[ollama.ChatResponse], ollama.ResponseError | None]:
+def _read_by_sdk(data: bytes) -> tuple[list[ollama.ChatResponse], ollama.ResponseError | None]:
     """What the SDK reads of a stream, and the error that ends it, if one does."""
     chunks = []
     try:
@@ -280,17 +280,17 @@ _EVERYWHERE = {("dropped", "$.keep_alive"), ("dropped", "$.messages[2].thinking"
 @promise("law:2-nothing-vanishes")
 @pytest.mark.parametrize("target", ["openai-chat", "gemini", "anthropic-messages"])
 def test_what_the_sdk_sends_crosses_except_for_reported_losses(target: str) -> None:
-    told = losses_elsewhere(conversation().sent, TARGET)[target]
-    assert told >= _EVERYWHERE
+    losses = losses_elsewhere(conversation().sent, TARGET)[target]
+    assert losses >= _EVERYWHERE
     settings = {"$.think", "$.format", "$.format.name", "$.options.seed", "$.options.num_predict", "$.tools[0]"}
-    assert {path for _, path in told - _EVERYWHERE} <= settings
+    assert {path for _, path in losses - _EVERYWHERE} <= settings
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "gemini", "vertex"])
 def test_what_the_sdk_sends_is_understood_elsewhere(target: str) -> None:
     wire = conversation()
     there = dragoman.decode_request(dragoman.translate_request(wire.sent, source=TARGET, target=target).json(), target)
-    assert spoken(there) == spoken(dragoman.decode_request(wire.sent, TARGET))
+    assert turns_of(there) == turns_of(dragoman.decode_request(wire.sent, TARGET))
 
 
 @promise("law:1-identity")
@@ -298,7 +298,7 @@ def test_what_the_sdk_sends_is_understood_elsewhere(target: str) -> None:
 def test_what_the_sdk_reads_in_an_answer_is_what_we_read(sample: Sample) -> None:
     read = ollama.ChatResponse.model_validate_json(sample.json())
     completion = dragoman.decode_response(sample.body, TARGET)
-    text, calls, usage = said(completion)
+    text, calls, usage = content_of(completion)
     assert (read.message.content or "", (read.message.thinking or "")) == (text, completion.reasoning)
     assert [(call.function.name, dict(call.function.arguments)) for call in read.message.tool_calls or ()] == calls
     assert usage is None or usage == (read.prompt_eval_count or 0, read.eval_count or 0)

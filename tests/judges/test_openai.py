@@ -19,14 +19,14 @@ from pydantic import BaseModel
 import dragoman
 from dragoman import ir
 from tests.judges.crossing import (
+    LossPairs,
     Recordings,
-    Told,
     assert_comes_back,
+    content_of,
     crossed_answers,
     crossed_requests,
     losses_elsewhere,
-    said,
-    spoken,
+    turns_of,
 )
 from tests.judges.typed import complaints
 from tests.judges.vendors import Wire, openai_client, unknown_fields
@@ -68,7 +68,7 @@ def test_recorded_answers_of_others_are_answers_of_openai(recordings: Recordings
         # Clients echo these slots although the types do not name them.
         slots = ("reasoning_content", "reasoning_details", "extra_content")
         assert [name for name in unknown_fields(read) if not name.endswith(slots)] == [], id
-        assert seen(read) == said(completion), id
+        assert seen(read) == content_of(completion), id
         assert reasoning_of(read.choices[0].message) == completion.reasoning, id
 
 
@@ -144,8 +144,8 @@ def conversation() -> Wire:
     wire = Wire(dragoman.encode_response(CALLS, TARGET).json())
     client = openai_client(wire)
     tools = [openai.pydantic_function_tool(GetWeather, name="get_weather")]
-    asked = client.chat.completions.parse(model="gpt-4.1", messages=OPENING, tools=tools, tool_choice="required")
-    message = asked.choices[0].message
+    first_answer = client.chat.completions.parse(model="gpt-4.1", messages=OPENING, tools=tools, tool_choice="required")
+    message = first_answer.choices[0].message
     parsed = [call.function.parsed_arguments for call in message.tool_calls or ()]
     assert parsed == [GetWeather(city="Zürich"), GetWeather(city="Uri", days=2)]
     ids = [call.id for call in message.tool_calls or ()]
@@ -176,17 +176,17 @@ def test_what_the_sdk_sends_comes_back_as_it_was() -> None:
 
 
 # The SDK echoes the arguments it parsed beside the text it parsed them from.
-_EVERYWHERE: Told = {
+_EVERYWHERE: LossPairs = {
     ("dropped", "$.messages[1].content[1].image_url.detail"),
     ("dropped", "$.messages[2].tool_calls[0].function.parsed_arguments"),
     ("dropped", "$.messages[2].tool_calls[1].function.parsed_arguments"),
 }
-_GOOGLE: Told = {
+_GOOGLE: LossPairs = {
     ("dropped", "$.messages[1].content[2].file.filename"),
     ("dropped", "$.parallel_tool_calls"),
     ("dropped", "$.response_format"),  # an ordinary Gemini 2 has either functions or a schema
 }
-LOSSES: dict[str, Told] = {
+LOSSES: dict[str, LossPairs] = {
     "anthropic-messages": _EVERYWHERE | {("dropped", "$.response_format.json_schema.name"), ("dropped", "$.seed")},
     "openai-responses": {
         ("dropped", "$.messages[2].tool_calls[0].function.parsed_arguments"),
@@ -241,4 +241,4 @@ def test_what_the_sdk_sends_is_understood_elsewhere(target: str) -> None:
     wire = conversation()
     there = dragoman.decode_request(dragoman.translate_request(wire.sent, source=TARGET, target=target).json(), target)
     here = dragoman.decode_request(wire.sent, TARGET)
-    assert spoken(there) == spoken(here)
+    assert turns_of(there) == turns_of(here)

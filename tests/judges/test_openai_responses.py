@@ -17,7 +17,7 @@ from pydantic import BaseModel
 import dragoman
 from dragoman import ir
 from tests import strategies
-from tests.judges.crossing import Recordings, crossed_answers, crossed_requests, said
+from tests.judges.crossing import Recordings, content_of, crossed_answers, crossed_requests
 from tests.judges.typed import complaints
 from tests.judges.vendors import Wire, openai_client, unknown_fields
 from tests.support.calls import all_calls
@@ -45,7 +45,7 @@ def test_recorded_answers_of_others_are_answers_of_responses(recordings: Recordi
     for id, completion, encoded in crossed_answers(recordings, TARGET):
         read = Response.model_validate_json(encoded.json())
         assert unknown(read) == [], id
-        assert seen(read) == said(completion), id
+        assert seen(read) == content_of(completion), id
 
 
 def unknown(read: BaseModel) -> list[str]:

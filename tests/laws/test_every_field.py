@@ -108,20 +108,20 @@ def in_request(value: Value) -> Place:  # noqa: PLR0911 - one place for each kin
             return Place(structs.replace(plain, output=value), "$.output")
         case ir.ToolResult():
             call = ir.ToolCall(id=value.tool_call_id, name=value.name, arguments={})
-            asked = (user, ir.Message("assistant", (call,)), ir.Message("tool", (value,)))
-            return Place(structs.replace(plain, messages=asked, tools=(tools[0],)), "$.messages[2].parts[0]")
+            messages = (user, ir.Message("assistant", (call,)), ir.Message("tool", (value,)))
+            return Place(structs.replace(plain, messages=messages, tools=(tools[0],)), "$.messages[2].parts[0]")
         case ir.ToolCall():
             result = ir.ToolResult(tool_call_id=value.id, name=value.name, kind="text", value="sunny")
             tool = ir.CustomTool(name=value.name) if value.custom else ir.ToolDefinition(name=value.name)
-            asked = (user, ir.Message("assistant", (value,)), ir.Message("tool", (result,)))
-            return Place(structs.replace(plain, messages=asked, tools=(tool,)), "$.messages[1].parts[0]")
+            messages = (user, ir.Message("assistant", (value,)), ir.Message("tool", (result,)))
+            return Place(structs.replace(plain, messages=messages, tools=(tool,)), "$.messages[1].parts[0]")
         case ir.Text() | ir.Image() | ir.Document() | ir.Audio() | ir.Opaque() if not getattr(value, "citations", ()):
             message = ir.Message("user", (value, ir.Text("and this")))
             return Place(structs.replace(plain, messages=(message,)), "$.messages[0].parts[0]")
         case _:
             part, path, before = _as_part(value)
-            asked = (user, ir.Message("assistant", (*before, part, ir.Text("done"))), hello)
-            whole = structs.replace(plain, messages=asked)
+            messages = (user, ir.Message("assistant", (*before, part, ir.Text("done"))), hello)
+            whole = structs.replace(plain, messages=messages)
             return Place(whole, f"$.messages[1].parts[{len(before)}]{path}")
 
 
@@ -291,17 +291,17 @@ class Difference:
         return self.before.text != self.after.text
 
     def fault(self, paths: tuple[str, ...]) -> str | None:
-        told = [
+        reported = [
             loss
             for loss in self.after.losses
             if any(_concerns(loss, path) for path in paths)
             # A loss of the whole (in streams all are) speaks of this value only if it goes with it.
             if loss.path != "$" or loss not in self.without.losses
         ]
-        new = [loss for loss in told if loss not in self.before.losses]
-        if not self.arrived and not told:
+        new = [loss for loss in reported if loss not in self.before.losses]
+        if not self.arrived and not reported:
             return "vanishes without a loss"
-        for loss in told:
+        for loss in reported:
             of_field = loss.path in paths or any(covers(path, loss.path) for path in paths)
             if loss.severity == "degraded" and of_field and loss in new and self.before.text == self.after.text:
                 return f"degraded, but nothing of it is there: {loss}"

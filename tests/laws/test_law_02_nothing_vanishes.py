@@ -77,7 +77,7 @@ def silent_marks(value: Value, encoded: dragoman.Encoded) -> list[str]:
     return [
         f"{path}: {leaf!r}"
         for path, leaf in leaves(value)
-        if isinstance(leaf, str) and _is_lost(path, leaf, arrived) and not told(path, encoded.losses)
+        if isinstance(leaf, str) and _is_lost(path, leaf, arrived) and not is_reported(path, encoded.losses)
     ]
 
 
@@ -93,7 +93,7 @@ def _is_lost(path: str, leaf: str, arrived: str) -> bool:
 _OF_A_FAMILY = re.compile(r"\.metadata\.[a-z-]+\.")
 
 
-def told(path: str, losses: tuple[Loss, ...]) -> bool:
+def is_reported(path: str, losses: tuple[Loss, ...]) -> bool:
     # A key that only one vendor understands is reported at the object that carried it.
     plain_path = _OF_A_FAMILY.sub(".", path)
     if plain_path != path:
@@ -176,7 +176,7 @@ def _variants(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def told_at_all(path: str, losses: tuple[Loss, ...]) -> bool:
     """Reported as a whole, or by what was in it."""
-    return told(path, losses) or any(covers(path, loss.path) for loss in losses)
+    return is_reported(path, losses) or any(covers(path, loss.path) for loss in losses)
 
 
 def _names_every_tool(request: ir.Request) -> bool:

@@ -122,7 +122,7 @@ def test_recorded_streams_are_the_same_for_any_cut(source: str) -> None:
 @promise("law:5-streams-tell-the-same-story")
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_recorded_streams_tell_the_same_story_in_every_format(source: str, target: str) -> None:
-    told = 0
+    compared = 0
     for record in share(streams(source), target):
         data = body_of(source, record)
         translator = dragoman.StreamTranslator(source=source, target=target)
@@ -136,8 +136,8 @@ def test_recorded_streams_tell_the_same_story_in_every_format(source: str, targe
         arrived = dragoman.accumulate(decoded(target, out))
         assert story(arrived) == story(translator.completion), record.id
         assert arrived.finish_reason is not None
-        told += 1
-    assert told > FEWEST.get(source, 40) // 8
+        compared += 1
+    assert compared > FEWEST.get(source, 40) // 8
 
 
 @promise("law:5-streams-tell-the-same-story")

@@ -29,7 +29,7 @@ SECRET = "c2VjcmV0LXNpZ25hdHVyZS0"  # base64 of nothing that occurs elsewhere
 THINKING = "aGlkZGVuLXRoaW5raW5nLTI"
 VENDORS = tuple(FORMATS)
 # Chat Completions is spoken by many; the model name shows the vendor, as relays spell it.
-ASKED = dict.fromkeys(FORMATS, "some-model") | {"openai-chat": "openai/gpt-5"}
+MODELS_ASKED = dict.fromkeys(FORMATS, "some-model") | {"openai-chat": "openai/gpt-5"}
 TRIPS = tuple((vendor, client) for vendor in VENDORS for client in FORMATS if FAMILY[vendor] != FAMILY[client])
 
 # What each vendor really signs, as its own answers spell it.
@@ -175,9 +175,9 @@ ANSWERS["gemini-interactions"] = {
 }
 
 
-def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:
+def answer_body(vendor: str, answer: dict[str, Any]) -> dict[str, Any]:
     if vendor == "anthropic-messages":
-        calls = any(block["type"] == "tool_use" for block in said["content"])
+        calls = any(block["type"] == "tool_use" for block in answer["content"])
         return {
             "id": "msg_1",
             "type": "message",
@@ -186,26 +186,26 @@ def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:
             "stop_reason": "tool_use" if calls else "end_turn",
             "stop_sequence": None,
             "usage": {"input_tokens": 1, "output_tokens": 1},
-            **said,
+            **answer,
         }
     if vendor == "openai-responses":
-        return {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", **said}
+        return {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", **answer}
     if vendor == "gemini-interactions":
-        calls = any(step["type"] == "function_call" for step in said["steps"])
+        calls = any(step["type"] == "function_call" for step in answer["steps"])
         status = "requires_action" if calls else "completed"
-        return {"id": "v1_r", "object": "interaction", "status": status, "model": "m", **said}
+        return {"id": "v1_r", "object": "interaction", "status": status, "model": "m", **answer}
     if vendor == "bedrock-converse":
-        calls = any("toolUse" in block for block in said["content"])
+        calls = any("toolUse" in block for block in answer["content"])
         return {
-            "output": {"message": {"role": "assistant", **said}},
+            "output": {"message": {"role": "assistant", **answer}},
             "stopReason": "tool_use" if calls else "end_turn",
             "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
             "metrics": {"latencyMs": 1},
         }
     if vendor == "openai-chat":
-        choice = {"index": 0, "finish_reason": "stop", **said}
+        choice = {"index": 0, "finish_reason": "stop", **answer}
         return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-    content = {"role": "model", **said}
+    content = {"role": "model", **answer}
     return {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "m", "responseId": "r"}
 
 
@@ -233,12 +233,12 @@ def _opened(block: dict[str, Any]) -> dict[str, Any]:
     """A thought of Converse, whose only key is its kind, spelled as others spell theirs."""
     if "reasoningContent" not in block:
         return block
-    said = block["reasoningContent"]
-    signature, data = said.get("reasoningText", {}).get("signature"), said.get("redactedContent")
+    reasoning = block["reasoningContent"]
+    signature, data = reasoning.get("reasoningText", {}).get("signature"), reasoning.get("redactedContent")
     return {"type": "reasoning", "signature": signature, "data": data}
 
 
-def owed(parts: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def signatures_in(parts: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """(what the part is, what it carries), for parts that carry something."""
     found = []
     for part in map(_opened, parts):
@@ -250,26 +250,32 @@ def owed(parts: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 CASES = [
-    pytest.param(vendor, client, said, id=f"{vendor}, {name}, behind {client}")
+    pytest.param(vendor, client, answered, id=f"{vendor}, {name}, behind {client}")
     for vendor, client in TRIPS
-    for name, said in ANSWERS[vendor].items()
+    for name, answered in ANSWERS[vendor].items()
 ]
 
 
 @promise("report:25", "report:29", "report:34", "report:36", "report:38", "report:41", "report:35")
-@pytest.mark.parametrize(("vendor", "client", "said"), CASES)
-def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, said: dict[str, Any]) -> None:
-    answer = answer_body(vendor, said)
+@pytest.mark.parametrize(("vendor", "client", "signed"), CASES)
+def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, signed: dict[str, Any]) -> None:
+    answer = answer_body(vendor, signed)
     request = trip(vendor, client, answer)
-    back = dragoman.translate_request(request, source=client, target=vendor, model=ASKED[vendor]).body
-    original = said.get("content") or said.get("parts") or said.get("output") or said.get("steps") or [said["message"]]
-    assert owed(spelled(vendor, back)) == owed(original)
+    back = dragoman.translate_request(request, source=client, target=vendor, model=MODELS_ASKED[vendor]).body
+    original = (
+        signed.get("content")
+        or signed.get("parts")
+        or signed.get("output")
+        or signed.get("steps")
+        or [signed["message"]]
+    )
+    assert signatures_in(spelled(vendor, back)) == signatures_in(original)
 
 
 @promise("report:35", "report:39")
-@pytest.mark.parametrize(("vendor", "client", "said"), CASES)
-def test_and_reaches_no_other_vendor(vendor: str, client: str, said: dict[str, Any]) -> None:
-    request = trip(vendor, client, answer_body(vendor, said))
+@pytest.mark.parametrize(("vendor", "client", "signed"), CASES)
+def test_and_reaches_no_other_vendor(vendor: str, client: str, signed: dict[str, Any]) -> None:
+    request = trip(vendor, client, answer_body(vendor, signed))
     for stranger in FORMATS:
         if SIGNED_AS[stranger] in {SIGNED_AS[vendor], MINTED.get(vendor)}:
             continue
@@ -340,22 +346,22 @@ CALLING: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("client", ["anthropic-messages", "bedrock-converse", "openai-responses"])
 @pytest.mark.parametrize("name", CALLING)
 def test_the_signature_of_a_call_finds_its_call_wherever_a_client_puts_it(name: str, client: str, moved: Any) -> None:
-    said = {"parts": CALLING[name]}
-    seen = dragoman.translate_response(answer_body("gemini", said), source="gemini", target=client).body
+    answer_parts = {"parts": CALLING[name]}
+    seen = dragoman.translate_response(answer_body("gemini", answer_parts), source="gemini", target=client).body
     content = _turn_of(client, seen)
     assert any(_is_thought(block) for block in content)
     content[:] = moved(content)
     request = CONTINUE[client](OPENING[client], seen)
     back = dragoman.translate_request(request, source=client, target="gemini", model="some-model").body
-    assert owed(spelled("gemini", back)) == owed(said["parts"])
+    assert signatures_in(spelled("gemini", back)) == signatures_in(answer_parts["parts"])
 
 
 def _turn_of(client: str, answer: dict[str, Any]) -> list[Any]:
     if client == "openai-responses":
         found: list[Any] = answer["output"]
         return found
-    held: list[Any] = (answer if client == "anthropic-messages" else answer["output"]["message"])["content"]
-    return held
+    content: list[Any] = (answer if client == "anthropic-messages" else answer["output"]["message"])["content"]
+    return content
 
 
 def _carried(kind: str, call_id: str, data: str) -> dict[str, Any]:
@@ -403,13 +409,13 @@ def test_each_call_of_a_history_takes_the_signature_that_names_it(name: str) -> 
 
 @pytest.mark.parametrize("client", ["anthropic-messages", "bedrock-converse", "openai-responses"])
 def test_a_signature_whose_call_is_gone_is_not_attached_elsewhere(client: str) -> None:
-    said = {"parts": CALLING["two signed calls"]}
-    seen = dragoman.translate_response(answer_body("gemini", said), source="gemini", target=client).body
+    answer_parts = {"parts": CALLING["two signed calls"]}
+    seen = dragoman.translate_response(answer_body("gemini", answer_parts), source="gemini", target=client).body
     content = _turn_of(client, seen)
     content[:] = [block for block in content if "aaaa1111" not in str(block) or _is_thought(block)]
     request = CONTINUE[client](OPENING[client], seen)
     back = dragoman.translate_request(request, source=client, target="gemini", model="some-model").body
-    assert owed(spelled("gemini", back)) == [("g", THINKING)]
+    assert signatures_in(spelled("gemini", back)) == [("g", THINKING)]
 
 
 RELAYED = [
@@ -433,10 +439,12 @@ def test_a_relay_gets_back_what_its_model_minted_and_nothing_else(vendor: str, n
 @promise("report:43")
 @pytest.mark.parametrize("client", FORMATS)
 def test_plain_reasoning_returns_to_the_servers_that_insist_on_it(client: str) -> None:
-    said = {"role": "assistant", "content": "", "reasoning_content": "hm, hm", "tool_calls": [
+    message = {"role": "assistant", "content": "", "reasoning_content": "hm, hm", "tool_calls": [
         {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     ]}  # fmt: skip
-    request = trip("openai-chat", client, answer_body("openai-chat", {"message": said, "finish_reason": "tool_calls"}))
+    request = trip(
+        "openai-chat", client, answer_body("openai-chat", {"message": message, "finish_reason": "tool_calls"})
+    )
     there = dragoman.translate_request(request, source=client, target="openai-chat", model="deepseek-reasoner")
     assert there.body["messages"][1]["reasoning_content"] == "hm, hm"
     for stranger in FORMATS:

@@ -175,14 +175,14 @@ def test_an_agent_runs_no_call_that_must_not_be_run(ending: Ending, write: Write
     ran: list[str] = []
     after = ir.Completion((ir.Message("assistant", "Done."),), ir.Finish("stop"), ir.Usage(1, 1), "a2", "m", 1)
     encoder = dragoman.StreamEncoder(ending.source)
-    said: list[ir.AnyEvent] = [
+    events: list[ir.AnyEvent] = [
         ir.StreamStart("a2", "m", 1),
         ir.PartStart(0, ir.Text("Done.")),
         ir.PartEnd(0),
         ir.UsageUpdate(ir.Usage(1, 1)),
         ir.Finished(ir.Finish("stop")),
     ]
-    done = dragoman.encode_response(after, ending.source).json() if write is whole else encoder.encode(said)
+    done = dragoman.encode_response(after, ending.source).json() if write is whole else encoder.encode(events)
 
     async def run() -> tuple[Agent, Any]:
         driver, transport = driver_on(ending, write(ending, FIRST, LAST), done + encoder.close())
@@ -232,11 +232,11 @@ def test_an_agent_with_failures_as_results_runs_no_call_of_a_failed_answer() -> 
 
 @promise("agent:withheld-calls")
 def test_a_blocked_answer_reports_its_steps_as_errors_and_asks_for_no_permission() -> None:
-    asked: list[str] = []
+    questions: list[str] = []
     blocked = ir.Completion((ir.Message("assistant", (LAST,)),), ir.Finish("content_filter", "SAFETY"))
 
     def permit(request: Any) -> Any:
-        asked.append(request.call.name)
+        questions.append(request.call.name)
 
     agent = Agent(ScriptedDriver([blocked]), tools=tools_that_note([]), permissions=permit)
 
@@ -247,7 +247,7 @@ def test_a_blocked_answer_reports_its_steps_as_errors_and_asks_for_no_permission
     assert [event.type for event in story] == ["step_start", "tool_call", "tool_result", "step_complete", "final"]
     assert story[2].is_error
     assert story[2].result == "This call was not run: the provider blocked the answer (SAFETY)."
-    assert asked == []
+    assert questions == []
 
 
 # ── in another format ─────────────────────────────────────────────────────────────────────────────────────────

@@ -156,9 +156,9 @@ def test_accidents(name: str, target: str) -> None:
     assert_paired(messages)
     values = [result.value for message in messages for result in message.tool_results]
     assert [str(value) for value in values] == expected
-    told = [loss for loss in encoded.losses if "result" in loss.what]
-    assert len(told) == len(reports)
-    for (severity, word), loss in zip(sorted(reports), sorted(told, key=lambda loss: loss.severity), strict=True):
+    reported = [loss for loss in encoded.losses if "result" in loss.what]
+    assert len(reported) == len(reports)
+    for (severity, word), loss in zip(sorted(reports), sorted(reported, key=lambda loss: loss.severity), strict=True):
         assert loss.severity == severity
         assert word in loss.what
 

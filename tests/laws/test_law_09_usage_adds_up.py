@@ -19,7 +19,7 @@ pytestmark = promise("law:9-usage-adds-up")
 ANSWER = ir.Completion((ir.Message("assistant", "hi"),), ir.Finish("stop"), ir.Usage(), "r", "m", 1)
 
 
-def told(losses: tuple[Loss, ...], field: str) -> bool:
+def is_reported(losses: tuple[Loss, ...], field: str) -> bool:
     return any(loss.path.endswith(field) for loss in losses)
 
 
@@ -34,7 +34,7 @@ def test_counts_arrive(target: str, usage: ir.Usage) -> None:
     assert found.total in {None, usage.input + usage.output}
     for field in ("cached", "cache_written", "reasoning"):
         before, after = getattr(usage, field) or 0, getattr(found, field) or 0
-        assert before == after or told(encoded.losses, field)
+        assert before == after or is_reported(encoded.losses, field)
     assert found.uncached_input >= 0
 
 
@@ -178,8 +178,8 @@ _BESIDE_THE_MESSAGE = ("prompt_eval_count", "eval_count")
 def counts(body: dict[str, Any], name: str) -> dict[str, int]:
     """All counts that are not zero, details included."""
     found: dict[str, int] = {}
-    held = body[_COUNTED[name]] if name in _COUNTED else {key: body[key] for key in _BESIDE_THE_MESSAGE}
-    for key, value in held.items():
+    raw_counts = body[_COUNTED[name]] if name in _COUNTED else {key: body[key] for key in _BESIDE_THE_MESSAGE}
+    for key, value in raw_counts.items():
         inner = value if isinstance(value, dict) else {key: value}
         found |= {name: count for name, count in inner.items() if isinstance(count, int) and count}
     return found

@@ -108,14 +108,14 @@ def scanning(n: int) -> Work:
 
 def joining(n: int) -> Work:
     def work() -> None:
-        held = Held()
+        buffer = Buffer()
         for _ in range(n):
-            held.data += b"x" * 5_000
+            buffer.data += b"x" * 5_000
 
     return work
 
 
-class Held:
+class Buffer:
     data = b""
 
 

@@ -577,8 +577,8 @@ def served_rows() -> Iterator[tuple[str, str, str, Prepare]]:
 
         def parts(n: int, ids: bool = ids) -> list[dict[str, Any]]:  # noqa: FBT001
             known = [{"name": f"t{i % 7}", **({"id": f"c{i}"} if ids else {})} for i in range(n)]
-            asked = [{"functionCall": {**call, "args": {"a": i}}} for i, call in enumerate(known)]
-            return [*asked, *({"functionResponse": {**call, "response": {"b": 1}}} for call in reversed(known))]
+            calls = [{"functionCall": {**call, "args": {"a": i}}} for i, call in enumerate(known)]
+            return [*calls, *({"functionResponse": {**call, "response": {"b": 1}}} for call in reversed(known))]
 
         def whole(n: int, parts: Any = parts) -> Work:
             candidate = {"content": {"role": "model", "parts": parts(n)}, "finishReason": "STOP"}
@@ -624,11 +624,11 @@ def carrier_rows() -> Iterator[tuple[str, str, str, Prepare]]:
                 ) -> Work:
                     request = Request("m", (HI, Message("assistant", tuple(build(n))), HI))
                     body = dragoman.encode_response(answer(*build(n)), name).body
-                    spoken = body["candidates"][0] if "candidates" in body else body.get("output", {"message": body})
-                    asked = dragoman.encode_request(request, name).body
-                    turns = asked["contents" if name == "gemini" else "messages"]
-                    turns[1][field] = arrange(list(spoken.get("message", spoken.get("content"))[field]))
-                    sent = json.dumps(asked).encode()
+                    content = body["candidates"][0] if "candidates" in body else body.get("output", {"message": body})
+                    body_sent = dragoman.encode_request(request, name).body
+                    turns = body_sent["contents" if name == "gemini" else "messages"]
+                    turns[1][field] = arrange(list(content.get("message", content.get("content"))[field]))
+                    sent = json.dumps(body_sent).encode()
                     return lambda: dragoman.decode_request(sent, name)
 
                 yield "decode_request", f"{dimension}, {order}", name, decode
@@ -806,7 +806,7 @@ def embedding_rows() -> Iterator[tuple[str, str, str, Prepare]]:
         model = "cohere.embed-v4" if name == "bedrock" else "text-embedding-005"
         for dimension, texts in TEXTS.items():
 
-            def asked(n: int, dialect: Any = dialect, texts: Any = texts, model: str = model) -> Work:
+            def embedding_work(n: int, dialect: Any = dialect, texts: Any = texts, model: str = model) -> Work:
                 request = EmbeddingRequest(model=model, inputs=texts(n), dimensions=8)
                 body = dialect.encode_request(request, {}).content
 
@@ -817,7 +817,7 @@ def embedding_rows() -> Iterator[tuple[str, str, str, Prepare]]:
 
                 return work
 
-            yield "embeddings", f"{name}: {dimension}", "embeddings", asked
+            yield "embeddings", f"{name}: {dimension}", "embeddings", embedding_work
         for dimension, shape in {"vectors": (1, 4), "numbers": (4, 1)}.items():
 
             def answered(n: int, dialect: Any = dialect, shape: Any = shape, model: str = model) -> Work:

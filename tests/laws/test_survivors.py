@@ -1,12 +1,15 @@
 """Behaviours that no other test noticed when a mutation run broke them (scripts/mutate.py)."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import dragoman
 from dragoman import StreamDecoder, accumulate, ir
+from dragoman.codecs.failures import kind_of_status, status_of_kind
+from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.streams import StreamEncoder
+from tests.support import converse_streams
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 
@@ -111,3 +114,128 @@ def test_only_a_declared_custom_tool_is_called_as_one(target: str) -> None:
         ("ask", False, {"input": "ls"}),
         ("shell", True, {"input": "ls"}),
     ]
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("kind", [kind for kind in get_args(ir.FailureKind) if kind != "truncated"])
+def test_the_status_of_a_failure_says_its_kind(kind: ir.FailureKind) -> None:
+    """ "truncated" is a word of ours: others read that the server failed."""
+    assert kind_of_status(status_of_kind(kind)) == kind
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (None, "server"), (400, "invalid_request"), (408, "timeout"), (418, "invalid_request"),
+        (422, "invalid_request"), (502, "server"), (504, "timeout"), (529, "overloaded"), (599, "server"),
+    ],
+)  # fmt: skip
+def test_statuses_that_several_kinds_share(status: int | None, kind: ir.FailureKind) -> None:
+    assert kind_of_status(status) == kind
+    assert kind_of_status(status_of_kind("truncated")) == "server"
+
+
+@promise("law:5-streams-tell-the-same-story")
+def test_a_frame_whose_beginning_is_known_is_still_checked() -> None:
+    """Of frames of one type and length the beginning is remembered. Their payload has a checksum too."""
+    frame = converse_streams.stream(("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "abc"}}))
+    broken = bytearray(frame)
+    broken[frame.index(b"abc")] ^= 1
+    whole = [converse_streams.stream(("messageStart", {"role": "assistant"})), frame, frame]
+    decoder = StreamDecoder("bedrock-converse")
+    read = [event for one in whole for event in decoder.feed(one)]
+    assert [event.text for event in read if isinstance(event, ir.PartDelta)] == ["abc", "abc"]
+    assert any(isinstance(event, ir.StreamFailed) for event in decoder.feed(bytes(broken)))
+
+
+def _asked(**settings: Any) -> ir.Request:
+    return ir.Request("m", (ir.Message("user", "hi"),), **settings)
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("mode", ["required", "auto", "none"])
+def test_a_choice_without_tools_is_not_sent_and_only_a_demand_is_reported(target: str, mode: Any) -> None:
+    """Without tools no API calls one: only who demands a call misses something."""
+    encoded = dragoman.encode_request(_asked(tool_choice=ir.ToolChoice(mode)), target)
+    assert dragoman.decode_request(encoded.body, target).tool_choice is None
+    assert [loss.path for loss in encoded.losses if "tool_choice" in loss.path] == (
+        ["$.tool_choice"] if mode == "required" else []
+    )
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("said", ["hi", "Answer in json, please."])
+def test_words_that_we_add_are_reported(target: str, said: str) -> None:
+    request = ir.Request("m", (ir.Message("user", said),), output=ir.StructuredOutput("json"))
+    encoded = dragoman.encode_request(request, target)
+    added = len(dragoman.decode_request(encoded.body, target).messages) > 1
+    assert added == any(loss.path == "$.output" for loss in encoded.losses)
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("target", FORMATS)
+def test_text_behind_a_call_stays_there_or_its_move_is_reported(target: str) -> None:
+    call = ir.ToolCall("call_1", "look", {})
+    asked = ir.Message("assistant", (ir.Text("before"), call, ir.Text("behind")))
+    done = ir.Message("tool", (ir.ToolResult("call_1", "look", "text", "sunny"),))
+    messages = (ir.Message("user", "hi"), asked, done)
+    encoded = dragoman.encode_request(ir.Request("m", messages, tools=(ir.ToolDefinition("look"),)), target)
+    read = [part for message in dragoman.decode_request(encoded.body, target).messages for part in message.parts]
+    kinds = [type(part).__name__ for part in read if isinstance(part, ir.ToolCall | ir.Text)]
+    moved = [loss.path for loss in encoded.losses if "place among" in loss.what]
+    assert bool(moved) == (kinds != ["Text", "Text", "ToolCall", "Text"])
+    assert all(path.startswith("$.messages[1].parts[") for path in moved)
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("content", ["Be brief.", (ir.Text("Be brief."),), (ir.Text("Be"), ir.Text("brief."))])
+def test_system_text_arrives_however_it_is_held(target: str, content: Any) -> None:
+    request = ir.Request("m", (ir.Message("system", content), ir.Message("user", "hi")))
+    arrived = dragoman.decode_request(dragoman.encode_request(request, target).body, target).messages[0]
+    said = " ".join(part.text for part in arrived.parts if isinstance(part, ir.Text))
+    assert (arrived.role, said.split()) == ("system", ["Be", "brief."])
+
+
+@promise("law:4-determinism")
+@pytest.mark.parametrize("target", FORMATS)
+def test_an_answer_without_a_time_has_no_time_of_its_own(target: str) -> None:
+    """The core asks no clock: where the API wants a time, it is the first moment of 1970."""
+    answer = ir.Completion((ir.Message("assistant", "hi"),), ir.Finish("stop"), id="a", model="m")
+    body = dragoman.encode_response(answer, target).body
+    times = [body[key] for key in ("created", "created_at", "updated") if key in body]
+    assert all(time in {0, "1970-01-01T00:00:00Z"} for time in times)
+
+
+@promise("law:4-determinism")
+def test_bodies_are_compared_with_their_losses() -> None:
+    request = ir.Request("m", (ir.Message("user", "hi"),), seed=7)
+    one, same = (dragoman.encode_request(request, "anthropic-messages") for _ in range(2))
+    other = dragoman.encode_request(ir.Request("m", request.messages), "anthropic-messages")
+    assert one == same
+    assert one != other, "the same body with another loss"
+    assert one.content == other.content
+    text: object = "a text"
+    assert one != text
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("<think>a</think>b", ("a", "b")),
+        (" <think>\na\n</think>\n\nb", ("a", "b")),
+        ("<think>never closed", ("", "<think>never closed")),
+        ("says <think>a</think>", ("", "says <think>a</think>")),
+        ("", ("", "")),
+    ],
+)
+def test_only_closed_reasoning_at_the_beginning_is_split_off(text: str, parts: tuple[str, str]) -> None:
+    assert split_thinking(text) == parts
+
+
+def test_reasoning_that_is_joined_is_split_again() -> None:
+    assert split_thinking(join_thinking("a", "b")) == ("a", "b")
+    assert split_thinking(join_thinking("", "b")) == ("", "b")

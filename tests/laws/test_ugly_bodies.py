@@ -96,16 +96,16 @@ def test_an_ugly_answer_streams_to_every_client(source: str, name: str, body: di
         stream = b"".join(encoder.encode(events) for events in events_of(answer)) + encoder.close()
         accumulator = Accumulator()
         accumulator.add([*decoder.feed(stream), *decoder.close()])
-        heard, failed = accumulator.completion(), accumulator.failed
+        completion, failed = accumulator.completion(), accumulator.failed
         if failed is not None:  # the end of an answer that did not succeed; what it said came before
             assert not succeeded(answer), (name, target)
             assert failed.failure.message == failure_of(answer).message, (name, target)
         elif not succeeded(answer) and answer.finish is not None:  # without a finish, its events say that it stopped
-            assert not reads_as_success(heard), (name, target)
+            assert not reads_as_success(completion), (name, target)
         lossy = any(loss.refusable for loss in encoder.losses)
-        assert lossy or heard.text.split() == answer.text.split(), (name, target)
+        assert lossy or completion.text.split() == answer.text.split(), (name, target)
         names = [call.name for call in answer.tool_calls if not call.incomplete]
-        assert lossy or [call.name for call in heard.tool_calls if not call.incomplete] == names, (name, target)
+        assert lossy or [call.name for call in completion.tool_calls if not call.incomplete] == names, (name, target)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 import dragoman
 from dragoman import ir
 from tests import strategies
-from tests.laws.test_law_06_owed_back import ANSWERS, ASKED, SECRET, answer_body, leaks, owed, spelled
+from tests.laws.test_law_06_owed_back import ANSWERS, MODELS_ASKED, SECRET, answer_body, leaks, signatures_in, spelled
 from tests.support.cases import each
 from tests.support.clients import CONTINUE, OPENING
 from tests.support.formats import FORMATS, SIGNED_AS
@@ -34,7 +34,7 @@ def stored(vendor: str, store: str, signed: dict[str, Any]) -> bytes:
 def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, signed: dict[str, Any]) -> None:
     body = stored(vendor, store, signed)
     assert SECRET in body.decode()
-    back = dragoman.translate_request(body, source=store, target=vendor, model=ASKED[vendor]).body
+    back = dragoman.translate_request(body, source=store, target=vendor, model=MODELS_ASKED[vendor]).body
     original = (
         signed.get("content")
         or signed.get("parts")
@@ -42,7 +42,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, signed
         or signed.get("steps")
         or [signed["message"]]
     )
-    assert owed(spelled(vendor, back)) == owed(original)
+    assert signatures_in(spelled(vendor, back)) == signatures_in(original)
 
 
 @pytest.mark.parametrize(("vendor", "store", "signed"), CASES)

@@ -68,7 +68,7 @@ def plain(part: ir.AnyPart) -> ir.AnyPart:
 def plain_metadata(metadata: ir.Metadata | None) -> Any:
     """Notes by value: of usage that came in two events, the order of keys does not matter."""
     return {
-        family: {key: json.loads(bytes(held)) for key, held in notes.items()}
+        family: {key: json.loads(bytes(raw)) for key, raw in notes.items()}
         for family, notes in (metadata or {}).items()
     }
 
@@ -122,9 +122,9 @@ def test_a_recorded_stream_written_again_says_the_same_to_a_strict_client(file: 
         events = read(body)
         again = written(events)
         assert not faults(again), record.id
-        told, retold = dragoman.accumulate(events), dragoman.accumulate(read(again))
-        assert story(retold) == story(told), record.id
-        assert_same_ending(retold, told)
+        original, rewritten = dragoman.accumulate(events), dragoman.accumulate(read(again))
+        assert story(rewritten) == story(original), record.id
+        assert_same_ending(rewritten, original)
 
 
 # ── what the vendor's SDK makes of it ─────────────────────────────────────────────────────────────────────────
@@ -247,21 +247,21 @@ def answers(draw: st.DrawFn) -> list[ir.AnyEvent]:
 
 
 def story(completion: ir.Completion) -> list[tuple[Any, ...]]:
-    told: list[tuple[Any, ...]] = []
+    events_seen: list[tuple[Any, ...]] = []
     for part in completion.messages[0].parts:
         match part:
             case ir.Text():
-                told.append(("text", part.text, part.signature))
+                events_seen.append(("text", part.text, part.signature))
             case ir.Refusal():
-                told.append(("text", part.text, None))
+                events_seen.append(("text", part.text, None))
             case ir.Reasoning():
-                told.append(("reasoning", part.text, part.redacted, part.signature))
+                events_seen.append(("reasoning", part.text, part.redacted, part.signature))
             case ir.ToolCall():
-                said = part.arguments if part.parsed else part.arguments_text
-                told.append(("call", part.id, part.name, said, part.signature, part.incomplete))
+                arguments = part.arguments if part.parsed else part.arguments_text
+                events_seen.append(("call", part.id, part.name, arguments, part.signature, part.incomplete))
             case other:
-                told.append((type(other).__name__, other))
-    return told
+                events_seen.append((type(other).__name__, other))
+    return events_seen
 
 
 @promise("law:5-streams-tell-the-same-story", "law:6-owed-back", "report:5", "report:6", "report:22", "report:40")
@@ -283,8 +283,8 @@ def test_the_history_a_client_keeps_of_a_stream_gives_everything_back(events: li
     body = written(events)
     content = folded(payloads(body))["content"]
     # A client that reads numbers as doubles keeps no such history, and none keeps an input that is not an object.
-    said = json.dumps(content)
-    assume(content and "Infinity" not in said and "NaN" not in said)
+    encoded = json.dumps(content)
+    assume(content and "Infinity" not in encoded and "NaN" not in encoded)
     assume(all(isinstance(block.get("input", {}), dict) for block in content))
     messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": content}]
     request = dragoman.decode_request({"model": "m", "max_tokens": 9, "messages": messages}, FORMAT)
@@ -636,10 +636,10 @@ def test_a_hundred_calls_at_once_are_a_hundred_calls() -> None:
 
 def chat(*deltas: Json, finish: str = "tool_calls") -> bytes:
     """A Chat stream of these deltas."""
-    said_and_reason: list[tuple[Json, str | None]] = [*((said, None) for said in deltas), ({}, finish)]
+    said_and_reason: list[tuple[Json, str | None]] = [*((delta, None) for delta in deltas), ({}, finish)]
     chunks = [
-        {"id": "chatcmpl-1", "model": "gpt-4.1", "choices": [{"index": 0, "delta": said, "finish_reason": reason}]}
-        for said, reason in said_and_reason
+        {"id": "chatcmpl-1", "model": "gpt-4.1", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+        for delta, reason in said_and_reason
     ]
     return b"".join(raw(json.dumps(chunk).encode()) for chunk in chunks) + b"data: [DONE]\n\n"
 
@@ -709,7 +709,7 @@ def test_blocks_before_a_call_do_not_shift_its_index_in_chat() -> None:
     out = translator.feed(body) + translator.close()
     lines = [line.removeprefix("data: ") for line in out.decode().split("\n\n") if line.startswith("data: {")]
     deltas = [choice["delta"] for line in lines for choice in json.loads(line)["choices"]]
-    entries = [entry for said in deltas for entry in said.get("tool_calls", ())]
+    entries = [entry for delta in deltas for entry in delta.get("tool_calls", ())]
     assert [(entry["index"], entry["id"]) for entry in entries if "id" in entry] == [(0, "a"), (1, "b")]
 
 
@@ -717,11 +717,11 @@ def test_text_and_thoughts_leave_at_once() -> None:
     encoder = dragoman.StreamEncoder(FORMAT)
     assert b"message_start" in encoder.encode([ir.StreamStart("1", "m")])
     encoder.encode([ir.PartStart(0, ir.Reasoning(""))])
-    for said in ("hm", "hmm", "ähem"):
-        assert json.dumps(said, ensure_ascii=False).encode() in encoder.encode([ir.PartDelta(0, said)])
+    for text in ("hm", "hmm", "ähem"):
+        assert json.dumps(text, ensure_ascii=False).encode() in encoder.encode([ir.PartDelta(0, text)])
     encoder.encode([ir.PartEnd(0), ir.PartStart(1, ir.Text(""))])
-    for said in ("Hi", " ", "\u2028\r\n"):
-        assert len(list(payloads(encoder.encode([ir.PartDelta(1, said)])))) >= 1
+    for text in ("Hi", " ", "\u2028\r\n"):
+        assert len(list(payloads(encoder.encode([ir.PartDelta(1, text)])))) >= 1
     encoder.encode([ir.PartEnd(1), ir.PartStart(2, ir.ToolCall("a", "f")), ir.PartDelta(2, "{")])
     assert b"1}" in encoder.encode([ir.PartDelta(2, "1}")])
 
@@ -836,10 +836,10 @@ def test_a_signature_of_our_own_stands_before_the_stop_of_its_block() -> None:
 
 
 def test_arguments_that_are_not_an_object_cross_in_a_wrapper() -> None:
-    for text, said in (("[1]", {"unparsed_arguments": "[1]"}), ("null", {}), ("", {}), ("  ", {})):
+    for text, expected in (("[1]", {"unparsed_arguments": "[1]"}), ("null", {}), ("", {}), ("  ", {})):
         call_events: list[ir.AnyEvent] = [ir.PartStart(0, ir.ToolCall("a", "f")), ir.PartDelta(0, text), ir.PartEnd(0)]
         body = written([ir.StreamStart("1", "m"), *call_events, ir.Finished(FINISH)])
-        assert sdk_calls(read_by_the_sdk(body)) == [("a", "f", said)]
+        assert sdk_calls(read_by_the_sdk(body)) == [("a", "f", expected)]
 
 
 def test_a_custom_tool_takes_its_text_as_one_argument() -> None:

@@ -52,7 +52,7 @@ def streams(records: Iterator[Record]) -> Iterator[tuple[Record, bytes]]:
     return ((record, wire.recorded(record.events)) for record in records if record.events)
 
 
-def told(*parts: ir.AnyPart, reason: ir.FinishReason = "stop") -> list[ir.AnyEvent]:
+def events_of(*parts: ir.AnyPart, reason: ir.FinishReason = "stop") -> list[ir.AnyEvent]:
     """A stream of another family with these parts, each at once."""
     events: list[ir.AnyEvent] = [ir.StreamStart()]
     for index, part in enumerate(parts):
@@ -83,9 +83,9 @@ def _fold(block: Json, key: str, value: Any) -> None:
     elif key == "toolUse":
         block["toolUse"]["input"] += value["input"]
     elif key == "reasoningContent":
-        said = block.setdefault(key, {}).setdefault("reasoningText", {"text": ""})
+        reasoning = block.setdefault(key, {}).setdefault("reasoningText", {"text": ""})
         for name, piece in value.items():
-            said[name] = said.get(name, "") + piece
+            reasoning[name] = reasoning.get(name, "") + piece
 
 
 def _closed(block: Json) -> Json:
@@ -292,7 +292,7 @@ def test_an_event_out_of_place_is_named(events: list[tuple[str, Json]], words: s
 
 def test_the_order_of_events_is_the_vendors() -> None:
     call = ir.ToolCall("t", "f", {"a": 1})
-    frames = payloads(written(told(ir.Reasoning("hm"), ir.Text("hi"), call, reason="tool_calls")))
+    frames = payloads(written(events_of(ir.Reasoning("hm"), ir.Text("hi"), call, reason="tool_calls")))
     assert [name for name, _ in frames] == [
         "messageStart",
         "contentBlockDelta",
@@ -323,7 +323,7 @@ def test_the_order_of_events_is_the_vendors() -> None:
     ],
 )
 def test_signatures_of_others_travel_with_the_client(part: Any) -> None:
-    (arrived,) = dragoman.accumulate(read(written(told(part)))).messages[0].parts
+    (arrived,) = dragoman.accumulate(read(written(events_of(part)))).messages[0].parts
     assert getattr(arrived, "signature", None) == part.signature
     assert type(arrived).__name__ == type(part).__name__
     message = dragoman.encode_response(ir.Completion((ir.Message("assistant", (part,)),)), FORMAT).body["output"]
@@ -348,11 +348,11 @@ def test_a_signature_that_comes_last_follows_its_part() -> None:
 
 def test_arguments_that_are_not_an_object_come_back_unchanged() -> None:
     call = ir.ToolCall("t", "f", arguments_text='{"a": ')
-    (arrived,) = all_calls(dragoman.accumulate(read(written(told(call)))))
+    (arrived,) = all_calls(dragoman.accumulate(read(written(events_of(call)))))
     assert (arrived.parsed, arrived.arguments_text) == (False, '{"a": ')
 
 
 def test_a_free_text_tool_is_a_function_with_one_text() -> None:
     call = ir.ToolCall("t", "f", {"input": 'say "hi"'}, 'say "hi"', custom=True)
-    (arrived,) = all_calls(dragoman.accumulate(read(written(told(call)))))
+    (arrived,) = all_calls(dragoman.accumulate(read(written(events_of(call)))))
     assert arrived.arguments == {"input": 'say "hi"'}

@@ -26,7 +26,7 @@ BOM = b"\xef\xbb\xbf"
 Kind = Callable[[Limits, str], Framing]
 
 
-def told(kind: Kind, chunks: list[bytes], limits: Limits | None = None) -> tuple[list[bytes], str | None]:
+def payloads_and_error(kind: Kind, chunks: list[bytes], limits: Limits | None = None) -> tuple[list[bytes], str | None]:
     """The payloads, and the fault that came behind them."""
     framing = kind(limits or Limits(), "test")
     payloads: list[bytes] = []
@@ -40,7 +40,7 @@ def told(kind: Kind, chunks: list[bytes], limits: Limits | None = None) -> tuple
 
 
 def payloads_of(kind: Kind, data: bytes) -> list[bytes]:
-    payloads, fault = told(kind, [data])
+    payloads, fault = payloads_and_error(kind, [data])
     assert fault is None
     return payloads
 
@@ -108,7 +108,7 @@ EVENTS: tuple[tuple[str, bytes, list[bytes]], ...] = (
 @pytest.mark.parametrize(("data", "payloads"), [row[1:] for row in EVENTS], ids=[row[0] for row in EVENTS])
 def test_server_sent_events_for_every_cut(data: bytes, payloads: list[bytes]) -> None:
     for chunks in every_cut(data):
-        assert told(ServerSentEvents, chunks) == (payloads, None), chunks
+        assert payloads_and_error(ServerSentEvents, chunks) == (payloads, None), chunks
 
 
 LINE_ENDS = st.sampled_from((b"\n", b"\r\n", b"\r"))
@@ -143,8 +143,8 @@ def test_server_sent_events_as_specified(lines: list[tuple[bytes, bytes]], place
         ends = written[-1][1]
     data = b"".join(line + end for line, end in written)
     expected = reference([line for line, _ in lines])
-    assert told(ServerSentEvents, chopped(data, places)) == (expected, None)
-    assert told(ServerSentEvents, [line + end for line, end in written]) == (expected, None)
+    assert payloads_and_error(ServerSentEvents, chopped(data, places)) == (expected, None)
+    assert payloads_and_error(ServerSentEvents, [line + end for line, end in written]) == (expected, None)
 
 
 # ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,7 +162,7 @@ NDJSON: tuple[tuple[str, bytes, list[bytes]], ...] = (
 @pytest.mark.parametrize(("data", "payloads"), [row[1:] for row in NDJSON], ids=[row[0] for row in NDJSON])
 def test_lines_for_every_cut(data: bytes, payloads: list[bytes]) -> None:
     for chunks in every_cut(data):
-        assert told(Lines, chunks) == (payloads, None), chunks
+        assert payloads_and_error(Lines, chunks) == (payloads, None), chunks
 
 
 def test_lines_with_returns_are_still_json() -> None:
@@ -192,7 +192,7 @@ ARRAYS: tuple[tuple[str, bytes, list[bytes]], ...] = (
 @pytest.mark.parametrize(("data", "payloads"), [row[1:] for row in ARRAYS], ids=[row[0] for row in ARRAYS])
 def test_json_arrays_for_every_cut(data: bytes, payloads: list[bytes]) -> None:
     for chunks in every_cut(data):
-        assert told(JsonArray, chunks) == (payloads, None), chunks
+        assert payloads_and_error(JsonArray, chunks) == (payloads, None), chunks
 
 
 JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -206,7 +206,7 @@ JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
 @given(st.lists(JSON_VALUES, max_size=4), st.sampled_from((None, 1)), st.booleans(), PLACES)
 def test_the_elements_of_any_array(values: list[Any], indent: int | None, ascii_only: bool, places: list[int]) -> None:  # noqa: FBT001
     data = json.dumps(values, indent=indent, ensure_ascii=ascii_only).encode()
-    payloads, fault = told(JsonArray, chopped(data, places))
+    payloads, fault = payloads_and_error(JsonArray, chopped(data, places))
     assert fault is None
     assert [json.loads(payload) for payload in payloads] == values
 
@@ -219,7 +219,7 @@ def test_an_element_is_emitted_with_its_last_bracket() -> None:
 
 def test_a_bracket_too_many_is_reported_after_the_elements() -> None:
     for chunks in every_cut(b"[{}]]"):
-        payloads, fault = told(JsonArray, chunks)
+        payloads, fault = payloads_and_error(JsonArray, chunks)
         assert payloads == [b"{}"]
         assert fault is not None
         assert "a bracket too many" in fault
@@ -243,7 +243,7 @@ def test_a_bracket_too_many_is_reported_after_the_elements() -> None:
 )
 def test_events_or_array_by_the_first_byte(before: bytes, data: bytes, payloads: list[bytes]) -> None:
     for chunks in every_cut(before + data):
-        assert told(SniffedJson, chunks) == (payloads, None), chunks
+        assert payloads_and_error(SniffedJson, chunks) == (payloads, None), chunks
 
 
 # ── AWS event streams ─────────────────────────────────────────────────────────────────────────────────────────
@@ -299,7 +299,7 @@ FRAMES: tuple[tuple[str, bytes, list[Any]], ...] = (
 @pytest.mark.parametrize(("data", "payloads"), [row[1:] for row in FRAMES], ids=[row[0] for row in FRAMES])
 def test_aws_frames_for_every_cut(data: bytes, payloads: list[Any]) -> None:
     for chunks in every_cut(data):
-        found, fault = told(AwsEventStream, chunks)
+        found, fault = payloads_and_error(AwsEventStream, chunks)
         assert fault is None
         assert [json.loads(payload) for payload in found] == payloads, chunks
 
@@ -313,11 +313,11 @@ def test_any_flipped_bit_of_a_frame_is_noticed() -> None:
     good, bad = event_frame("a", b"{}"), event_frame("b", b'{"x":1}')
     for place in range(len(bad)):
         data = good + damaged(bad, place)
-        payloads, fault = told(AwsEventStream, [data])
+        payloads, fault = payloads_and_error(AwsEventStream, [data])
         assert payloads[0] == b'{"a":{}}'
         assert fault is not None
         assert "CRC" in fault
-        assert told(AwsEventStream, [data[i : i + 1] for i in range(len(data))]) == (payloads, fault)
+        assert payloads_and_error(AwsEventStream, [data[i : i + 1] for i in range(len(data))]) == (payloads, fault)
 
 
 def sealed(total: int, header_bytes: int, rest: bytes) -> bytes:
@@ -343,7 +343,7 @@ def sealed(total: int, header_bytes: int, rest: bytes) -> bytes:
     ids=["no length", "too short", "more headers than frame", "name", "no kind", "length", "kind", "UTF-8"],
 )
 def test_frames_that_lie_are_refused(data: bytes) -> None:
-    payloads, fault = told(AwsEventStream, [data])
+    payloads, fault = payloads_and_error(AwsEventStream, [data])
     assert payloads == []
     assert fault is not None
 
@@ -351,7 +351,7 @@ def test_frames_that_lie_are_refused(data: bytes) -> None:
 def test_a_frame_that_was_cut_reads_as_nothing() -> None:
     data = event_frame("a", b"{}") + event_frame("b", b"{}")
     for place in range(len(event_frame("a", b"{}")) + 1, len(data)):
-        payloads, fault = told(AwsEventStream, [data[:place]])
+        payloads, fault = payloads_and_error(AwsEventStream, [data[:place]])
         assert fault is None
         assert len(payloads) == 2
         with pytest.raises(msgspec.DecodeError):
@@ -373,14 +373,16 @@ def recorded_frames() -> Iterator[tuple[str, bytes, list[str]]]:
 def test_recorded_frames() -> None:
     seen = 0
     for identity, data, events in recorded_frames():
-        payloads, fault = told(AwsEventStream, [data])
+        payloads, fault = payloads_and_error(AwsEventStream, [data])
         assert fault is None, identity
         names = [event.split("\n")[0].removeprefix("event: ") for event in events]
         # Messages in frames are all of type "chunk"; what they are stands in the bytes inside.
         found = [next(iter(json.loads(payload))) for payload in payloads]
         assert found == names or found == ["chunk"] * len(names), identity
         step = 1 if len(data) < 5000 else 777
-        assert told(AwsEventStream, [data[i : i + step] for i in range(0, len(data), step)])[0] == payloads, identity
+        assert (
+            payloads_and_error(AwsEventStream, [data[i : i + step] for i in range(0, len(data), step)])[0] == payloads
+        ), identity
         seen += 1
     assert seen > 10
 
@@ -406,7 +408,7 @@ LIMITED = [pytest.param(*row, id=name) for name, row in KINDS.items()]
 def test_an_event_beyond_the_limit_is_reported_after_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
     data = small + large + small
     for chunks in every_cut(data):
-        payloads, fault = told(kind, chunks, Limits(event_bytes=100))
+        payloads, fault = payloads_and_error(kind, chunks, Limits(event_bytes=100))
         assert len(payloads) == 1, chunks
         assert fault == "test: expected event of at most 100 bytes, got more - at $", chunks
 
@@ -416,7 +418,7 @@ def test_an_event_beyond_the_limit_is_reported_after_what_came_before(kind: Kind
 def test_a_stream_beyond_the_limit_is_reported_after_what_came_before(kind: Kind, small: bytes, large: bytes) -> None:
     limits = Limits(stream_bytes=len(small) + 1)
     for chunks in every_cut(small + large):
-        payloads, fault = told(kind, chunks, limits)
+        payloads, fault = payloads_and_error(kind, chunks, limits)
         assert len(payloads) == 1, chunks
         assert fault == f"test: expected stream of at most {len(small) + 1} bytes, got more - at $", chunks
 
@@ -424,9 +426,9 @@ def test_a_stream_beyond_the_limit_is_reported_after_what_came_before(kind: Kind
 @pytest.mark.parametrize(("kind", "small", "large"), LIMITED)
 def test_limits_that_are_kept_are_not_felt(kind: Kind, small: bytes, large: bytes) -> None:
     data = small + large
-    unlimited = told(kind, [data])
+    unlimited = payloads_and_error(kind, [data])
     assert unlimited[1] is None
-    assert told(kind, [data], Limits(event_bytes=len(data), stream_bytes=len(data))) == unlimited
+    assert payloads_and_error(kind, [data], Limits(event_bytes=len(data), stream_bytes=len(data))) == unlimited
 
 
 def test_events_one_per_chunk_are_counted_too() -> None:

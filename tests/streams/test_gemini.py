@@ -152,9 +152,9 @@ def test_recorded_streams_cut_at_any_event_are_truncated(recordings: Recordings,
         if sum("finishReason" in event for event in events) != 1 or "finishReason" not in events[-1]:
             continue
         for count in range(len(events)):
-            told = read("".join(events[:count]).encode(), name=FORMATS[file])
-            assert isinstance(told[-1], ir.StreamFailed), record.id
-            assert told[-1].failure.kind == "truncated", record.id
+            got = read("".join(events[:count]).encode(), name=FORMATS[file])
+            assert isinstance(got[-1], ir.StreamFailed), record.id
+            assert got[-1].failure.kind == "truncated", record.id
 
 
 def test_a_recorded_error_that_is_not_an_event(recordings: Recordings) -> None:
@@ -174,7 +174,7 @@ def reasoned(value: str, signature: ir.Signature | None = None) -> ir.Reasoning:
     return ir.Reasoning(value, signature)
 
 
-TOLD: dict[str, tuple[list[Json], list[ir.AnyPart]]] = {
+COMPLETED: dict[str, tuple[list[Json], list[ir.AnyPart]]] = {
     "text goes on with text": ([text("Hel"), text("lo")], [ir.Text("Hello")]),
     "thoughts go on with thoughts": ([thought("a"), thought("b"), text("c")], [reasoned("ab"), ir.Text("c")]),
     "kinds in turn": ([thought("a"), text("b"), thought("c")], [reasoned("a"), ir.Text("b"), reasoned("c")]),
@@ -208,7 +208,7 @@ TOLD: dict[str, tuple[list[Json], list[ir.AnyPart]]] = {
 
 
 @promise("report:15", "report:22", "report:29", "report:34", "law:6-owed-back")
-@pytest.mark.parametrize(("wire", "expected"), TOLD.values(), ids=TOLD)
+@pytest.mark.parametrize(("wire", "expected"), COMPLETED.values(), ids=COMPLETED)
 def test_text_and_thoughts(wire: list[Json], expected: list[ir.AnyPart]) -> None:
     assert bare(*(chunk(part) for part in wire), STOP) == expected
     assert bare(chunk(*wire), STOP) == expected, "all in one chunk"
@@ -218,7 +218,7 @@ def test_text_and_thoughts(wire: list[Json], expected: list[ir.AnyPart]) -> None
 def test_text_flows_chunk_by_chunk() -> None:
     decoder = dragoman.StreamDecoder("gemini")
     events = [decoder.feed(sse([chunk(text(word))])) for word in ("one ", "two ", "three")]
-    assert [[event for event in told if isinstance(event, ir.PartDelta)] for told in events] == [
+    assert [[event for event in got if isinstance(event, ir.PartDelta)] for got in events] == [
         [ir.PartDelta(0, "one ")],
         [ir.PartDelta(0, "two ")],
         [ir.PartDelta(0, "three")],
@@ -261,13 +261,13 @@ def calls(*chunks: Json) -> list[tuple[str, Any]]:
 @promise("report:18", "report:4", "law:4-determinism")
 def test_parallel_calls_keep_their_order_and_have_ids_of_their_own() -> None:
     wire = [chunk(call("read", {"path": name})) for name in "abc"]
-    told = completed(*wire, STOP)
-    assert [part.arguments for part in told.tool_calls] == [{"path": name} for name in "abc"]
-    assert len({part.id for part in told.tool_calls}) == 3
-    assert all(part.invented_id for part in told.tool_calls)
-    assert told.finish_reason == "tool_calls"
+    got = completed(*wire, STOP)
+    assert [part.arguments for part in got.tool_calls] == [{"path": name} for name in "abc"]
+    assert len({part.id for part in got.tool_calls}) == 3
+    assert all(part.invented_id for part in got.tool_calls)
+    assert got.finish_reason == "tool_calls"
     whole = response.decode_response(json.dumps(unstreamed([*wire, STOP])).encode())
-    assert [part.id for part in told.tool_calls] == [part.id for part in whole.tool_calls]
+    assert [part.id for part in got.tool_calls] == [part.id for part in whole.tool_calls]
 
 
 def test_ids_follow_the_first_chunk_where_the_answer_has_none() -> None:
@@ -282,17 +282,17 @@ def test_ids_follow_the_first_chunk_where_the_answer_has_none() -> None:
 
 @promise("report:62")
 def test_an_id_that_was_given_is_known_as_such() -> None:
-    told = completed(chunk(call("f", {"a": 1}, id="abc12345", signature=G)), STOP).tool_calls[0]
-    assert (told.id, told.invented_id, told.signature) == ("abc12345", False, GOOGLE)
-    assert told.metadata == {"google": {"~id": Raw(b"true")}}
+    got = completed(chunk(call("f", {"a": 1}, id="abc12345", signature=G)), STOP).tool_calls[0]
+    assert (got.id, got.invented_id, got.signature) == ("abc12345", False, GOOGLE)
+    assert got.metadata == {"google": {"~id": Raw(b"true")}}
 
 
 @promise("report:79")
 def test_text_before_between_and_after_calls() -> None:
-    told = bare(
+    got = bare(
         chunk(text("a")), chunk(call("f", {"x": 1})), chunk(text("b")), chunk(call("g", {"y": 2}), text("c")), STOP
     )
-    assert [part if isinstance(part, ir.Text) else part.name for part in told] == [  # type: ignore[union-attr]
+    assert [part if isinstance(part, ir.Text) else part.name for part in got] == [  # type: ignore[union-attr]
         ir.Text("a"),
         "f",
         ir.Text("b"),
@@ -305,13 +305,13 @@ def test_a_call_is_emitted_whole_once_something_follows() -> None:
     decoder = dragoman.StreamDecoder("gemini")
     decoder.feed(sse([chunk(text("a"))]))
     assert decoder.feed(sse([chunk(call("f", {"x": 1}))])) == [ir.PartEnd(0)]
-    told = decoder.feed(sse([chunk(text("b"))]))
-    assert [type(event) for event in told[:3]] == [ir.PartStart, ir.PartDelta, ir.PartEnd]
-    assert told[1:3] == [ir.PartDelta(1, '{"x":1}'), ir.PartEnd(1)]
+    got = decoder.feed(sse([chunk(text("b"))]))
+    assert [type(event) for event in got[:3]] == [ir.PartStart, ir.PartDelta, ir.PartEnd]
+    assert got[1:3] == [ir.PartDelta(1, '{"x":1}'), ir.PartEnd(1)]
 
 
 # Hold a call without arguments; give it those that come; tell it once, at the latest at a clean end.
-HELD: dict[str, tuple[list[Json], list[tuple[str, Any]]]] = {
+WAITING: dict[str, tuple[list[Json], list[tuple[str, Any]]]] = {
     "none": ([call("f")], [("f", {})]),
     "empty": ([call("f", {})], [("f", {})]),
     "null": ([{"functionCall": {"name": "f", "args": None}}], [("f", {})]),
@@ -339,7 +339,7 @@ HELD: dict[str, tuple[list[Json], list[tuple[str, Any]]]] = {
 
 
 @promise("law:7-no-guessing", "report:10", "report:58")
-@pytest.mark.parametrize(("wire", "expected"), HELD.values(), ids=HELD)
+@pytest.mark.parametrize(("wire", "expected"), WAITING.values(), ids=WAITING)
 def test_a_call_without_arguments_waits_for_them(wire: list[Json], expected: list[tuple[str, Any]]) -> None:
     assert calls(*(chunk(part) for part in wire), STOP) == expected
     assert calls(chunk(*wire, finish="STOP")) == expected
@@ -351,8 +351,8 @@ def test_a_call_without_arguments_waits_for_them(wire: list[Json], expected: lis
 @promise("law:7-no-guessing", "report:17")
 @pytest.mark.parametrize("finish", ["MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "CONTINUATION"])
 def test_a_call_still_waiting_when_the_answer_ends_badly_is_not_run(finish: str) -> None:
-    told = all_calls(completed(chunk(call("g", {"x": 1})), chunk(call("f")), chunk(text(""), finish=finish)))
-    assert [(part.name, part.incomplete) for part in told] == [("g", False), ("f", True)]
+    got = all_calls(completed(chunk(call("g", {"x": 1})), chunk(call("f")), chunk(text(""), finish=finish)))
+    assert [(part.name, part.incomplete) for part in got] == [("g", False), ("f", True)]
 
 
 @promise("law:7-no-guessing")
@@ -370,8 +370,8 @@ def test_a_call_still_waiting_when_the_stream_fails_is_not_run(waiting: Json, af
 
 
 def test_arguments_without_a_call_are_kept_and_not_run() -> None:
-    told = all_calls(completed(chunk(call(None, {"x": 1})), STOP))
-    assert [(part.name, part.arguments, part.incomplete) for part in told] == [("", {"x": 1}, True)]
+    got = all_calls(completed(chunk(call(None, {"x": 1})), STOP))
+    assert [(part.name, part.arguments, part.incomplete) for part in got] == [("", {"x": 1}, True)]
 
 
 @promise("law:10-bad-input-good-words")
@@ -384,15 +384,15 @@ def test_arguments_that_are_not_an_object(args: Any) -> None:
 
 @promise("report:59", "report:9")
 def test_argument_text_that_is_not_json_comes_back_as_text() -> None:
-    told = completed(chunk(call("f", {"unparsed_arguments": '{"a": '})), STOP).tool_calls[0]
-    assert not told.parsed
-    assert told.arguments_text == '{"a": '
+    got = completed(chunk(call("f", {"unparsed_arguments": '{"a": '})), STOP).tool_calls[0]
+    assert not got.parsed
+    assert got.arguments_text == '{"a": '
 
 
 def test_arguments_keep_their_numbers() -> None:
     body = sse([STOP]).replace(b'{"text": ""}', b'{"functionCall": {"name": "f", "args": {"a": 1.0, "b": 1e400}}}')
-    told = dragoman.accumulate(read(body)).tool_calls[0]
-    assert told.arguments_text == '{"a":1.0,"b":1e400}'
+    got = dragoman.accumulate(read(body)).tool_calls[0]
+    assert got.arguments_text == '{"a":1.0,"b":1e400}'
 
 
 def test_a_call_that_is_repeated_under_its_id_is_one_call() -> None:
@@ -411,22 +411,22 @@ def test_a_call_that_is_repeated_under_its_id_is_one_call() -> None:
 def test_a_call_the_server_answered_itself_is_not_the_clients() -> None:
     answer = {"functionResponse": {"name": "f", "response": {"x": 1}}}
     wire = [chunk(call("f", {"a": 1}), finish="STOP"), chunk(answer), chunk(text("done"), finish="STOP")]
-    told = completed(*wire)
-    assert told.tool_calls == ()
-    assert told.finish_reason == "stop"
-    assert [type(part) for part in told.messages[0].parts] == [ir.ServerToolCall, ir.ServerToolResult, ir.Text]
-    assert told.messages[0].parts == response.decode_response(json.dumps(unstreamed(wire)).encode()).messages[0].parts
+    got = completed(*wire)
+    assert got.tool_calls == ()
+    assert got.finish_reason == "stop"
+    assert [type(part) for part in got.messages[0].parts] == [ir.ServerToolCall, ir.ServerToolResult, ir.Text]
+    assert got.messages[0].parts == response.decode_response(json.dumps(unstreamed(wire)).encode()).messages[0].parts
 
 
 def test_calls_the_server_answered_beside_one_it_did_not() -> None:
     answers: list[Json] = [{"functionResponse": {"name": name, "response": {}}} for name in ("f", "g")]
-    told = parts(
+    got = parts(
         chunk(call("f", {"a": 1}), call("mine", {"b": 1}), call("g", {"a": 2})),
         chunk(answers[0]),
         chunk(answers[1]),
         STOP,
     )
-    assert [type(part) for part in told] == [
+    assert [type(part) for part in got] == [
         ir.ServerToolCall,
         ir.ToolCall,
         ir.ServerToolCall,
@@ -520,10 +520,10 @@ LEAVES: dict[str, tuple[list[Json], Any]] = {
 @promise("law:5-streams-tell-the-same-story", "report:9")
 @pytest.mark.parametrize(("wire", "arguments"), LEAVES.values(), ids=LEAVES)
 def test_arguments_leaf_by_leaf(wire: list[Json], arguments: Any) -> None:
-    (told,) = completed(*pieces(*wire)).tool_calls
-    assert (told.name, told.arguments, told.incomplete) == ("f", arguments, False)
+    (got,) = completed(*pieces(*wire)).tool_calls
+    assert (got.name, got.arguments, got.incomplete) == ("f", arguments, False)
     if wire[0] is BEGIN:
-        assert told.signature == GOOGLE
+        assert got.signature == GOOGLE
     again = json.loads(json.dumps(wire).replace("partialArgs", "partial_args").replace("jsonPath", "json_path"))
     snake = json.loads(json.dumps(again).replace("willContinue", "will_continue").replace("Value", "_value"))
     assert completed(*pieces(*snake)).tool_calls[0].arguments == arguments
@@ -545,9 +545,9 @@ UNSOUND: dict[str, list[Json]] = {
 @promise("law:7-no-guessing")
 @pytest.mark.parametrize("wire", UNSOUND.values(), ids=UNSOUND)
 def test_leaves_that_do_not_make_a_call_are_kept_and_not_run(wire: list[Json]) -> None:
-    told = all_calls(completed(*pieces(*wire)))
-    assert (told[0].name, told[0].incomplete) == ("f", True)
-    assert [part.incomplete for part in told[1:]] == [False] * (len(told) - 1)
+    got = all_calls(completed(*pieces(*wire)))
+    assert (got[0].name, got[0].incomplete) == ("f", True)
+    assert [part.incomplete for part in got[1:]] == [False] * (len(got) - 1)
 
 
 @promise("law:10-bad-input-good-words")
@@ -597,14 +597,14 @@ def test_the_last_usage_counts_and_nothing_is_added_up() -> None:
     def counted(part: Json, **counts: int) -> Json:
         return chunk(part) | {"usageMetadata": counts}
 
-    told = completed(
+    got = completed(
         counted(text("a"), promptTokenCount=447, totalTokenCount=447),
         counted(text("b"), promptTokenCount=8, candidatesTokenCount=3, totalTokenCount=11),
         counted(text("c"), promptTokenCount=20, candidatesTokenCount=5, thoughtsTokenCount=7, totalTokenCount=32),
         STOP,
     )
-    assert told.usage is not None
-    assert (told.usage.input, told.usage.output, told.usage.reasoning, told.usage.total) == (20, 12, 7, 32)
+    assert got.usage is not None
+    assert (got.usage.input, got.usage.output, got.usage.reasoning, got.usage.total) == (20, 12, 7, 32)
 
 
 def test_the_prompt_is_counted_at_the_start_already() -> None:
@@ -627,15 +627,15 @@ FINISHES: dict[str, tuple[str | int, ir.FinishReason]] = {
 @promise("report:79")
 @pytest.mark.parametrize(("word", "reason"), FINISHES.values(), ids=FINISHES)
 def test_finish_reasons(word: str | int, reason: ir.FinishReason) -> None:
-    told = completed(chunk(text("a"), finish=word))
-    assert told.finish is not None
-    assert told.finish.reason == reason
-    assert told.finish.raw == ("STOP" if word == 1 else word)
+    got = completed(chunk(text("a"), finish=word))
+    assert got.finish is not None
+    assert got.finish.reason == reason
+    assert got.finish.raw == ("STOP" if word == 1 else word)
 
 
 def test_a_finish_reason_in_every_chunk_ends_nothing() -> None:
-    told = completed(*(chunk(text(word), finish="STOP") for word in ("First ", "Second")))
-    assert told.messages[0].parts == (ir.Text("First Second"),)
+    got = completed(*(chunk(text(word), finish="STOP") for word in ("First ", "Second")))
+    assert got.messages[0].parts == (ir.Text("First Second"),)
 
 
 def test_zero_is_not_a_finish_reason() -> None:
@@ -643,32 +643,32 @@ def test_zero_is_not_a_finish_reason() -> None:
 
 
 def test_what_a_candidate_says_beside_its_content_is_kept_for_its_family() -> None:
-    told = completed(chunk(text("a"), finish="CONTINUATION", continuationToken="dG9r", safetyRatings=[{"x": 1}]))
-    assert told.finish is not None
-    assert told.finish.metadata is not None
-    assert parse_json(told.finish.metadata["google"]["~in:candidate"]) == {
+    got = completed(chunk(text("a"), finish="CONTINUATION", continuationToken="dG9r", safetyRatings=[{"x": 1}]))
+    assert got.finish is not None
+    assert got.finish.metadata is not None
+    assert parse_json(got.finish.metadata["google"]["~in:candidate"]) == {
         "continuationToken": "dG9r",
         "safetyRatings": [{"x": 1}],
     }
 
 
 def test_a_blocked_prompt() -> None:
-    told = completed({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}})
-    assert told.finish == ir.Finish("content_filter", "SAFETY")
-    assert told.messages[0].parts == ()
-    assert told.usage is not None
-    assert told.usage.input == 3
+    got = completed({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}})
+    assert got.finish == ir.Finish("content_filter", "SAFETY")
+    assert got.messages[0].parts == ()
+    assert got.usage is not None
+    assert got.usage.input == 3
 
 
 def test_a_block_in_the_middle_leaves_waiting_calls_unrun() -> None:
-    told = completed(chunk(call("f")), {"promptFeedback": {"blockReason": "OTHER"}})
-    assert told.finish_reason == "content_filter"
-    assert [part.incomplete for part in all_calls(told)] == [True]
+    got = completed(chunk(call("f")), {"promptFeedback": {"blockReason": "OTHER"}})
+    assert got.finish_reason == "content_filter"
+    assert [part.incomplete for part in all_calls(got)] == [True]
 
 
 def test_feedback_without_a_reason_blocks_nothing() -> None:
-    told = completed({"promptFeedback": {"safetyRatings": []}}, chunk(text("a"), finish="STOP"))
-    assert (told.text, told.finish_reason) == ("a", "stop")
+    got = completed({"promptFeedback": {"safetyRatings": []}}, chunk(text("a"), finish="STOP"))
+    assert (got.text, got.finish_reason) == ("a", "stop")
 
 
 ERROR = {"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}
@@ -698,10 +698,10 @@ def test_a_stream_in_snake_case() -> None:
     first = {"candidates": [{"content": {"parts": [{"text": "a"}]}}], "usage_metadata": {"prompt_token_count": 3}}
     then = {"candidates": [{"content": {"parts": [{"text": "b"}]}}], "usage_metadata": {"prompt_token_count": 4}}
     last = {"candidates": [{"content": {"parts": {"text": "c"}}, "finish_reason": 1}], "response_id": "late"}
-    told = completed(first, then, then, last)
-    assert (told.text, told.finish_reason) == ("abbc", "stop")
-    assert told.usage is not None
-    assert told.usage.input == 4
+    got = completed(first, then, then, last)
+    assert (got.text, got.finish_reason) == ("abbc", "stop")
+    assert got.usage is not None
+    assert got.usage.input == 4
 
 
 def test_an_error_at_once() -> None:
@@ -721,8 +721,8 @@ def test_chunks_without_candidates_say_nothing() -> None:
         {},
         {"candidates": [{"content": {}}]},
     ]
-    told = completed(chunk(text("a")), *empty, chunk(text("b")), STOP)
-    assert told.messages[0].parts == (ir.Text("ab"),)
+    got = completed(chunk(text("a")), *empty, chunk(text("b")), STOP)
+    assert got.messages[0].parts == (ir.Text("ab"),)
 
 
 def test_done_also_ends_a_stream_and_what_follows_is_ignored() -> None:
@@ -742,10 +742,10 @@ def test_candidates_by_index() -> None:
         chunk(text("a2"), index=0, finish="STOP"),
         chunk(text(""), index=1, finish="STOP"),
     ]
-    told = completed(*wire)
-    assert [message.text for message in told.messages] == ["a0a1a2", "b0"]
-    assert [finish.reason for finish in told.finishes if finish] == ["stop", "tool_calls"]
-    ids = [part.id for message in told.messages for part in message.tool_calls]
+    got = completed(*wire)
+    assert [message.text for message in got.messages] == ["a0a1a2", "b0"]
+    assert [finish.reason for finish in got.finishes if finish] == ["stop", "tool_calls"]
+    ids = [part.id for message in got.messages for part in message.tool_calls]
     whole = response.decode_response(json.dumps(unstreamed(wire)).encode())
     assert ids == [part.id for message in whole.messages for part in message.tool_calls]
 
@@ -756,10 +756,10 @@ def test_a_candidate_without_an_end_is_a_truncation() -> None:
 
 def test_what_the_first_chunk_says_of_the_answer() -> None:
     first = chunk(text("a")) | {"createTime": "2026-04-07T16:49:58.333958Z", "turnToken": "v1"}
-    told = completed(first, STOP)
-    assert (told.id, told.model, told.created) == ("answer", "gemini-3-flash", 1775580598)
-    assert told.metadata is not None
-    assert parse_json(told.metadata["google"]["turnToken"]) == "v1"
+    got = completed(first, STOP)
+    assert (got.id, got.model, got.created) == ("answer", "gemini-3-flash", 1775580598)
+    assert got.metadata is not None
+    assert parse_json(got.metadata["google"]["turnToken"]) == "v1"
 
 
 GROUNDING = {
@@ -776,8 +776,8 @@ def test_grounding_becomes_citations_of_the_text_before_it(last: list[Json]) -> 
         chunk(text("üro."), groundingMetadata={}),
         chunk(*last, finish="STOP", groundingMetadata=GROUNDING),
     ]
-    told = parts(*wire)[0]
-    assert told == ir.Text("Im Büro.", (ir.Citation("https://example.org/", "Example", None, 3, 7),))
+    got = parts(*wire)[0]
+    assert got == ir.Text("Im Büro.", (ir.Citation("https://example.org/", "Example", None, 3, 7),))
 
 
 # ── reasoning of other families ───────────────────────────────────────────────────────────────────────────────
@@ -814,8 +814,8 @@ CARRIED: dict[str, tuple[list[Json], list[ir.AnyPart]]] = {
 @promise("law:6-owed-back", "report:25", "report:38")
 @pytest.mark.parametrize(("wire", "expected"), CARRIED.values(), ids=CARRIED)
 def test_reasoning_that_we_tucked_into_a_signature(wire: list[Json], expected: list[ir.AnyPart]) -> None:
-    told = bare(chunk(thought("Hmm, ")), chunk(thought("let me think")), *(chunk(part) for part in wire), STOP)
-    assert told == expected
+    got = bare(chunk(thought("Hmm, ")), chunk(thought("let me think")), *(chunk(part) for part in wire), STOP)
+    assert got == expected
 
 
 def test_two_thoughts_of_another_family_stay_two() -> None:
@@ -831,9 +831,9 @@ def test_two_thoughts_of_another_family_stay_two() -> None:
 
 
 def test_an_unreadable_tagged_signature_stays_with_its_text() -> None:
-    (told,) = parts(chunk(text("a", "ZHJhZ29tYW46MTp7AAAA")), STOP)
-    assert isinstance(told, ir.Text)
-    assert told.signature == ir.Signature("dragoman", "ZHJhZ29tYW46MTp7AAAA")
+    (got,) = parts(chunk(text("a", "ZHJhZ29tYW46MTp7AAAA")), STOP)
+    assert isinstance(got, ir.Text)
+    assert got.signature == ir.Signature("dragoman", "ZHJhZ29tYW46MTp7AAAA")
 
 
 # ── faults ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -925,9 +925,9 @@ def test_any_byte_may_be_wrong(byte: int) -> None:
 
 @pytest.mark.parametrize("place", range(len(ORDINARY)))
 def test_repeated_events(place: int) -> None:
-    told = completed(*ORDINARY[: place + 1], *ORDINARY[place:])
-    assert [(part.id, part.arguments) for part in told.tool_calls] == [("1", {"x": 1}), ("2", {"y": [1, 2]})]
-    assert told.finish_reason == "tool_calls"
+    got = completed(*ORDINARY[: place + 1], *ORDINARY[place:])
+    assert [(part.id, part.arguments) for part in got.tool_calls] == [("1", {"x": 1}), ("2", {"y": [1, 2]})]
+    assert got.finish_reason == "tool_calls"
 
 
 def test_usage_that_cannot_be_read() -> None:
@@ -944,8 +944,8 @@ def test_ten_megabytes_of_arguments() -> None:
     content = 'x\n"é' * 2_500_000
     body = sse([chunk(call("f", {"content": content}), finish="STOP")])
     for size in (len(body), 65_536):
-        told = dragoman.accumulate(read(body, range(0, len(body), size)))
-        assert told.tool_calls[0].arguments == {"content": content}
+        got = dragoman.accumulate(read(body, range(0, len(body), size)))
+        assert got.tool_calls[0].arguments == {"content": content}
     out = written(read(body))
     assert parts_of(out)[0]["functionCall"]["args"] == {"content": content}
 
@@ -962,9 +962,9 @@ def test_a_hundred_parallel_calls() -> None:
         [*wire, STOP],
         [chunk(*(one["candidates"][0]["content"]["parts"][0] for one in wire), finish="STOP")],
     ):
-        told = completed(*chunks).tool_calls
-        assert [part.arguments for part in told] == [{"n": number} for number in range(100)]
-        assert len({part.id for part in told}) == 100
+        got = completed(*chunks).tool_calls
+        assert [part.arguments for part in got] == [{"n": number} for number in range(100)]
+        assert len({part.id for part in got}) == 100
 
 
 def test_every_event_of_the_table_is_listed() -> None:
@@ -1048,8 +1048,8 @@ def test_a_call_that_was_cut_says_that_more_should_have_come() -> None:
     body = written([START, *cut, ir.Finished(ir.Finish("length"))])
     assert parts_of(body)[0]["functionCall"]["willContinue"] is True
     assert chunks_of(body)[-1]["candidates"][0]["finishReason"] == "MAX_TOKENS"
-    (told,) = all_calls(dragoman.accumulate(read(body)))
-    assert (told.id, told.incomplete, told.arguments_text) == ("a", True, '{"x": ')
+    (got,) = all_calls(dragoman.accumulate(read(body)))
+    assert (got.id, got.incomplete, got.arguments_text) == ("a", True, '{"x": ')
 
 
 @promise("law:7-no-guessing")
@@ -1122,8 +1122,8 @@ def test_citations_become_grounding_of_the_last_chunk() -> None:
     segment = grounding["groundingSupports"][0]["segment"]
     assert segment == {"startIndex": 7, "endIndex": 12, "text": "Büro"}
     assert "Ä. Im Büro.".encode()[7:12].decode() == "Büro"
-    told = dragoman.accumulate(read(body)).messages[0].parts
-    assert told == (ir.Text("Ä. Im Büro.", (structs.replace(cite, start=6, end=10),)),)
+    got = dragoman.accumulate(read(body)).messages[0].parts
+    assert got == (ir.Text("Ä. Im Büro.", (structs.replace(cite, start=6, end=10),)),)
 
 
 def test_a_citation_without_an_address_is_a_loss() -> None:
@@ -1138,13 +1138,13 @@ def test_a_citation_without_an_address_is_a_loss() -> None:
 
 def test_what_has_no_place_is_a_loss() -> None:
     block = ir.ServerToolCall("s", "web_search", "anthropic", {"type": "server_tool_use"})
-    told = [START, *flowing(block), *flowing(ir.Refusal(""), 1, None, "No."), ir.Finished(ir.Finish("refusal"))]
-    assert {(loss.what.split()[0], loss.severity) for loss in losses_of(told)} == {
+    got = [START, *flowing(block), *flowing(ir.Refusal(""), 1, None, "No."), ir.Finished(ir.Finish("refusal"))]
+    assert {(loss.what.split()[0], loss.severity) for loss in losses_of(got)} == {
         ("call", "dropped"),
         ("refusal", "degraded"),
         ("finish", "degraded"),
     }
-    assert dragoman.accumulate(read(written(told))).text == "No."
+    assert dragoman.accumulate(read(written(got))).text == "No."
 
 
 def test_custom_calls_have_one_text_argument() -> None:
@@ -1163,9 +1163,9 @@ def test_further_candidates_have_their_index() -> None:
         ir.PartEnd(1),
         ir.Finished(ir.Finish("stop"), (ir.Finish("length"),)),
     ]
-    told = dragoman.accumulate(read(written(events)))
-    assert [message.text for message in told.messages] == ["a", "b"]
-    assert [finish.reason for finish in told.finishes if finish] == ["stop", "length"]
+    got = dragoman.accumulate(read(written(events)))
+    assert [message.text for message in got.messages] == ["a", "b"]
+    assert [finish.reason for finish in got.finishes if finish] == ["stop", "length"]
 
 
 def test_a_blocked_prompt_is_written_as_one() -> None:
@@ -1206,18 +1206,18 @@ def test_as_an_array() -> None:
 
 
 def test_what_ends_a_line_for_python_does_not_end_one_here() -> None:
-    said = "a\u2028b\u2029c\x85d\n\r"
+    content = "a\u2028b\u2029c\x85d\n\r"
     body = written(
         [
             START,
-            *flowing(ir.Text(""), 0, None, said),
-            *flowing(ir.ToolCall("a", "f"), 1, None, json.dumps({"x": said}, ensure_ascii=False)),
+            *flowing(ir.Text(""), 0, None, content),
+            *flowing(ir.ToolCall("a", "f"), 1, None, json.dumps({"x": content}, ensure_ascii=False)),
             END,
         ]
     )
     assert all(line.startswith("data: ") for line in body.decode().splitlines() if line)
-    assert parts_of(body)[0]["text"] == said
-    assert parts_of(body)[1]["functionCall"]["args"] == {"x": said}
+    assert parts_of(body)[0]["text"] == content
+    assert parts_of(body)[1]["functionCall"]["args"] == {"x": content}
 
 
 def test_exact_json_of_several_lines_leaves_on_one() -> None:
@@ -1230,12 +1230,14 @@ def test_exact_json_of_several_lines_leaves_on_one() -> None:
 
 PARTS = st.one_of(
     st.builds(ir.Text, WORDS),
-    st.builds(lambda value, owed: ir.Text(value, signature=owed), WORDS, SIGNATURES),
+    st.builds(lambda value, minted: ir.Text(value, signature=minted), WORDS, SIGNATURES),
     st.builds(ir.Reasoning, WORDS, SIGNATURES),
-    SIGNATURES.map(lambda owed: ir.Reasoning("", owed, redacted=True)),
+    SIGNATURES.map(lambda minted: ir.Reasoning("", minted, redacted=True)),
     st.builds(ir.ToolCall, st.just("call"), NAMES, ARGUMENTS),
-    st.builds(lambda name, value, owed: ir.ToolCall("call", name, value, signature=owed), NAMES, ARGUMENTS, SIGNATURES),
-    st.builds(lambda name, said: ir.ToolCall("call", name, arguments_text=said), NAMES, BROKEN_TEXTS),
+    st.builds(
+        lambda name, value, minted: ir.ToolCall("call", name, value, signature=minted), NAMES, ARGUMENTS, SIGNATURES
+    ),
+    st.builds(lambda name, text_pieces: ir.ToolCall("call", name, arguments_text=text_pieces), NAMES, BROKEN_TEXTS),
 )
 
 
@@ -1258,15 +1260,15 @@ def events_of(wanted: Sequence[ir.AnyPart], splits: Sequence[int]) -> list[ir.An
     ends: list[ir.AnyEvent] = []
     for index, part in enumerate(wanted):
         if isinstance(part, ir.ToolCall):
-            held = arguments_held(part)
-            said = part.arguments_text or ("" if held is UNSET else msgspec.json.encode(held).decode())
+            arguments = arguments_held(part)
+            text = part.arguments_text or ("" if arguments is UNSET else msgspec.json.encode(arguments).decode())
             events.append(ir.PartStart(index, ir.ToolCall(f"call_{index}", part.name)))
         else:
             assert isinstance(part, ir.Text | ir.Reasoning)
-            said = part.text
+            text = part.text
             events.append(ir.PartStart(index, structs.replace(part, text="", signature=None)))
         size = splits[index % len(splits)]
-        events += [ir.PartDelta(index, said[start : start + size]) for start in range(0, len(said), size)]
+        events += [ir.PartDelta(index, text[start : start + size]) for start in range(0, len(text), size)]
         end = ir.PartEnd(index, part.signature)
         (ends if isinstance(part, ir.ToolCall) else events).append(end)
     return [*events, *ends, ir.UsageUpdate(ir.Usage(3, 2, total=5)), END]
@@ -1275,16 +1277,16 @@ def events_of(wanted: Sequence[ir.AnyPart], splits: Sequence[int]) -> list[ir.An
 def story(completion: ir.Completion) -> Any:
     """Text; reasoning and calls one by one, with what is owed for them. Nothing shows where redacted reasoning was."""
     message = completion.messages[0]
-    owed = [part.signature for part in message.parts if isinstance(part, ir.Text) and part.signature]
+    signatures = [part.signature for part in message.parts if isinstance(part, ir.Text) and part.signature]
     thoughts = [part for part in message.parts if isinstance(part, ir.Reasoning)]
     shown = [(part.text, part.signature) for part in thoughts if not part.redacted]
     redacted = [part.signature for part in thoughts if part.redacted]
-    told = [
+    parts_seen = [
         (part.id, part.name, part.arguments if part.parsed else part.arguments_text, part.signature, part.incomplete)
         for part in message.tool_calls
     ]
     usage = completion.usage and (completion.usage.input, completion.usage.output, completion.usage.total)
-    return message.text, owed, shown, redacted, told, usage
+    return message.text, signatures, shown, redacted, parts_seen, usage
 
 
 @promise("law:5-streams-tell-the-same-story", "law:6-owed-back", "report:41")
@@ -1437,6 +1439,6 @@ def test_its_signature_returns_to_it() -> None:
     parts = [part for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]]
     # A client that keeps the answer as one turn joins its thoughts.
     echoed = [{"text": "hm, so", "thought": True}, *parts[2:]]
-    turns = [{"role": role, "parts": said} for role, said in (("model", echoed), ("user", [{"text": "Go on."}]))]
+    turns = [{"role": role, "parts": content} for role, content in (("model", echoed), ("user", [{"text": "Go on."}]))]
     history = dragoman.decode_request({"contents": turns}, "gemini")
     assert history.messages[0].parts == (ir.Reasoning("hm, so", LATE), ir.Text("Hello"))

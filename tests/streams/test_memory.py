@@ -26,13 +26,13 @@ def events(pieces: int, part: Text | Reasoning) -> list[AnyEvent]:
 END: list[AnyEvent] = [PartEnd(0), PartStart(1, Text("")), PartDelta(1, "."), PartEnd(1), Finished(Finish("stop"))]
 
 
-def written(source: str, told: list[AnyEvent]) -> list[bytes]:
+def written(source: str, events: list[AnyEvent]) -> list[bytes]:
     """One read of the network for each event."""
     encoder = dragoman.StreamEncoder(source)
-    return [data for event in told if (data := encoder.encode([event]))]
+    return [data for event in events if (data := encoder.encode([event]))]
 
 
-def held(work: Callable[[], object]) -> int:
+def bytes_held_by(work: Callable[[], object]) -> int:
     """Bytes that live on in what the work gives back."""
     gc.collect()
     tracemalloc.start()
@@ -60,7 +60,7 @@ def beside_the_answer(source: str, target: str, chunks: list[bytes]) -> int:
             answer.add(decoder.feed(chunk))
         return answer
 
-    return held(translated) - held(accumulated)
+    return bytes_held_by(translated) - bytes_held_by(accumulated)
 
 
 @promise("law:5-streams-tell-the-same-story")

@@ -39,8 +39,8 @@ PIXEL = "iVBORw0KGgo="
 
 
 def line(*, done: bool = False, **message: Any) -> dict[str, Any]:
-    said = {"role": "assistant", "content": "", **message}
-    return {"model": "m", "created_at": "2026-08-21T10:00:00.5Z", "message": said, "done": done}
+    full = {"role": "assistant", "content": "", **message}
+    return {"model": "m", "created_at": "2026-08-21T10:00:00.5Z", "message": full, "done": done}
 
 
 def call(name: str, arguments: Any = None, **more: Any) -> dict[str, Any]:
@@ -157,9 +157,9 @@ def test_invented_ids_of_a_stream_are_those_of_the_whole_answer() -> None:
 
 
 def test_a_stream_holds_what_the_whole_answer_holds() -> None:
-    said: dict[str, Any] = {"thinking": "hm", "content": "so", "tool_calls": [call("f", {"a": 1}, id="x")]}
-    streamed = read(line(thinking="h"), line(thinking="m"), line(content="so"), last(tool_calls=said["tool_calls"]))
-    whole = dragoman.decode_response(last("stop", **said), FORMAT)
+    message: dict[str, Any] = {"thinking": "hm", "content": "so", "tool_calls": [call("f", {"a": 1}, id="x")]}
+    streamed = read(line(thinking="h"), line(thinking="m"), line(content="so"), last(tool_calls=message["tool_calls"]))
+    whole = dragoman.decode_response(last("stop", **message), FORMAT)
     assert streamed.finish == whole.finish
     assert streamed.usage == whole.usage == Usage(10, 5)
     assert (streamed.model, streamed.created, streamed.id) == (whole.model, whole.created, None)

@@ -357,7 +357,7 @@ SOUND = (
     chunk({}, "stop"),
     DONE,
 )
-HEARD = {
+AUDIO_CHUNKS = {
     "id": "audio_1",
     "data": base64.b64encode(b"".join(SAMPLES)).decode(),
     "transcript": "Hello",
@@ -369,7 +369,7 @@ def test_audio_is_streamed_in_chunks_and_returned_whole() -> None:
     events = events_of(sse(*SOUND))
     assert [event.text for event in events if isinstance(event, PartDelta)] == ["Hel", "lo"]
     assert [event.data for event in events if isinstance(event, MediaDelta)] == PIECES
-    message = {"role": "assistant", "content": None, "audio": HEARD}
+    message = {"role": "assistant", "content": None, "audio": AUDIO_CHUNKS}
     answer = {"id": "chatcmpl-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     (whole,) = dragoman.decode_response(answer, FORMAT).messages
     (part,) = dragoman.accumulate(events).messages[0].parts
@@ -413,7 +413,7 @@ def test_sound_crosses_where_there_is_sound(target: str) -> None:
     decoder = dragoman.StreamDecoder(target)
     (part,) = dragoman.accumulate([*decoder.feed(out), *decoder.close()]).messages[0].parts
     assert isinstance(part, Audio)
-    assert part.data == HEARD["data"]
+    assert part.data == AUDIO_CHUNKS["data"]
     assert [loss.what for loss in translator.losses if loss.refusable] == ["audio transcript"]
 
 
@@ -450,7 +450,7 @@ def written(events: Iterable[AnyEvent], **options: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines[:-1]]
 
 
-SPOKEN: list[AnyEvent] = [
+AUDIO_EVENTS: list[AnyEvent] = [
     StreamStart("id-1", "model-1", 3),
     PartStart(0, Text("")),
     PartDelta(0, "Hi"),
@@ -469,7 +469,7 @@ SPOKEN: list[AnyEvent] = [
 
 @promise("report:1", "report:11", "report:19", "report:23")
 def test_chunks_say_role_first_name_once_and_count_calls_from_zero() -> None:
-    chunks = written(SPOKEN)
+    chunks = written(AUDIO_EVENTS)
     deltas = [found["choices"][0]["delta"] for found in chunks if found["choices"]]
     assert deltas[0]["role"] == "assistant"
     assert all("role" not in delta for delta in deltas[1:])
@@ -489,7 +489,7 @@ def test_chunks_say_role_first_name_once_and_count_calls_from_zero() -> None:
 
 
 def test_usage_comes_only_when_asked_for() -> None:
-    chunks = written(SPOKEN, include_usage=False)
+    chunks = written(AUDIO_EVENTS, include_usage=False)
     assert all("usage" not in found for found in chunks)
     assert all(found["choices"] for found in chunks)
 
@@ -502,8 +502,8 @@ def test_clients_of_a_server_find_reasoning_where_it_puts_it(server: str, key: s
     encoder = dragoman.StreamEncoder(server)
     data = encoder.encode([*thought, Finished(Finish("stop"))]) + encoder.close()
     chunks = [json.loads(line.removeprefix("data: ")) for line in data.decode().split("\n\n") if "{" in line]
-    said = [delta for found in chunks for delta in [found["choices"][0]["delta"]] if delta and "role" not in delta]
-    assert said == [{key: "hm"}]
+    deltas = [delta for found in chunks for delta in [found["choices"][0]["delta"]] if delta and "role" not in delta]
+    assert deltas == [{key: "hm"}]
     whole = dragoman.encode_response(Completion((Message("assistant", (Reasoning("hm"),)),), Finish("stop")), server)
     assert whole.body["choices"][0]["message"][key] == "hm"
 
@@ -539,7 +539,7 @@ def client_reading(data: bytes) -> openai.OpenAI:
 
 def test_the_openai_client_reads_the_same_calls() -> None:
     encoder = dragoman.StreamEncoder(FORMAT)
-    client = client_reading(encoder.encode(SPOKEN) + encoder.close())
+    client = client_reading(encoder.encode(AUDIO_EVENTS) + encoder.close())
     with client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "hi"}]) as stream:
         for _event in stream:
             pass

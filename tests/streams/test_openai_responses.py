@@ -74,7 +74,7 @@ def message(*content: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"type": "message", "id": "msg_1", "role": "assistant", "content": list(content), **fields}
 
 
-def said(text: str, **fields: Any) -> dict[str, Any]:
+def output_text(text: str, **fields: Any) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], **fields}
 
 
@@ -98,19 +98,19 @@ def decoded(data: bytes) -> list[AnyEvent]:
 def one_by_one(events: list[bytes]) -> list[AnyEvent]:
     """As most servers send them: events like an earlier one take the fast path."""
     decoder = dragoman.StreamDecoder(FORMAT)
-    told = [found for chunk in events if chunk for found in decoder.feed(chunk + b"\n\n")]
-    return [*told, *decoder.close()]
+    events_read = [found for chunk in events if chunk for found in decoder.feed(chunk + b"\n\n")]
+    return [*events_read, *decoder.close()]
 
 
 def byte_by_byte(events: list[bytes]) -> list[AnyEvent]:
     """So that nothing is ever known."""
     decoder = dragoman.StreamDecoder(FORMAT)
     data = b"".join(chunk + b"\n\n" for chunk in events)
-    told = [found for place in range(len(data)) for found in decoder.feed(data[place : place + 1])]
-    return [*told, *decoder.close()]
+    events_read = [found for place in range(len(data)) for found in decoder.feed(data[place : place + 1])]
+    return [*events_read, *decoder.close()]
 
 
-def told(*payloads: dict[str, Any]) -> Completion:
+def completion_of(*payloads: dict[str, Any]) -> Completion:
     return dragoman.accumulate(decoded(wire(*payloads)))
 
 
@@ -174,23 +174,26 @@ def test_what_is_like_something_before_reads_as_it_would_in_full(odd: list[bytes
 def test_what_is_like_something_before_counts_towards_the_limits() -> None:
     events = [_TEXT + b'"delta":"text","output_index":0,"sequence_number":%d}\n\n' % number for number in range(99)]
     decoder = dragoman.StreamDecoder(FORMAT, limits=Limits(stream_bytes=4000))
-    told = [found for chunk in events for found in decoder.feed(chunk)]
-    assert isinstance(told[-1], StreamFailed)
-    assert told[-1].failure.kind == "too_large"
+    events_read = [found for chunk in events for found in decoder.feed(chunk)]
+    assert isinstance(events_read[-1], StreamFailed)
+    assert events_read[-1].failure.kind == "too_large"
 
 
 # ── the answer is the same, streamed or not ───────────────────────────────────────────────────────────────────
 
 OUTPUTS: dict[str, list[dict[str, Any]]] = {
-    "text": [message(said("Hi"), status="completed")],
-    "two texts and a refusal": [message(said("a"), said("b"), {"type": "refusal", "refusal": "c"}), message(said("d"))],
+    "text": [message(output_text("Hi"), status="completed")],
+    "two texts and a refusal": [
+        message(output_text("a"), output_text("b"), {"type": "refusal", "refusal": "c"}),
+        message(output_text("d")),
+    ],
     "reasoning, encrypted": [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SEALED}],
     "reasoning, in parts": [
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": text} for text in "ab"]}
     ],
     "calls": [function(arguments=ARGUMENTS), function(id="fc_2", call_id="call_2", arguments="{}", status="completed")],
     "a custom call": [{"type": "custom_tool_call", "id": "ctc_1", "call_id": "c", "name": "sql", "input": "x"}],
-    "a search": [{"type": "web_search_call", "id": "ws_1", "status": "completed"}, message(said("found"))],
+    "a search": [{"type": "web_search_call", "id": "ws_1", "status": "completed"}, message(output_text("found"))],
     "code and its output": [
         {"type": "code_interpreter_call", "id": "ci_1", "code": "x", "outputs": [{"type": "logs", "logs": "1"}]}
     ],
@@ -209,10 +212,10 @@ def test_items_that_come_whole_are_the_answer(output: list[dict[str, Any]], *, a
         events += [added(index, **{**item, "encrypted_content": "provisional"})] if announced else []
         events.append(done(index, **item))
     whole = dragoman.decode_response(json.dumps(ended(*output)["response"]), FORMAT)
-    assert told(*events, ended(*output)) == whole
+    assert completion_of(*events, ended(*output)) == whole
     # The last event repeats the items; gateways leave them out, or leave out that an item is done.
-    assert told(*events, ended()).messages == whole.messages
-    assert told(events[0], *events[1:-1], ended(*output)).messages == whole.messages
+    assert completion_of(*events, ended()).messages == whole.messages
+    assert completion_of(events[0], *events[1:-1], ended(*output)).messages == whole.messages
 
 
 def test_text_flows_as_it_comes() -> None:
@@ -221,13 +224,13 @@ def test_text_flows_as_it_comes() -> None:
             created(),
             event("in_progress", response={}),
             added(0, **message()),
-            event("content_part.added", output_index=0, content_index=0, part=said("")),
+            event("content_part.added", output_index=0, content_index=0, part=output_text("")),
             event("output_text.delta", output_index=0, content_index=0, delta="Hel"),
             event("output_text.delta", output_index=0, content_index=0, delta="lo", obfuscation="x"),
             event("output_text.done", output_index=0, content_index=0, text="Hello"),
-            event("content_part.done", output_index=0, content_index=0, part=said("Hello")),
-            done(0, **message(said("Hello"))),
-            ended(message(said("Hello"))),
+            event("content_part.done", output_index=0, content_index=0, part=output_text("Hello")),
+            done(0, **message(output_text("Hello"))),
+            ended(message(output_text("Hello"))),
         )
     )
     assert events[0] == StreamStart("resp_1", "m", 7)
@@ -238,7 +241,7 @@ def test_text_flows_as_it_comes() -> None:
 @promise("report:21", "report:61")
 def test_overlapping_calls_are_distinguished_by_their_index() -> None:
     """Proxies make a new id for every event; the place of the item is what counts."""
-    completion = told(
+    completion = completion_of(
         created(),
         added(0, **function(id="a")),
         added(1, **function(id="b", call_id="call_2", name="g")),
@@ -256,7 +259,7 @@ def test_overlapping_calls_are_distinguished_by_their_index() -> None:
 @promise("report:12")
 @pytest.mark.parametrize("delta", [{"a": 1}, None])
 def test_arguments_that_are_an_object_are_arguments(delta: Any) -> None:
-    completion = told(
+    completion = completion_of(
         created(),
         added(0, **function()),
         event("function_call_arguments.delta", output_index=0, delta=delta),
@@ -270,15 +273,15 @@ def test_arguments_that_are_an_object_are_arguments(delta: Any) -> None:
 
 @promise("report:13")
 def test_an_unannounced_call_starts_when_its_name_is_known() -> None:
-    completion = told(created(), *DELTAS, done(0, **function(arguments=ARGUMENTS)), ended())
+    completion = completion_of(created(), *DELTAS, done(0, **function(arguments=ARGUMENTS)), ended())
     assert completion.tool_calls[0].arguments_text == ARGUMENTS
     only_done = event("function_call_arguments.done", output_index=0, arguments=ARGUMENTS)
-    assert told(created(), added(0, **function()), only_done, ended()).tool_calls[0].arguments == {"a": 1}
+    assert completion_of(created(), added(0, **function()), only_done, ended()).tool_calls[0].arguments == {"a": 1}
 
 
 @promise("report:21")
 def test_a_call_that_was_never_done_ends_with_the_answer() -> None:
-    completion = told(created(), added(0, **function()), *DELTAS, ended())
+    completion = completion_of(created(), added(0, **function()), *DELTAS, ended())
     assert completion.tool_calls[0].arguments == {"a": 1}
     assert not completion.tool_calls[0].incomplete
 
@@ -287,14 +290,14 @@ def test_a_call_that_ran_into_the_limit_is_incomplete() -> None:
     early: dict[str, Any] = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     for status in ("incomplete", "completed"):
         item = function(arguments='{"a', status=status)
-        completion = told(created(), added(0, **function()), DELTAS[0], done(0, **item), ended(item, **early))
+        completion = completion_of(created(), added(0, **function()), DELTAS[0], done(0, **item), ended(item, **early))
         assert completion.finish_reason == "length"
         assert all_calls(completion)[0].incomplete
 
 
 def test_reasoning_takes_its_encrypted_form_from_the_end() -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": text} for text in "ab"]}
-    completion = told(
+    completion = completion_of(
         created(),
         added(0, type="reasoning", id="rs_1", summary=[], encrypted_content="provisional"),
         event("reasoning_summary_part.added", output_index=0, summary_index=0, part={}),
@@ -311,7 +314,7 @@ def test_reasoning_takes_its_encrypted_form_from_the_end() -> None:
 def test_items_keep_their_order_when_they_are_done_in_another() -> None:
     searches = [{"type": "web_search_call", "id": f"ws_{number}"} for number in range(3)]
     announced = [added(number, **item) for number, item in enumerate(searches)]
-    completion = told(created(), *announced, *(done(n, **searches[n]) for n in (2, 0, 1)), ended(*searches))
+    completion = completion_of(created(), *announced, *(done(n, **searches[n]) for n in (2, 0, 1)), ended(*searches))
     assert [part.id for part in completion.messages[0].parts if isinstance(part, ServerToolCall)] == [
         "ws_0",
         "ws_1",
@@ -322,8 +325,8 @@ def test_items_keep_their_order_when_they_are_done_in_another() -> None:
 @pytest.mark.parametrize("name", ["output_text.annotation.added", "output_text_annotation.added"])
 def test_a_citation_is_emitted_once(name: str) -> None:
     annotation = {"type": "url_citation", "url": "https://example.org", "title": "E", "start_index": 0, "end_index": 2}
-    text = said("hi") | {"annotations": [annotation]}
-    completion = told(
+    text = output_text("hi") | {"annotations": [annotation]}
+    completion = completion_of(
         created(),
         added(0, **message()),
         event("output_text.delta", output_index=0, content_index=0, delta="hi"),
@@ -337,12 +340,12 @@ def test_a_citation_is_emitted_once(name: str) -> None:
 
 
 def test_unknown_events_are_not_errors_and_a_resumed_stream_has_no_beginning() -> None:
-    completion = told(
+    completion = completion_of(
         event("something.new", x=1),
         {"type": "keepalive"},
         event("output_text.delta", output_index=0, content_index=0, delta="on"),
         event("apply_patch_call_operation_diff.delta", output_index=1, delta="-"),
-        ended(message(said("on"))),
+        ended(message(output_text("on"))),
     )
     assert completion.text == "on"
 
@@ -371,14 +374,14 @@ def test_an_error_is_an_error_in_every_shape(last: dict[str, Any]) -> None:
 def test_a_stream_without_its_last_event_is_truncated() -> None:
     payloads = [created(), added(0, **function()), *DELTAS]
     with pytest.raises(dragoman.TruncatedStream) as caught:
-        told(*payloads)
+        completion_of(*payloads)
     assert all_calls(caught.value.partial)[0].incomplete
     with pytest.raises(dragoman.TruncatedStream):
         dragoman.accumulate(decoded(wire(*payloads) + b"data: [DONE]\n\n"))
 
 
 def test_done_after_the_last_event_is_ignored() -> None:
-    assert isinstance(decoded(wire(created(), ended(message(said("x")))) + b"data: [DONE]\n\n")[-1], Finished)
+    assert isinstance(decoded(wire(created(), ended(message(output_text("x")))) + b"data: [DONE]\n\n")[-1], Finished)
 
 
 @pytest.mark.parametrize(

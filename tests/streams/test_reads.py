@@ -26,7 +26,7 @@ def delta(text: str) -> bytes:
     return HEAD + json.dumps(text).encode() + TAIL
 
 
-def told(chunks: list[bytes]) -> list[AnyEvent]:
+def events_of(chunks: list[bytes]) -> list[AnyEvent]:
     decoder = dragoman.StreamDecoder("anthropic-messages")
     return [event for chunk in [START, *chunks] for event in decoder.feed(chunk)]
 
@@ -64,7 +64,7 @@ ODD = [
 @pytest.mark.parametrize("middle", ODD)
 def test_odd_events_read_as_they_would_byte_by_byte(middle: bytes) -> None:
     chunks = [delta("one"), delta("two"), HEAD + middle + TAIL, delta("three")]
-    assert told(chunks) == read_in_full(chunks)
+    assert events_of(chunks) == read_in_full(chunks)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_odd_events_read_as_they_would_byte_by_byte(middle: bytes) -> None:
 def test_odd_events_among_several_in_one_read(middle: bytes, before: int) -> None:
     odd = [delta("three"), HEAD + middle + TAIL, delta("four")]
     chunks = [delta("one") * before, delta("two") * before, b"".join(odd), delta("five") * 2]
-    assert told(chunks) == read_in_full(chunks)
+    assert events_of(chunks) == read_in_full(chunks)
 
 
 def responses_event(kind: str, **fields: object) -> bytes:
@@ -143,21 +143,21 @@ def test_a_long_read_with_something_unusual_in_it(source: str, target: str) -> N
 @given(st.lists(st.text(), min_size=3, max_size=12))
 def test_any_text_is_decoded_unchanged(texts: list[str]) -> None:
     texts = [text.encode("utf-8", "ignore").decode() for text in texts]
-    said = [event.text for event in told([delta(text) for text in texts]) if isinstance(event, PartDelta)]
-    assert said == [text for text in texts if text]
+    texts_read = [event.text for event in events_of([delta(text) for text in texts]) if isinstance(event, PartDelta)]
+    assert texts_read == [text for text in texts if text]
 
 
 @pytest.mark.parametrize("text", ["index", "text", "text_delta", ",", ":", "~dragoman~probe~"])
 def test_a_text_that_stands_elsewhere_too(text: str) -> None:
     chunks = [delta(text), delta(text), delta("other"), delta("more")]
-    assert told(chunks) == read_in_full(chunks)
+    assert events_of(chunks) == read_in_full(chunks)
 
 
 def test_a_delta_of_a_stopped_block_is_a_fault() -> None:
     stop = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
     chunks = [delta("one"), delta("two"), delta("three"), stop, delta("four")]
-    assert told(chunks) == read_in_full(chunks)
-    assert isinstance(told(chunks)[-1], StreamFailed)
+    assert events_of(chunks) == read_in_full(chunks)
+    assert isinstance(events_of(chunks)[-1], StreamFailed)
 
 
 def test_limits_hold_for_events_that_arrive_whole() -> None:
@@ -191,7 +191,7 @@ def test_calls_in_turns_keep_their_fragments_apart() -> None:
     again = dragoman.StreamDecoder("anthropic-messages")
     arrived = dragoman.accumulate([*again.feed(out), *again.close()])
     for completion in (translator.completion, arrived):
-        assert [held.arguments for held in completion.tool_calls] == [json.loads(text) for text in calls]
+        assert [one.arguments for one in completion.tool_calls] == [json.loads(text) for text in calls]
 
 
 @pytest.mark.parametrize("source", WAYS)

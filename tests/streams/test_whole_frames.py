@@ -17,7 +17,7 @@ from tests.support.converse_streams import frame, stream
 ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
-def told(source: str, chunks: list[bytes], limits: Limits | None = None) -> list[AnyEvent]:
+def events_of(source: str, chunks: list[bytes], limits: Limits | None = None) -> list[AnyEvent]:
     decoder = dragoman.StreamDecoder(source, limits=limits)
     return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.close()
 
@@ -25,7 +25,7 @@ def told(source: str, chunks: list[bytes], limits: Limits | None = None) -> list
 def read_in_full(source: str, chunks: list[bytes], limits: Limits | None = None) -> list[AnyEvent]:
     """Byte by byte, no event arrives whole."""
     data = b"".join(chunks)
-    return told(source, [data[place : place + 1] for place in range(len(data))], limits)
+    return events_of(source, [data[place : place + 1] for place in range(len(data))], limits)
 
 
 def crossed(source: str, chunks: list[bytes], target: str) -> bytes:
@@ -41,13 +41,13 @@ STOP = stream(("contentBlockStop", {"contentBlockIndex": 0}))
 END = stream(("messageStop", {"stopReason": "end_turn"}), ("metadata", {"metrics": {"latencyMs": 1}}))
 
 
-def text(said: str, padding: str | None = "abc", block: int = 0) -> bytes:
-    return delta(b'{"text":' + json.dumps(said, ensure_ascii=False).encode() + b"}", padding, block)
+def text(content: str, padding: str | None = "abc", block: int = 0) -> bytes:
+    return delta(b'{"text":' + json.dumps(content, ensure_ascii=False).encode() + b"}", padding, block)
 
 
-def delta(said: bytes, padding: str | None = "abc", block: int = 0) -> bytes:
+def delta(content: bytes, padding: str | None = "abc", block: int = 0) -> bytes:
     tail = b"}" if padding is None else b',"p":"' + padding.encode() + b'"}'
-    return frame("contentBlockDelta", b'{"contentBlockIndex":%d,"delta":' % block + said + tail)
+    return frame("contentBlockDelta", b'{"contentBlockIndex":%d,"delta":' % block + content + tail)
 
 
 def resealed(data: bytes) -> bytes:
@@ -87,25 +87,29 @@ ODD_FRAMES = {
 @pytest.mark.parametrize("odd", ODD_FRAMES.values(), ids=ODD_FRAMES.keys())
 def test_odd_frames_read_as_they_would_in_full(odd: bytes, padding: str | None) -> None:
     chunks = [START, text("one", padding), text("two", padding), odd, text("three", padding), STOP, END]
-    assert told("bedrock-converse", chunks) == read_in_full("bedrock-converse", chunks)
+    assert events_of("bedrock-converse", chunks) == read_in_full("bedrock-converse", chunks)
 
 
-@pytest.mark.parametrize("said", [b'{"signature":"s"}', b'{"text":"b","signature":"s"}', b'{"redactedContent":"eA=="}'])
-def test_what_stands_beside_a_thought_is_not_lost(said: bytes) -> None:
+@pytest.mark.parametrize(
+    "content_block", [b'{"signature":"s"}', b'{"text":"b","signature":"s"}', b'{"redactedContent":"eA=="}']
+)
+def test_what_stands_beside_a_thought_is_not_lost(content_block: bytes) -> None:
     thought = delta(b'{"reasoningContent":{"text":"a"}}')
-    chunks = [START, thought, thought, delta(b'{"reasoningContent":' + said + b"}"), STOP, END]
-    events = told("bedrock-converse", chunks)
+    chunks = [START, thought, thought, delta(b'{"reasoningContent":' + content_block + b"}"), STOP, END]
+    events = events_of("bedrock-converse", chunks)
     assert events == read_in_full("bedrock-converse", chunks)
-    assert ("signature" in said.decode()) == any(getattr(event, "signature", None) is not None for event in events)
+    assert ("signature" in content_block.decode()) == any(
+        getattr(event, "signature", None) is not None for event in events
+    )
 
 
 @given(st.lists(st.tuples(st.text(), st.integers(0, 62)), min_size=2, max_size=12))
-def test_any_text_in_frames_is_decoded_unchanged(said: list[tuple[str, int]]) -> None:
-    texts = [(word.encode("utf-8", "ignore").decode(), length) for word, length in said]
+def test_any_text_in_frames_is_decoded_unchanged(fragments: list[tuple[str, int]]) -> None:
+    texts = [(word.encode("utf-8", "ignore").decode(), length) for word, length in fragments]
     calls = [delta(b'{"toolUse":{"input":' + json.dumps(word).encode() + b"}}", None, 1) for word, _ in texts]
     frames = [text(word, ALPHABET[:length]) for word, length in texts]
     chunks = [START, *frames, STOP, CALL, *calls, STOP, END]
-    events = told("bedrock-converse", chunks)
+    events = events_of("bedrock-converse", chunks)
     wanted = [word for word, _ in texts if word]
     assert [event.text for event in events if isinstance(event, PartDelta)][: len(wanted)] == wanted
     assert events == read_in_full("bedrock-converse", chunks)
@@ -115,7 +119,7 @@ def test_any_text_in_frames_is_decoded_unchanged(said: list[tuple[str, int]]) ->
 
 def test_a_block_that_was_stopped_flows_no_more() -> None:
     chunks = [START, text("one"), text("two"), text("three"), STOP, text("four")]
-    events = told("bedrock-converse", chunks)
+    events = events_of("bedrock-converse", chunks)
     assert events == read_in_full("bedrock-converse", chunks)
     assert isinstance(events[-1], StreamFailed)
 
@@ -127,8 +131,8 @@ def line(message: bytes, further: bytes = b'"done":false') -> bytes:
     return b'{"model":"m","created_at":"2026-11-15T08:00:00Z","message":' + message + b"," + further + b"}\n"
 
 
-def content(said: str) -> bytes:
-    return line(b'{"role":"assistant","content":' + json.dumps(said).encode() + b"}")
+def content(text_: str) -> bytes:
+    return line(b'{"role":"assistant","content":' + json.dumps(text_).encode() + b"}")
 
 
 DONE = line(b'{"role":"assistant","content":""}', b'"done":true,"done_reason":"stop"')
@@ -153,7 +157,7 @@ ODD_LINES = {
 @pytest.mark.parametrize("odd", ODD_LINES.values(), ids=ODD_LINES.keys())
 def test_odd_lines_read_as_they_would_in_full(odd: bytes) -> None:
     chunks = [content("one"), content("two"), odd, content("three"), content("four"), DONE]
-    assert told("ollama-chat", chunks) == read_in_full("ollama-chat", chunks)
+    assert events_of("ollama-chat", chunks) == read_in_full("ollama-chat", chunks)
 
 
 # ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -167,7 +171,7 @@ STREAMS = {
 @pytest.mark.parametrize(("source", "chunks"), STREAMS.items())
 def test_limits_hold_for_events_that_arrive_whole(source: str, chunks: list[bytes]) -> None:
     limits = Limits(stream_bytes=sum(map(len, chunks[:4])))
-    events = told(source, chunks, limits)
+    events = events_of(source, chunks, limits)
     assert events == read_in_full(source, chunks, limits)
     assert isinstance(events[-1], StreamFailed)
     assert events[-1].failure.kind == "too_large"

@@ -10,6 +10,8 @@ from msgspec import Raw, structs
 from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, BatchFile, BatchItem, batch_file_of, write_line, written_id
 from dragoman.batch.record_converter import RecordConverter, read_json
+from dragoman.batch.rejects import Reject
+from dragoman.batch.repeated_ids import id_digest
 from dragoman.codecs.encoded import Encoded
 from dragoman.detection import Detected
 from dragoman.errors import DecodeError
@@ -35,6 +37,7 @@ class BatchFileConverter(RecordConverter):
         self._to = BATCH_FILES.get(options.target)
         self._from = BATCH_FILES.get(options.source or "") or BATCH_FILES.get(expected.format if expected else "")
         self._prefix = id_prefix
+        self._sent_id = ""
         inner = structs.replace(
             options,
             target=options.target if self._to is None else self._to.format,
@@ -42,6 +45,13 @@ class BatchFileConverter(RecordConverter):
         )
         plain = None if expected is not None and expected.format in BATCH_FILES else expected
         super().__init__(inner, source_name, plain)
+
+    def convert(self, record: bytes, line: int) -> bytes | Reject | None:
+        self._sent_id, self._error_status = "", None
+        outcome = super().convert(record, line)
+        if self._sent_id and isinstance(outcome, bytes):
+            self.id_digests += id_digest(self._sent_id)
+        return outcome
 
     def translate(self, record: bytes) -> tuple[Detected, Encoded]:
         data: Any = read_json(record)
@@ -74,6 +84,7 @@ class BatchFileConverter(RecordConverter):
         flag = isinstance(value, Request) and value.stream is True
         if isinstance(value, Request) and flag:
             value = structs.replace(value, stream=None)
+        self._error_status = item.status
         encoded = self._encode(found, value, body)
         losses = [structs.replace(loss, path=item.path + loss.path.removeprefix("$")) for loss in encoded.losses]
         if flag:
@@ -94,9 +105,10 @@ class BatchFileConverter(RecordConverter):
                     "$",
                     "id of the request",
                     "degraded",
-                    "it is longer than this provider takes: a digest stands for it",
+                    "it is longer than this provider allows: a digest replaces it",
                 )
             )
+        self._sent_id = item_id if item.outcome == "request" else ""
         # The Responses API returns a failed answer with status 200; elsewhere it is an error body.
         failed = item.outcome == "succeeded" and encoded.status >= _FAILED
         outcome = "errored" if failed else item.outcome

@@ -53,7 +53,7 @@ def run_job(job: Job, run: RunOptions = AT_HAND, on_progress: OnProgress | None 
         if run.max_errors is not None and rejected > run.max_errors:
             raise JobError(
                 f"stopped after {rejected} rejected records (--max-errors {run.max_errors}); they are in {job.state}. "
-                "The same command with a higher limit goes on from here"
+                "Run the same command with a higher limit to continue"
             )
     return job.finish(results, time.monotonic() - started)
 

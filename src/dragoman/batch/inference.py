@@ -270,7 +270,7 @@ class _Run:
     def _refuse_more_errors(self) -> None:
         limit, failed = self._options.max_errors, self.report.failed
         if limit is not None and failed > limit:
-            hint = "the same command with a higher limit goes on from here"
+            hint = "run the same command with a higher limit to continue"
             raise InvalidValue(path="--max-errors", expected=f"at most {limit} failures", found=str(failed), hint=hint)
 
     async def _answer(self, source: int, line: int, name: str, record: bytes) -> None:

@@ -21,6 +21,7 @@ from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.batch.record_converter import SNIFFED, expected_format
 from dragoman.batch.rejects import Reject
 from dragoman.batch.remote_files import is_remote
+from dragoman.batch.repeated_ids import repeated_ids
 from dragoman.batch.report import Report
 from dragoman.batch.shard_conversion import ShardResult, ShardTask
 from dragoman.batch.sources import STDIN, Shard, Source, find_sources, first_records, plan_shards
@@ -92,14 +93,14 @@ class Job:
         identity = JobIdentity(dragoman.__version__, self.sources, self.options)
         if restart:
             sinks.remove(self.state)
-        begun = sinks.read_file(f"{self.state}/job.json")
-        if begun is None:
+        stored = sinks.read_file(f"{self.state}/job.json")
+        if stored is None:
             self._refuse_to_overwrite(overwrite=overwrite)
             sinks.make_folder(self.folder)
             sinks.make_folder(self.state)
             sinks.write_file(f"{self.state}/job.json", msgspec.json.encode(identity))
             return {}
-        if msgspec.json.decode(begun, type=JobIdentity) != identity:
+        if msgspec.json.decode(stored, type=JobIdentity) != identity:
             raise JobError(
                 f"{self.state} belongs to an unfinished job with other sources or options; "
                 "--restart discards it, another output keeps it"
@@ -153,6 +154,7 @@ class Job:
         ordered = sorted(results, key=lambda result: (result.shard.source, result.shard.number))
         tally = self._total(ordered)
         self._refuse_mixed_models(tally)
+        self._refuse_repeated_ids(ordered)
         rejects = self._join_rejects(ordered)
         report = Report(
             version=dragoman.__version__,
@@ -179,6 +181,17 @@ class Job:
             raise JobError(
                 f"a {file.name} is for one model, and these records name {', '.join(sorted(tally.models)[:5])}; "
                 "name one with --model, or convert them apart"
+            )
+
+    def _refuse_repeated_ids(self, results: Sequence[ShardResult]) -> None:
+        """Refuse a batch file in which two requests have one id: a provider would refuse it, or mix up the answers."""
+        if self.options.convert.target not in BATCH_FILES:
+            return
+        found = repeated_ids(sinks.read_file(f"{self.state}/{result.shard.name}.ids") or b"" for result in results)
+        if found.count:
+            raise JobError(
+                f"{found.count:,} requests have the id of an earlier one (the first is line {found.first:,} of the "
+                "output), and ids in a batch file must differ"
             )
 
     def discard(self) -> None:

@@ -108,7 +108,7 @@ class BatchJob(Struct, kw_only=True):
         lines = [f"{head}, {counts.succeeded:,} succeeded, {counts.failed:,} failed"]
         for part in self.parts:
             word = part.provider_state or part.state
-            known = "" if part.state != "unknown" else " (a state that is not known here)"
+            known = "" if part.state != "unknown" else " (an unknown state)"
             lines.append(f"  {part.id or '(not confirmed)'}  {word}{known}  {len(part.requests):,} requests")
             lines += [f"    {problem}" for problem in part.problems[:5]]
         return "\n".join(lines)

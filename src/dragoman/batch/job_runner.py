@@ -71,7 +71,7 @@ class JobRunner:
         elif not resubmit:
             raise BatchJobError(
                 f"{self.job.provider} did not answer when a job of {len(part.requests):,} requests was created, and "
-                "has no way to look for it. See its console; if there is no such job, use --resubmit"
+                "cannot list its jobs. See its console; if there is no such job, use --resubmit"
             )
         if not part.id:
             self.job.parts.remove(part)

@@ -76,10 +76,10 @@ def _parsed(text: Any) -> Any:
 
 def _attachment(row: Fields) -> Fields:
     content = row.get("content")
-    held = {"type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
+    fields = {"type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
     if isinstance(content, bytes):
-        held["content"] = b64encode(content).decode()
-    return {"type": "attachment", "attachment": {name: value for name, value in held.items() if value}}
+        fields["content"] = b64encode(content).decode()
+    return {"type": "attachment", "attachment": {name: value for name, value in fields.items() if value}}
 
 
 # ── a row per answer ──
@@ -92,10 +92,10 @@ def _conversation(database: sqlite3.Connection, id: str) -> Fields:
     chain: list[Fields] = []
     system = ""
     for row in rows:
-        said = _with_fragments(database, "system_fragments", row["id"], row.get("system"))
-        if said and said != system:
-            chain.append({"role": "system", "parts": [{"type": "text", "text": said}]})
-            system = said
+        instructions = _with_fragments(database, "system_fragments", row["id"], row.get("system"))
+        if instructions and instructions != system:
+            chain.append({"role": "system", "parts": [{"type": "text", "text": instructions}]})
+            system = instructions
         chain += _turn(database, row)
     tools = _tools(database, "tool_responses", "response_id", [row["id"] for row in rows])
     model = rows[-1].get("resolved_model") or rows[-1]["model"] if rows else None

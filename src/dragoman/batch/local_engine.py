@@ -65,7 +65,7 @@ def _run_in_processes(work: Iterator[Work], count: int) -> Iterator[ShardResult]
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         except BrokenProcessPool as error:
-            raise JobError("a worker process died (out of memory?); run the same command again to go on") from error
+            raise JobError("a worker process died (out of memory?); run the same command again to continue") from error
         finally:
             for future in waiting:
                 future.cancel()

@@ -50,7 +50,7 @@ class LossCounter:
         count = self._known.get(key)
         if count is None:
             if len(self._known) >= MAX_KINDS:  # texts of the input may be in `what` and `why`
-                key = (loss.severity, "$", "other losses", "more kinds of loss than this report keeps apart")
+                key = (loss.severity, "$", "other losses", "more kinds of loss than this report distinguishes")
             count = self._known.setdefault(key, LossCount(loss.severity, *key[1:], examples=[]))
         return count
 

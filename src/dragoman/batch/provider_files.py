@@ -280,8 +280,8 @@ def _read_vertex(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
 
 def _write_vertex(_file: BatchFile, item: BatchItem) -> dict[str, Any]:
     """Return a line with the id in a label of the request, since Vertex has no id; the result repeats the label."""
-    held = item.body if item.outcome == "request" else item.echoed
-    request = parse_json(held) if held is not None else {"contents": []}
+    body = item.body if item.outcome == "request" else item.echoed
+    request = parse_json(body) if body is not None else {"contents": []}
     request["labels"] = {**request.get("labels", {}), _LABEL: item.id}
     if item.outcome == "request":
         return {"request": request}

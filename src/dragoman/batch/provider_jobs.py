@@ -161,13 +161,13 @@ class _OpenAi(Struct, frozen=True):
 
     def create(self, context: JobContext, content: bytes) -> Steps[str]:
         file = yield from _upload(self.prefix, content, {"purpose": "batch"})
-        asked = {
+        body = {
             "input_file_id": file,
             "endpoint": self.endpoint,
             "completion_window": "24h",
             "metadata": {"dragoman_job": context.key},
         }
-        reply = yield _post(f"{self.prefix}/batches", asked, once=True)
+        reply = yield _post(f"{self.prefix}/batches", body, once=True)
         made = reply.json()
         # Together wraps the job.
         return str(made.get("job", made)["id"])
@@ -229,13 +229,13 @@ def _openai_like(
 
 def _mistral_create(context: JobContext, content: bytes) -> Steps[str]:
     file = yield from _upload("", content, {"purpose": "batch"})
-    asked = {
+    body = {
         "input_files": [file],
         "model": context.model,
         "endpoint": "/v1/chat/completions",
         "metadata": {"dragoman_job": context.key},
     }
-    reply = yield _post("/batch/jobs", asked, once=True)
+    reply = yield _post("/batch/jobs", body, once=True)
     return str(reply.json()["id"])
 
 
@@ -377,11 +377,11 @@ def _gemini_create(context: JobContext, content: bytes) -> Steps[str]:
         **_JSON,
     }
     described = msgspec.json.encode({"file": {"displayName": context.key}})
-    begun = yield Call(method="POST", url="/upload/v1beta/files", body=described, headers=start)
+    started = yield Call(method="POST", url="/upload/v1beta/files", body=described, headers=start)
     finish = {"x-goog-upload-command": "upload, finalize", "x-goog-upload-offset": "0"}
-    reply = yield Call(method="POST", url=begun.headers["x-goog-upload-url"], body=content, headers=finish)
-    asked = {"batch": {"displayName": context.key, "inputConfig": {"fileName": reply.json()["file"]["name"]}}}
-    made = yield _post(f"/v1beta/models/{quote(context.model)}:batchGenerateContent", asked, once=True)
+    reply = yield Call(method="POST", url=started.headers["x-goog-upload-url"], body=content, headers=finish)
+    body = {"batch": {"displayName": context.key, "inputConfig": {"fileName": reply.json()["file"]["name"]}}}
+    made = yield _post(f"/v1beta/models/{quote(context.model)}:batchGenerateContent", body, once=True)
     return str(made.json()["name"])
 
 
@@ -451,13 +451,13 @@ def _vertex_jobs(context: JobContext) -> str:
 def _vertex_create(context: JobContext, content: bytes) -> Steps[str]:
     folder = _storage(context)
     yield Save(f"{folder}/requests.jsonl", content)
-    asked = {
+    body = {
         "displayName": context.key,
         "model": f"publishers/google/models/{context.model}",
         "inputConfig": {"instancesFormat": "jsonl", "gcsSource": {"uris": [f"{folder}/requests.jsonl"]}},
         "outputConfig": {"predictionsFormat": "jsonl", "gcsDestination": {"outputUriPrefix": f"{folder}/results"}},
     }
-    reply = yield _post(_vertex_jobs(context), asked, once=True)
+    reply = yield _post(_vertex_jobs(context), body, once=True)
     return str(reply.json()["name"])
 
 
@@ -509,7 +509,7 @@ def _bedrock_create(context: JobContext, content: bytes) -> Steps[str]:
             path="role", expected="the ARN of a role that may read and write the storage", found="nothing"
         )
     yield Save(f"{folder}/requests.jsonl", content)
-    asked = {
+    body = {
         "jobName": context.key,
         # Makes a creation that is sent twice one job.
         "clientRequestToken": context.key,
@@ -522,7 +522,7 @@ def _bedrock_create(context: JobContext, content: bytes) -> Steps[str]:
         },
         "outputDataConfig": {"s3OutputDataConfig": {"s3Uri": f"{folder}/results/"}},
     }
-    reply = yield _post(_INVOCATION_JOB, asked, once=True)
+    reply = yield _post(_INVOCATION_JOB, body, once=True)
     return str(reply.json()["jobArn"])
 
 

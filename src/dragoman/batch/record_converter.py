@@ -53,6 +53,8 @@ class RecordConverter:
         """The losses of the last converted record."""
         self._line = 0
         self._model_named: str | None = None
+        self._error_status: int | None = None
+        """HTTP status of an error body, if the record names it beside the body."""
         self._left_out = _severities_from(options.leave_out) if options.leave_out else frozenset()
         self._sample = options.sample
         self._is_named = options.source is not None and options.kind != "auto"
@@ -64,6 +66,8 @@ class RecordConverter:
         """Sizes of records of the expected format."""
         self._other_sizes: list[int] = []
         self._lossless = 0
+        self.id_digests = bytearray()
+        """Digests of the ids of converted requests, in order, if the target is a batch file: ids must differ there."""
 
     def convert_many(self, lines: Iterable[bytes], first: int, reject: Callable[[Reject], None]) -> list[bytes]:
         """Return the converted records of these lines; the first line is number `first`, blank lines are skipped."""
@@ -237,7 +241,7 @@ class RecordConverter:
         if isinstance(value, Completion):
             self._count_tokens(value)
             return encode_response_for(value, self._target, paths=incoming.response_paths, strict=strict)
-        return translate_error(record, source=found.format, target=self._target.name)
+        return translate_error(record, source=found.format, target=self._target.name, status=self._error_status)
 
     def _encode_request(self, value: Request, incoming: Codec) -> Encoded:
         if self._options.model is not None:

@@ -54,6 +54,7 @@ def convert_shard(task: ShardTask, block: bytes | None = None) -> ShardResult:
             line += len(records)
     name = f"{task.state}/{task.shard.name}"
     write_file(f"{name}.rejects", encode_rejects(rejects))
+    write_file(f"{name}.ids", bytes(converter.id_digests))
     result = ShardResult(task.shard, converter.finish(line - 1), writer.digest)
     # Written last: a shard with this file is done, one without it is converted again.
     write_file(f"{name}.done", msgspec.json.encode(result))

@@ -54,12 +54,12 @@ def edges(name: str, layout: str, options: JobOptions) -> list[int]:
     if layout == "sqlite":
         return _sqlite_edges(name, options)
     sizes = _group_sizes(name) if layout == "parquet" else [batch.nbytes for batch in _arrow_batches(name)]
-    found, held = [0], 0
+    found, total = [0], 0
     for group, size in enumerate(sizes, 1):
-        held += size
-        if held >= options.shard_bytes or group == len(sizes):
+        total += size
+        if total >= options.shard_bytes or group == len(sizes):
             found.append(group)
-            held = 0
+            total = 0
     return found
 
 

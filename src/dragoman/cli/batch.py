@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = answer.add_argument
     add("--concurrency", type=int, default=8, metavar="N", help="requests at a time (default: %(default)s)")
     add("--requests-per-minute", type=float, metavar="N", help="limit (default: none)")
-    add("--max-output-tokens", type=int, metavar="N", help="for requests that do not say it")
+    add("--max-output-tokens", type=int, metavar="N", help="for requests that do not set it")
     add("--max-errors", type=int, metavar="N", help="stop when more requests failed (default: never)")
     add("--dry-run", action="store_true", help="count requests and tokens, send nothing")
     add("--prices", metavar="IN,OUT", help="prices per million tokens, for the estimate of --dry-run")
@@ -118,7 +118,7 @@ def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     submit.add_argument(
         "--to", dest="target", default="openai-batch", metavar="FORMAT", help="of the answers (default: %(default)s)"
     )
-    submit.add_argument("--max-output-tokens", type=int, metavar="N", help="for requests that do not say it")
+    submit.add_argument("--max-output-tokens", type=int, metavar="N", help="for requests that do not set it")
     submit.add_argument("--storage", metavar="URL", help="folder in object storage (Vertex: gs://…, Bedrock: s3://…)")
     submit.add_argument("--role", metavar="ARN", help="role that Bedrock uses to read and write the storage")
     words = "submit unanswered requests again if the provider cannot list its jobs"

@@ -26,7 +26,7 @@ from dragoman.errors import DragomanError, NotConfigured
 NOTHING_CONVERTED = 1
 _MEGABYTE = 1 << 20
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_GOES_ON = "; the same command goes on where it was"
+_GOES_ON = "; run the same command again to continue"
 _MINUTE = 60
 T = TypeVar("T")
 _PLAIN_SECONDS = 10.0

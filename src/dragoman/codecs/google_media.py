@@ -46,8 +46,8 @@ def fit_medium(part: Medium, log: LossLog, documents: frozenset[str] = frozenset
 
     `documents` are the types that the API takes beside PDF, text, sound and film.
     """
-    said = part.media_type or (None if part.url is None else type_of_address(part.url))
-    kind = "" if said is None else said.partition(";")[0].strip().lower()
+    media_type = part.media_type or (None if part.url is None else type_of_address(part.url))
+    kind = "" if media_type is None else media_type.partition(";")[0].strip().lower()
     if kind in _RESPELLED:
         fitted = structs.replace(part, media_type=_RESPELLED[kind])
         log.replaced(fitted, part)

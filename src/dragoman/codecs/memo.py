@@ -19,9 +19,8 @@ from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.ir import AnyTool, ProviderTool, ToolDefinition
 from dragoman.ir.requests import definition_held, format_held, parameters_held
 from dragoman.ir.traits import tool_traits
-from dragoman.ir.values import Value, encode_json
-from dragoman.loss import Severity
-from dragoman.losses import LossLog
+from dragoman.ir.values import encode_json
+from dragoman.losses import Entry, LossLog, ToolLosses
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -162,9 +161,6 @@ class ToolReader:
         return tool
 
 
-Entries = list[tuple[Value, str, str, Severity, str]]
-
-
 class ToolWriter:
     """Writes the tools of a request for one target: a tool that was written before is not encoded again.
 
@@ -181,8 +177,8 @@ class ToolWriter:
         self._encode = encode
         self._depends = depends
         self._dependent: BoundedMemo[int, tuple[tuple[AnyTool, ...], bool]] = BoundedMemo()
-        self._tools: BoundedMemo[int, tuple[AnyTool, Raw | None, Entries]] = BoundedMemo()
-        self._lists: BoundedMemo[int, tuple[tuple[AnyTool, ...], Raw | None, Entries]] = BoundedMemo()
+        self._tools: BoundedMemo[int, tuple[AnyTool, Raw | None, list[Entry]]] = BoundedMemo()
+        self._lists: BoundedMemo[int, tuple[tuple[AnyTool, ...], Raw | None, ToolLosses]] = BoundedMemo()
 
     def can_write(self, tools: tuple[AnyTool, ...]) -> bool:
         """Whether each of these tools can be written independently."""
@@ -200,8 +196,8 @@ class ToolWriter:
         """Encode the tools; None if none is left."""
         known = self._lists.get(id(tools))
         if known is not None and known[0][0] is tools:
-            _, written, entries = known[0]
-            log.entries += entries
+            _, written, losses = known[0]
+            log.add_tool_losses(losses)
             return written
         if len(tools) > _MOST_TOOLS:
             long = [wire for tool in tools if (wire := self._encode(tool, tools, log)) is not None]
@@ -211,7 +207,8 @@ class ToolWriter:
         written = Raw(encode_json(wires)) if wires else None
         log.entries += own.entries
         if self._lists.admits(fingerprint(tools)):
-            self._lists.put(id(tools), (tools, written, own.entries), size_of_tools(tools) + _length(written))
+            size = size_of_tools(tools) + _length(written) + len(own.entries) * _LOSS_BYTES
+            self._lists.put(id(tools), (tools, written, ToolLosses(own.entries)), size)
         return written
 
     def write_tool(self, tool: AnyTool, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
@@ -227,6 +224,10 @@ class ToolWriter:
         if self._tools.admits(fingerprint((tool,))):
             self._tools.put(id(tool), (tool, written, own.entries), size_of_tools((tool,)) + _length(written))
         return written
+
+
+_LOSS_BYTES = 512
+"""Of a loss, with its path."""
 
 
 def _length(written: Raw | None) -> int:

@@ -147,8 +147,7 @@ class Access:
         `digest` identifies a key that was checked earlier, for a request made on behalf of its owner.
         """
         if not self.required:
-            # A caller without a key has no state: one object per format is enough.
-            return self._anonymous.get(format) or self._anonymous.setdefault(format, Caller(self, None, format))
+            return self.anonymous(format)
         key = presented_key(head)
         if not key and not digest:
             raise Denied(missing_key(format))
@@ -156,6 +155,10 @@ class Access:
         if grant is None:
             raise Denied(wrong_key(format))
         return Caller(self, grant, format)
+
+    def anonymous(self, format: str) -> Caller:
+        """Return the caller of requests without a key, where none is required. It has no state: one is enough."""
+        return self._anonymous.get(format) or self._anonymous.setdefault(format, Caller(self, None, format))
 
     async def find(self, digest: str) -> Grant | None:
         """Return the key with this digest if it is valid now."""

@@ -45,6 +45,7 @@ from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, wor
 from dragoman.gateway.pass_through import pass_through
 from dragoman.gateway.realtime import realtime
 from dragoman.gateway.relay import (
+    LARGE,
     Failed,
     Relay,
     StreamedAnswer,
@@ -242,10 +243,14 @@ class Gateway:
             self._check_page(exchange)
         elif not self.access.required:
             self._check_host(exchange.head)
-        caller = await self.access.caller(endpoint.format, exchange.head, exchange.digest)
-        record.key, record.key_id = caller.name, caller.id
+        if self.access.required:
+            caller = await self.access.caller(endpoint.format, exchange.head, exchange.digest)
+            record.key, record.key_id = caller.name, caller.id
+        else:
+            caller = self.access.anonymous(endpoint.format)
         try:
-            await exchange.receive()
+            if not exchange.receive_arrived():
+                await exchange.receive()
         except BadRequest as bad:
             raise BadBody(bad_request(bad)) from None
         return caller
@@ -467,8 +472,12 @@ class Gateway:
     async def _recall_signatures(self, client_request: ClientRequest, owner: str) -> None:
         """Look up what vendors signed earlier in this conversation, for clients of other formats."""
         client_request.hides_signatures = not client_request.protocol.keeps_unknown_keys
-        request = await off_loop_if_large(len(client_request.body), client_request.decoded)
-        client_request.remembered = await self.signatures.recall(request, owner)
+        if len(client_request.body) <= LARGE:
+            request = client_request.decoded()
+        else:
+            request = await asyncio.to_thread(client_request.decoded)
+        if self.signatures.may_know(request):
+            client_request.remembered = await self.signatures.recall(request, owner)
 
     def _keeping(
         self, client_request: ClientRequest, plan: Plan, owner: str, exchange: Exchange

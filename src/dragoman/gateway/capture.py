@@ -1,20 +1,22 @@
 """The last requests, held in memory for the page: what was received and sent on both sides, and when.
 
 Bytes are held unchanged, by reference, within limits of number and size; nothing is decoded before the page asks.
-Keys are removed first. Captured data is never written to disk.
+Keys are hidden from whatever is read. Captured data is never written to disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.drivers.secret import HIDDEN, hide_url
+from dragoman.drivers.transport import HttpRequest
 from dragoman.streams import StreamTranslator
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from dragoman.loss import Loss
 
 Phase: TypeAlias = Literal["begun", "answering", "ended"]
+_Held: TypeAlias = "bytes | Body"
+"""A body as it is; or its beginning without keys, if it is too long to be held."""
 Piece: TypeAlias = tuple[float, bytes, bytes]
 """Seconds since the request came, what the upstream sent then, and what the client was sent because of it."""
 _HOUSING = 200
@@ -53,7 +57,7 @@ class Body(Struct, frozen=True, gc=False):
         return self.size > len(self.content)
 
 
-class Attempt(Struct, kw_only=True, gc=False):
+class Attempt(Struct, frozen=True, kw_only=True, gc=False):
     """One call to one upstream."""
 
     upstream: str
@@ -68,84 +72,97 @@ class Attempt(Struct, kw_only=True, gc=False):
     losses: tuple[Loss, ...]
     began: float
     """Seconds since the request came, as are all times here."""
+    ended: float | None
+    status: int | None
+    answer: Body | None
+    """The body of an answer that did not stream."""
+    failure: str
+    error: str
+
+
+class _Call(Struct, gc=False):
+    """What is held of one attempt: references to what the call consists of. Times are those of `perf_counter`."""
+
+    upstream: str
+    model: str
+    format: str
+    is_same: bool
+    http: HttpRequest
+    """The request before it is signed."""
+    sent: _Held
+    losses: tuple[Loss, ...]
+    began: float
     ended: float | None = None
     status: int | None = None
-    answer: Body | None = None
-    """The body of an answer that did not stream."""
+    answer: _Held | None = None
     failure: str = ""
     error: str = ""
 
 
 class CapturedRequest:
-    """One request, filled in while it is served. Nothing is added once it was released to free memory."""
+    """One request, filled in while it is served. Nothing is added once it was released to free memory.
+
+    References to bytes and headers are all that is stored while a request is served. They contain keys, which the
+    properties hide: what is read here contains none.
+    """
 
     # Defaults on the class: a request that is served without incident changes few of them.
     phase: Phase = "begun"
-    body: Body | None = None
-    """The client's body, decompressed. None if the request was refused before its body was read."""
-    answer: Body | None = None
-    """The answer to the client, if it did not stream."""
     unheld = 0
     unheld_bytes = 0
-    size = 0
-    may_have_keys = True
     is_gone = False
+    _body: _Held | None = None
+    _answer: _Held | None = None
+    _cut_keys = True
+    """Whether a client's body that is not held whole may contain keys."""
+    _whole_size = 0
+    """Bytes of the bodies that are held, without those of streams."""
 
     def __init__(self, store: Capture, record: Record, head: Head) -> None:
         self.store = store
         self.record = record
         self.moment = time()
-        self.method = head.method
-        self.path = f"{head.path}?{hidden_query(head.query)}" if head.query else head.path
-        self.headers = hidden_headers(head.headers)
-        self.attempts: list[Attempt] = []
+        self._head = head
+        self._longest = store.most_of_body
+        """Maximum bytes of a body that is held as it is; -1 if nothing is held any more."""
+        self._calls: list[_Call] = []
         self.pieces: list[Piece] = []
-        self.bytes_left = 2 * store.most_of_body
+        self.bytes_left = 2 * self._longest
         """Bytes that may still be held of the stream, which has two sides."""
 
     # ── recording, while the request is served ──
 
     def requested(self, body: bytes) -> None:
         """Record the body of an admitted client."""
-        # What is not in the request is not in its translation either: one search is enough.
-        self.may_have_keys = may_have_keys(body, self.record.client)
-        self.body = self._captured_body(body, keyed=self.may_have_keys)
+        if len(body) > self._longest:
+            self._cut_keys = may_have_keys(body, self.record.client)
+        self._body = self._captured_body(body, keyed=True)
         if self.store.feeds:
             self.store.changed(self)
 
     def attempted(self, upstream_call: UpstreamCall, upstream: str, model: str) -> None:
+        http = upstream_call.call.http
+        sent: _Held = http.body
+        if sent is not self._body:
+            sent = self._captured_body(http.body, keyed=True)
+            if sent is not http.body:
+                http = structs.replace(http, body=b"")
         if self.is_gone:
             return
-        http, own = upstream_call.call.http, self.body
-        self.attempts.append(
-            Attempt(
-                upstream=upstream,
-                model=model,
-                format=upstream_call.channel.provider.format,
-                is_same=upstream_call.same,
-                method=http.method,
-                url=_hidden_address(http.url),
-                headers=hidden_headers(http.headers),
-                body=own
-                if own and own.content is http.body
-                else self._captured_body(http.body, keyed=self.may_have_keys),
-                losses=upstream_call.losses,
-                began=perf_counter() - self.record.started,
-            )
-        )
+        format, same, losses = upstream_call.channel.provider.format, upstream_call.same, upstream_call.losses
+        self._calls.append(_Call(upstream, model, format, same, http, sent, losses, perf_counter()))
 
     def received(self, status: int, body: bytes) -> None:
         """Record a whole answer of the last upstream called."""
         if self.is_gone:
             return
-        attempt = self.attempts[-1]
-        attempt.status, attempt.answer = status, self._captured_body(body)
-        attempt.ended = perf_counter() - self.record.started
+        call = self._calls[-1]
+        call.status, call.answer, call.ended = status, self._captured_body(body), perf_counter()
 
     def listening(self, upstream_call: UpstreamCall, status: int) -> CapturingTranslator:
         """Return the translator of an answer that has begun to stream."""
         if not self.is_gone:
-            self.attempts[-1].status = status
+            self._calls[-1].status = status
         translator = upstream_call.translator(CapturingTranslator)
         translator.captured = self
         return translator
@@ -153,31 +170,27 @@ class CapturedRequest:
     def refused(self, upstream_call: UpstreamCall, error: ProviderError) -> None:
         if self.is_gone:
             return
-        attempt = self.attempts[-1]
-        attempt.failure, attempt.error, attempt.ended = error.kind, error.message, self._now()
-        if attempt.answer is None and upstream_call.call.received:
-            attempt.status = upstream_call.call.status
-            attempt.answer = self._captured_body(
-                _without_keys_of(upstream_call.channel, upstream_call.call.received[0])
-            )
+        call = self._calls[-1]
+        call.failure, call.error, call.ended = error.kind, error.message, perf_counter()
+        if call.answer is None and upstream_call.call.received:
+            call.status = upstream_call.call.status
+            call.answer = self._captured_body(_without_keys_of(upstream_call.channel, upstream_call.call.received[0]))
         if self.pieces:  # it had begun to stream, and failed before the first content
             whole = b"".join(received for _, received, _ in self.pieces)
-            attempt.answer = Body(whole, len(whole))
+            call.answer = Body(whole, len(whole))
             self.pieces.clear()
 
     def piece(self, received: bytes, sent: bytes) -> None:
         """Record a piece of a stream. Called for every chunk of every stream, so it does as little as possible."""
         size = len(received) if sent is received else len(received) + len(sent)
-        pieces = self.pieces
-        if size > self.bytes_left or len(pieces) >= self.store.limits.pieces:
+        pieces, store = self.pieces, self.store
+        if size > self.bytes_left or len(pieces) >= store.most_pieces:
             self.unheld += 1
             self.unheld_bytes += size
             return
         pieces.append((perf_counter() - self.record.started, received, sent))
         size += _HOUSING
         self.bytes_left -= size
-        self.size += size
-        store = self.store
         store.bytes_left -= size
         if store.bytes_left < 0:
             store.release_excess()
@@ -189,45 +202,109 @@ class CapturedRequest:
 
     def answered(self, _status: int, body: bytes) -> None:
         """Record a whole answer to the client, including those of the gateway itself."""
-        last = self.attempts[-1].answer if self.attempts else None
-        self.answer = last if last is not None and last.content is body else self._captured_body(body)
+        calls = self._calls
+        self._answer = body if calls and calls[-1].answer is body else self._captured_body(body)
 
     def ended(self) -> None:
         self.phase = "ended"
-        if self.pieces and self.attempts and self.attempts[-1].ended is None:
-            self.attempts[-1].ended = self._now()
-        if self.store.feeds:
-            self.store.changed(self)
+        store = self.store
+        if self.pieces and self._calls and self._calls[-1].ended is None:
+            self._calls[-1].ended = perf_counter()
+        # Until now the bodies were in memory anyway, to serve the request.
+        store.bytes_left -= self._whole_size
+        if store.bytes_left < 0:
+            store.release_excess()
+        if store.feeds:
+            store.changed(self)
 
     # ── holding ──
 
-    def _now(self) -> float:
-        return perf_counter() - self.record.started
-
-    def _captured_body(self, content: bytes, *, keyed: bool = False) -> Body:
-        store = self.store
-        size = count = len(content)
-        if keyed or size > store.most_of_body:
-            content = content[: store.most_of_body]
-            if keyed:
-                content = without_keys(content)
-            count = len(content)
+    def _captured_body(self, content: bytes, *, keyed: bool = False) -> _Held:
+        size = len(content)
+        if size <= self._longest:
+            self._whole_size += size
+            return content
         if self.is_gone:
             return Body(b"", size)
-        self.size += count
-        store.bytes_left -= count
-        if store.bytes_left < 0:
-            store.release_excess()
-        return Body(content, size)
+        cut = content[: self._longest]
+        if keyed and self._has_keys:
+            cut = without_keys(cut)
+        self._whole_size += len(cut)
+        return Body(cut, size)
 
     def release(self) -> None:
         """Drop everything that is held of this request."""
         self.is_gone = True
-        self.size = 0
-        self.bytes_left = -1
-        self.body = self.answer = None
-        self.attempts.clear()
+        self.bytes_left = self._longest = -1
+        self._whole_size = 0
+        self._body = self._answer = None
+        self._calls.clear()
         self.pieces.clear()
+
+    # ── reading, without keys ──
+
+    @property
+    def size(self) -> int:
+        """Bytes of everything that is held of this request."""
+        return 0 if self.is_gone else self._whole_size + 2 * self._longest - self.bytes_left
+
+    @property
+    def method(self) -> str:
+        return self._head.method
+
+    @property
+    def path(self) -> str:
+        head = self._head
+        return f"{head.path}?{hidden_query(head.query)}" if head.query else head.path
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return hidden_headers(self._head.headers)
+
+    @property
+    def body(self) -> Body | None:
+        """The client's body, decompressed. None if the request was refused before its body was read."""
+        return None if self._body is None else self._shown(self._body, keyed=self._has_keys)
+
+    @property
+    def answer(self) -> Body | None:
+        """The answer to the client, if it did not stream."""
+        return None if self._answer is None else self._shown(self._answer, keyed=False)
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        keyed = self._has_keys
+        return [self._attempt(call, keyed=keyed) for call in self._calls]
+
+    @property
+    def _has_keys(self) -> bool:
+        """Whether the client's body may contain keys; if not, its translation contains none either."""
+        return may_have_keys(self._body, self.record.client) if isinstance(self._body, bytes) else self._cut_keys
+
+    def _shown(self, held: _Held, *, keyed: bool) -> Body:
+        if isinstance(held, Body):  # its keys were removed when it was cut
+            return held
+        return Body(without_keys(held) if keyed else held, len(held))
+
+    def _attempt(self, call: _Call, *, keyed: bool) -> Attempt:
+        started = self.record.started
+        return Attempt(
+            upstream=call.upstream,
+            model=call.model,
+            format=call.format,
+            is_same=call.is_same,
+            method=call.http.method,
+            url=_hidden_address(call.http.url),
+            headers=hidden_headers(call.http.headers),
+            body=self._shown(call.sent, keyed=keyed),
+            losses=call.losses,
+            began=call.began - started,
+            ended=None if call.ended is None else call.ended - started,
+            status=call.status,
+            answer=None if call.answer is None else self._shown(call.answer, keyed=False),
+            failure=call.failure,
+            error=call.error,
+        )
 
 
 class CapturingTranslator(StreamTranslator):
@@ -285,26 +362,28 @@ class Capture:
     def __init__(self, limits: CaptureLimits | None = None) -> None:
         self.limits = limits or CaptureLimits()
         self.most_of_body = self.limits.body
+        self.most_pieces = self.limits.pieces
         self.bytes_left = self.limits.total
         """Lower bound of the bytes that may still be held: what was released since `release_excess` is not added."""
         self.feeds: set[Feed] = set()
-        self._requests: dict[str, CapturedRequest] = {}
+        self._most = self.limits.requests
+        self._requests: deque[CapturedRequest] = deque()
 
     def __len__(self) -> int:
         return len(self._requests)
 
     def __iter__(self) -> Iterator[CapturedRequest]:
         """Iterate over the requests, newest first."""
-        return reversed(self._requests.values())
+        return reversed(self._requests)
 
     def find(self, id: str) -> CapturedRequest | None:
-        return self._requests.get(id)
+        return next((request for request in self._requests if request.record.id == id), None)
 
     def begin(self, record: Record, head: Head) -> CapturedRequest:
         request = CapturedRequest(self, record, head)
         requests = self._requests
-        requests[record.id] = request
-        if len(requests) > self.limits.requests:
+        requests.append(request)
+        if len(requests) > self._most:
             self._release_oldest()
         if self.feeds:
             self.changed(request)
@@ -317,23 +396,22 @@ class Capture:
     @property
     def total(self) -> int:
         """Bytes of everything that is held."""
-        return sum(request.size for request in self._requests.values())
+        return sum(request.size for request in self._requests)
 
     def release_excess(self) -> None:
         """Release the oldest requests until the rest is within the limit."""
         self.bytes_left = self.limits.total - self.total
         while self.bytes_left < 0 and self._requests:
-            self.bytes_left += self._release_oldest()
+            self.bytes_left += self._requests[0].size
+            self._release_oldest()
 
-    def _release_oldest(self) -> int:
-        """Release the oldest request; return the bytes that it held."""
-        request = self._requests.pop(next(iter(self._requests)))
-        size = request.size
-        request.release()
+    def _release_oldest(self) -> None:
+        request = self._requests.popleft()
+        if request.phase != "ended":
+            request.release()
         if self.feeds:
             for feed in self.feeds:
                 feed.forget(request)
-        return size
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────

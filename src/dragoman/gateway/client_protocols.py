@@ -12,7 +12,7 @@ Options: TypeAlias = dict[str, Any]
 _SSE = "text/event-stream; charset=utf-8"
 
 
-def _none(_query: str, _said: Mapping[str, Any]) -> Options:
+def _none(_query: str, _body: Mapping[str, Any]) -> Options:
     return {}
 
 
@@ -20,7 +20,7 @@ def _usage_if_requested(_query: str, body: Mapping[str, Any]) -> Options:
     return {"include_usage": body.get("include_usage") is True}
 
 
-def _framed(query: str, _said: Mapping[str, Any]) -> Options:
+def _framed(query: str, _body: Mapping[str, Any]) -> Options:
     """Return the framing option: without `alt=sse` a stream of this API is one JSON array."""
     return {"array": parse_qs(query).get("alt") != ["sse"]}
 

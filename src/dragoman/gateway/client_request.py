@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, structs
+from msgspec.structs import force_setattr
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import codec
@@ -34,6 +35,7 @@ from dragoman.ir import (
     Request,
     StreamStart,
 )
+from dragoman.ir.traits import for_model
 from dragoman.ir.values import encode_json
 from dragoman.loss import Loss
 from dragoman.streams import StreamTranslator
@@ -119,7 +121,7 @@ class ClientRequest(Struct, kw_only=True):
         if self.request is None:
             request = codec(self.protocol.format).decode_request(self.body)
             if request.stream is not None or self.stream:
-                request = structs.replace(request, stream=self.stream)
+                force_setattr(request, "stream", self.stream)  # in place: it is new, and a copy would lose its traits
             self.request = request
         return self.request
 
@@ -287,8 +289,9 @@ def _is(quoted: bytes, text: str) -> bool:
 
 
 def _translated(client_request: ClientRequest, model: str, settings: RouteSettings, channel: Channel) -> Encoded:
-    request = structs.replace(client_request.decoded(), model=model)
-    request = restored(request, client_request.remembered, channel.codec.profile.signs_as)
+    request = for_model(client_request.decoded(), model)
+    if client_request.remembered:
+        request = restored(request, client_request.remembered, channel.codec.profile.signs_as)
     if client_request.protocol.format == channel.provider.format and _carries(client_request.body):
         request = _without_foreign(request, channel.codec.profile.signs_as)
     if settings.changes_requests:

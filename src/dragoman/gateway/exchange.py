@@ -81,12 +81,11 @@ class BodyReader:
         self.received += len(data)
         if self._decoder is not None:
             data = self._unpack(self._decoder, data)
-        count, budget = len(data), self._budget
+        count = len(data)
         if self.received > self._limit or self._size + count > self._limit:
             raise too_large(self._limit)
-        if budget.used + count > budget.limit:
-            raise BadRequest("the gateway's memory for request bodies is full; try again", 503)
-        budget.used += count
+        if not self._budget.take(count):
+            raise over_budget()
         self._size += count
         if not self._data:
             self._data = data
@@ -125,6 +124,10 @@ class BodyReader:
 
 def too_large(limit: int, *, unpacked: bool = False) -> BadRequest:
     return BadRequest(f"the body is larger than {limit} bytes{' once decompressed' if unpacked else ''}", 413)
+
+
+def over_budget() -> BadRequest:
+    return BadRequest("the gateway's memory for request bodies is full; try again", 503)
 
 
 class Tunnel:
@@ -176,6 +179,13 @@ class Exchange:
 
     def close_after(self) -> None:
         """Close the connection after this answer, if it serves one request at a time (HTTP/1.1)."""
+
+    def receive_arrived(self) -> bool:
+        """Read the body to `body` if all of it has arrived, as `receive` does but without a coroutine.
+
+        Return whether it was read. Raises `BadRequest`.
+        """
+        return False
 
     async def receive(self, limit: int | None = None) -> bytes:
         """Read the body to `body`: at most `limit` bytes, or the server's own limit if None. Raises `BadRequest`."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from dragoman.gateway.exchange import BodyReader, Budget, Exchange, Gone, Tunnel, too_large
+from dragoman.gateway.exchange import BodyReader, Budget, Exchange, Gone, Tunnel, over_budget, too_large
 from dragoman.gateway.http_request import (
     MAX_HEAD,
     BadRequest,
@@ -97,6 +97,8 @@ class Http1Exchange(Exchange):
     _early = b""
     """The part of the body that came with the head: at most one read."""
     _failure: BadRequest | None = None
+    _taken = 0
+    """Bytes of the budget that a body without a reader uses."""
 
     def __init__(self, connection: Http1Connection, head: Head, *, keep: bool, chunked: bool, quiet: bool) -> None:
         self.head = head
@@ -111,11 +113,29 @@ class Http1Exchange(Exchange):
 
     # ── the body ──
 
+    def receive_arrived(self) -> bool:
+        return self.complete and self._failure is None and self._read_arrived(self._connection.server.limits.body)
+
+    def _read_arrived(self, limit: int) -> bool:
+        """Read a body that has arrived completely and is not compressed; return whether it is one."""
+        if self._reader is not None or "content-encoding" in self.head.headers:
+            return False
+        early, self._early = self._early, b""
+        if early:
+            if len(early) > limit:
+                raise too_large(limit)
+            if not self._connection.server.budget.take(len(early)):
+                raise over_budget()
+            self.body, self._taken = early, len(early)
+        return True
+
     async def receive(self, limit: int | None = None) -> bytes:
         if self._reader is not None:
             return self.body
         server, headers = self._connection.server, self.head.headers
         limit = server.limits.body if limit is None else limit
+        if self.complete and self._failure is None and self._read_arrived(limit):
+            return self.body
         self._reader = BodyReader(headers.get("content-encoding", ""), limit, server.budget)
         early, self._early = self._early, b""
         if self.complete and self._failure is None:
@@ -174,6 +194,9 @@ class Http1Exchange(Exchange):
 
     def release(self) -> None:
         self.body = self._early = b""
+        if self._taken:
+            self._connection.server.budget.used -= self._taken
+            self._taken = 0
         if self._reader is not None:
             self._reader.release()
 
@@ -226,10 +249,11 @@ class Http1Exchange(Exchange):
         if not self.keep or not self.complete or server.closing:
             self.keep = False
             headers = {**headers, "connection": "close"}
-        text = "\r\n".join(map(join_header, headers.items()))
-        if text.count("\n") >= len(headers) or text.count("\r") >= len(headers):  # a value with a line break
-            lines = map(join_header, headers.items())
-            text = "\r\n".join(line.replace("\r", " ").replace("\n", " ") for line in lines)
+        lines = list(map(join_header, headers.items()))
+        joined = "".join(lines)
+        if "\n" in joined or "\r" in joined:  # a value with a line break
+            lines = [line.replace("\r", " ").replace("\n", " ") for line in lines]
+        text = "\r\n".join(lines)
         first = _FIRST_LINES.get(status) or b"HTTP/1.1 %d -\r\n" % status
         ending = b"\r\n\r\n" if headers else b"\r\n"
         return b"%b%b%b%b%b" % (first, server.date, framing, text.encode("latin-1", "replace"), ending)

@@ -76,13 +76,17 @@ class SignatureMemory:
             with suppress(Unavailable):
                 await self._store.remember(owner, key, encoded)
 
+    def may_know(self, request: Request) -> bool:
+        """Whether anything of this request can be remembered: it continues an earlier answer."""
+        if self.seconds:
+            for message in request.messages:
+                if message.role == "assistant":
+                    return True
+        return False
+
     async def recall(self, request: Request, owner: str) -> Mapping[str, bytes]:
         """Return what is remembered of the messages of a request, by their keys."""
-        if not self.seconds:
-            return {}
         answers = [message for message in request.messages if message.role == "assistant"][-_MOST_LOOKED_UP:]
-        if not answers:
-            return {}
         keys = {key for message in answers if (key := key_of(message)) is not None}
         if not keys:
             return {}
@@ -116,8 +120,6 @@ def _bare(part: Reasoning | Text | ToolCall) -> Reasoning | Text | ToolCall:
 
 def restored(request: Request, remembered: Mapping[str, bytes], family: str) -> Request:
     """Return the request with this family's signatures restored."""
-    if not remembered:
-        return request
     messages = tuple(_restored(message, remembered, family) for message in request.messages)
     return structs.replace(request, messages=messages) if messages != request.messages else request
 
@@ -129,7 +131,7 @@ def _restored(message: Message, remembered: Mapping[str, bytes], family: str) ->
     if stored is None:
         return message
     skeleton = [part for part in _parts(stored) if not isinstance(part, Reasoning) or _is_of(part, family)]
-    if _owed(skeleton, family) == _owed(message.parts, family):
+    if _signatures_of(skeleton, family) == _signatures_of(message.parts, family):
         return message
     return structs.replace(message, parts=tuple(_rebuilt(message.parts, skeleton, family)))
 
@@ -139,7 +141,7 @@ def _is_of(part: AnyPart, family: str) -> bool:
     return signature is not None and signature.family == family
 
 
-def _owed(parts: Sequence[AnyPart], family: str) -> list[tuple[str, str]]:
+def _signatures_of(parts: Sequence[AnyPart], family: str) -> list[tuple[str, str]]:
     return [
         (part.id if isinstance(part, ToolCall) else type(part).__name__, signature.data)
         for part in parts

@@ -46,8 +46,8 @@ _JUST_USED = 0.005
 """A connection that was idle for less than this many seconds is not checked for being closed by the server."""
 _FINAL = 200
 _BODILESS = frozenset({204, 304})
-_FIXED_LINES = 4
-"""Lines in the head of every request: the first line, host, length, and the empty line."""
+_OPENING_LINES = 2
+"""Lines that `_opening` returns."""
 
 Sink: TypeAlias = Callable[[bytes], bool]
 """Takes a chunk of a body; returns True if the reader is slow and must be waited for."""
@@ -68,6 +68,19 @@ class Address(NamedTuple):
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http{'s' if self.secure else ''}://{host}:{self.port}"
+
+
+class _Head(NamedTuple):
+    """The head of a request up to the length of its body: requests to one upstream mostly differ in nothing else."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    address: Address
+    head: bytes
+
+
+_NO_HEAD = _Head("", "", {}, Address("", 0, secure=False), b"")
 
 
 class UpstreamConnection(BufferedReader):
@@ -303,7 +316,7 @@ class UpstreamHttp:
 
     def __init__(self, tls: Tls | None = None, *, unix: str = "") -> None:
         self._tls = tls
-        self._unix = unix
+        self._socket_path = unix
         self._context: ssl.SSLContext | None = None
         self._idle: dict[Address, deque[UpstreamConnection]] = {}
         self._busy: set[UpstreamConnection] = set()
@@ -311,6 +324,7 @@ class UpstreamHttp:
         self._timer: asyncio.TimerHandle | None = None
         self._buffer: memoryview | None = None
         self._outbox: WriteBatcher | None = None
+        self._last = _NO_HEAD
 
     async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> UpstreamResponse:
         loop = self._loop
@@ -345,14 +359,11 @@ class UpstreamHttp:
         raise no_answer_error(f"no answer: {_reason(connection.lost)}")
 
     def _written(self, request: HttpRequest) -> tuple[Address, bytes]:
-        address, opening = _opening(request.method, request.url, self._unix)
-        headers, body = request.headers, request.body
-        lines = "\r\n".join([*map(join_header, headers.items()), f"content-length: {len(body)}"])
-        head = f"{opening}{lines}\r\n\r\n"
-        breaks = len(headers) + _FIXED_LINES
-        if head.count("\n") != breaks or head.count("\r") != breaks:
-            raise transport_error("invalid_request", "a header or an address holds a line break")
-        return address, head.encode("latin-1") + body
+        method, url, headers, body = request.method, request.url, request.headers, request.body
+        last = self._last
+        if url != last.url or headers != last.headers or method != last.method:
+            last = self._last = _opened_head(method, url, headers, self._socket_path)
+        return last.address, b"%b%d\r\n\r\n%b" % (last.head, len(body), body)
 
     def _tick(self) -> None:
         """Check all time limits with one timer: a timer per read would be set and cancelled for every chunk."""
@@ -542,6 +553,16 @@ async def stream_to(response: HttpResponse, sink: Sink, drained: Callable[[], Aw
     while data := await response.chunk():
         if sink(data):
             await drained()
+
+
+def _opened_head(method: str, url: str, headers: Mapping[str, str], unix: str) -> _Head:
+    address, opening = _opening(method, url, unix)
+    lines = [*map(join_header, headers.items()), "content-length: "]
+    breaks = "".join([opening, *lines])
+    if breaks.count("\n") != _OPENING_LINES or breaks.count("\r") != _OPENING_LINES:
+        raise transport_error("invalid_request", "a header or an address holds a line break")
+    text = opening + "\r\n".join(lines)
+    return _Head(method, url, headers, address, text.encode("latin-1"))
 
 
 @lru_cache(maxsize=256)

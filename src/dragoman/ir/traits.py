@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from dragoman.ir.notes import ADDED, SPELLINGS, Spelling, has_note, is_spelling
 from dragoman.ir.parts import AnyPart, Text
@@ -64,6 +64,16 @@ def traits_of(request: Request) -> Traits | None:
         return request._traits  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001
     except AttributeError:
         return None
+
+
+def for_model(request: Request, model: str) -> Request:
+    """The same request for another model, with the traits that were noted: a model's name is not one of them."""
+    if request.model == model:
+        return request
+    renamed, traits = replace(request, model=model), traits_of(request)
+    if traits is not None:
+        force_setattr(renamed, "_traits", traits)
+    return renamed
 
 
 class TraitNotes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from msgspec import Raw, structs
+import msgspec
+from msgspec import UNSET, Raw, structs
 
 from dragoman.ir import (
     AnyEvent,
@@ -110,10 +111,49 @@ def report_private_answer(completion: Completion, profile: Profile, log: LossLog
         _report_node(completion, usage.metadata, _COUNTS, profile, log, BOOKKEEPING)
 
 
+COUNTED = (
+    # Chat, and servers that use its format
+    *("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details"),
+    *("server_tool_use_details", "server_side_tool_usage_details"),
+    # Responses, Anthropic
+    *("input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details", "cache_creation"),
+    *("cache_creation_input_tokens", "cache_read_input_tokens", "server_tool_use", "service_tier"),
+    # Bedrock
+    *("inputTokens", "outputTokens", "totalTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "cacheDetails"),
+    *("cacheReadInputTokenCount", "cacheWriteInputTokenCount"),
+    # Interactions, Cohere
+    *("total_input_tokens", "total_output_tokens", "total_thought_tokens", "total_tool_use_tokens"),
+    *("total_cached_tokens", "tokens", "billed_units", "cached_tokens"),
+)
+"""Members of a usage object that the intermediate format models. One list for all, like `BOOKKEEPING`."""
+_read_counted = msgspec.json.Decoder(
+    msgspec.defstruct("Counted", [(name, Raw, UNSET) for name in COUNTED], forbid_unknown_fields=True, gc=False)
+).decode
+_read_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_NO_COUNTS = frozenset({b"null", b"0", b"0.0", b"{}", b"[]", b'""', b"false"})
+_USAGE = "~usage"
+
+
+def _report_members(node: Completion, metadata: Metadata, log: LossLog) -> None:
+    """Notes members of the provider's usage object that no count of the intermediate format holds, such as its cost."""
+    for family, notes in metadata.items():
+        held = notes.get(_USAGE)
+        if held is None:
+            continue
+        try:
+            _read_counted(held)
+        except msgspec.ValidationError:
+            for key, value in _read_members(held).items():
+                if key not in COUNTED and bytes(value) not in _NO_COUNTS:
+                    log.note(node, _COUNTS + key, key, f"only {family} counts it")
+
+
 def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
     """Reports counts that this API does not have. Its own family gets its usage unchanged (law 1)."""
-    if usage.metadata is not None and profile.family in usage.metadata:
-        return
+    if usage.metadata is not None:
+        if profile.family in usage.metadata:
+            return
+        _report_members(node, usage.metadata, log)
     if usage.searches and not profile.counts_searches:
         log.note(node, "usage", f"{usage.searches} web searches", "this API does not count them")
     if usage.cached is not None and usage.cached > usage.input:
@@ -156,17 +196,16 @@ class PrivateEvents:
 
     def report(self, events: list[Any]) -> list[AnyEvent]:
         """Reports the losses of these events, and returns the events without them."""
-        changed: dict[int, AnyEvent] | None = None
-        for place, event in enumerate(events):
+        is_marked = False
+        for event in events:
             kind = type(event)
             if kind is PartDelta:
                 if event.citation is not None and event.citation.metadata is not None:
                     self._report(self._parts[event.index], event.citation.metadata, "citations.")
             elif kind is PartStart:
-                self._parts[event.index] = event.part
-                if type(event.part) is not Opaque and self._report_start(event.part):
-                    changed = changed or {}
-                    changed[place] = structs.replace(event, part=structs.replace(event.part, cache=None))
+                part = self._parts[event.index] = event.part
+                if type(part) is not Opaque and self._report_start(part):
+                    is_marked = True
             elif kind is PartEnd:
                 part = self._parts.pop(event.index)
                 if event.metadata is not None:
@@ -179,7 +218,7 @@ class PrivateEvents:
                 self._report_logprobs()
             elif kind is Finished:
                 self._report_end(event)
-        return events if changed is None else [changed.get(place, event) for place, event in enumerate(events)]
+        return [_without_mark(event) for event in events] if is_marked else events
 
     def _report_start(self, part: Any) -> bool:
         """Whether the part has a mark of a prompt cache, which it loses."""
@@ -211,6 +250,14 @@ class PrivateEvents:
 
     def _report(self, node: Value, metadata: Metadata, within: str) -> None:
         _report_node(node, metadata, within, self.profile, self.log, _STREAMED)
+
+
+def _without_mark(event: Any) -> AnyEvent:
+    """Return the event; the start of a part with a mark of a prompt cache loses the mark."""
+    if type(event) is PartStart and type(event.part) in _MARKED:
+        event = structs.replace(event, part=structs.replace(event.part, cache=None))
+    unmarked: AnyEvent = event
+    return unmarked
 
 
 def _report_messages(messages: Iterable[Message], profile: Profile, log: LossLog, bookkeeping: Bookkeeping) -> None:

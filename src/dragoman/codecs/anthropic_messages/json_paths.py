@@ -10,7 +10,7 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.ir import AnyPart, Completion, Message, Request, Text, ToolCall
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import PathLookup
+from dragoman.losses import PathLookup, paths_by_class
 
 _FIELDS = {
     "max_output_tokens": "max_tokens",
@@ -39,7 +39,7 @@ _FIELDS = {
 }
 
 
-class RequestPaths:
+class _RequestPaths:
     """Looks up the JSON paths of a request's nodes in the wire body."""
 
     _request: Request
@@ -48,7 +48,7 @@ class RequestPaths:
     def __init__(self, request: Request) -> None:
         self._request = request
 
-    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+    def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         tail = (_FIELDS.get(field) or _wire_field(self._request, field)) if field else ""
         if message_index is None:
             head = "$" if part_index is None else f"$.tools[{part_index}]"
@@ -59,7 +59,7 @@ class RequestPaths:
         return f"{head}.{tail}" if tail else head
 
 
-request_paths = RequestPaths
+request_paths = paths_by_class(_RequestPaths)
 
 
 def _wire_field(request: Request, field: str) -> str:
@@ -107,7 +107,8 @@ class _Places:
                 in_turn and message.role in {"tool", "user"} and "~turn" not in (message.metadata or {}).get(FAMILY, {})
             )
             wire_index, start = (wire_index, start + length) if joined else (wire_index + 1, 0)
-            length = len(message.parts)
+            content = content_held(message)
+            length = len(content) if type(content) is tuple else 1
             in_turn = message.role == "tool"
             starts.append((wire_index, start))
         return starts

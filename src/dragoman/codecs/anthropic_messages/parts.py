@@ -336,6 +336,9 @@ class PartEncoder(BlockEncoder):
     def _encode_image(self, part: Image, role: str) -> list[WireValue]:
         if role == "assistant" and not self._native:
             return self._lose(part, "an assistant message of this API holds no images")
+        document = part if self._native else as_text_document(part, self._log)
+        if isinstance(document, Document):
+            return self._encode_document(document, role)
         if part.detail not in {None, "auto"}:
             self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such setting")
         if part.data is not None:
@@ -343,9 +346,6 @@ class PartEncoder(BlockEncoder):
             if media_type == "image/jpg":
                 media_type = "image/jpeg"  # a frequent spelling, which the API refuses
             if media_type not in _IMAGE_TYPES and not self._native:
-                document = as_text_document(part, self._log)
-                if isinstance(document, Document):
-                    return self._encode_document(document, role)
                 return self._lose(part, f"this API takes JPEG, PNG, GIF and WebP, not {media_type}")
             return self._image_block(part, Base64Source(media_type, part.data))
         if not self._native and is_refused_image(part.media_type, part.url):

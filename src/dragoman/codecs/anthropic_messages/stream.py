@@ -122,7 +122,7 @@ class _Incoming(Incoming):
     changes: dict[str, list[str] | Raw]
 
     def __init__(self, wire: Any, kind: type[Any], payload: bytes) -> None:
-        super().__init__()
+        self.pieces = []
         self.wire = wire
         self.kind = kind
         self.payload = payload

@@ -24,7 +24,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import Tables, running_totals
+from dragoman.losses import Tables, paths_by_class, running_totals
 
 _VENDOR = SETTINGS.path("reasoning")
 _OUTPUT = SETTINGS.path("output")
@@ -77,7 +77,7 @@ _ANSWER_FIELDS = {
 }
 
 
-class RequestPaths:
+class _RequestPaths:
     """Paths of the nodes of a request in the wire body. Indices are counted once, at the first lookup."""
 
     _request: Request
@@ -87,7 +87,7 @@ class RequestPaths:
         self._request = request
         self._tables = Tables()
 
-    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+    def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         request, tables = self._request, self._tables
         if message_index is None:
             return _setting_path(request, field) if part_index is None else self._tool_path(part_index, field)
@@ -105,7 +105,7 @@ class RequestPaths:
         return _joined(f"$.toolConfig.tools[{place}]", _TOOL_FIELDS[head] + dot + rest if head in _TOOL_FIELDS else "")
 
 
-class ResponsePaths:
+class _ResponsePaths:
     """Paths of the nodes of a completion in the wire body."""
 
     _completion: Completion
@@ -115,7 +115,7 @@ class ResponsePaths:
         self._completion = completion
         self._tables = Tables()
 
-    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+    def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
             return _answer_path(field)
         if part_index is None:
@@ -127,8 +127,10 @@ class ResponsePaths:
         return _joined(f"$.output.message.content[{place}]", _part_field(part, field))
 
 
-request_paths = RequestPaths
-response_paths = ResponsePaths
+request_paths = paths_by_class(_RequestPaths)
+
+
+response_paths = paths_by_class(_ResponsePaths)
 
 
 def _part_field(part: AnyPart, field: str) -> str:

@@ -103,7 +103,7 @@ class _Incoming(Incoming):
     """Whether it has text."""
 
     def __init__(self, kind: str) -> None:
-        super().__init__()
+        self.pieces = []
         self.kind = kind
         self.entries = {}
 
@@ -132,7 +132,9 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             found = event.content_block_delta
             if found is not None:
                 if found.content_block_index == self._flowing:
-                    text = self._fragment(found.delta)
+                    delta = found.delta
+                    plain = self._flow_kind is TEXT and delta.citation is UNSET
+                    text = delta.text if plain else self._fragment(delta)
                     if text is not None:
                         return [PartDelta(self._flow_part, text)] if text else []
                 self._on_delta(found, payload)
@@ -144,10 +146,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         return events
 
     def _fragment(self, delta: Delta) -> str | None:
-        """Return more text of the running block; None for every other delta."""
+        """Return more arguments or reasoning of the running block; None for every other delta."""
         kind, thought = self._flow_kind, delta.reasoning_content
         if kind is TEXT:
-            return delta.text if delta.citation is UNSET else None
+            return None
         if kind is CALL:
             return None if delta.tool_use is None else delta.tool_use.input
         return None if thought is None or not thought.signature is thought.redacted_content is None else thought.text

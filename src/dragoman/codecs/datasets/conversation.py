@@ -6,6 +6,7 @@ order. A call without a result is kept without one: in training data the call it
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -17,6 +18,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.media import data_url, split_data_url
 from dragoman.codecs.part_handlers import PartHandlers
+from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import (
@@ -25,6 +27,7 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
+    Reasoning,
     Request,
     Text,
     ToolCall,
@@ -72,8 +75,10 @@ class Dataset(Struct, frozen=True):
 class Conversation:
     """Collects the messages of one record, in order, with their JSON paths."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tools: Sequence[ToolDefinition] = ()) -> None:
         self._name = name
+        self._tools = tuple(tools)
+        self._schemas = {tool.name: tool.parameters for tool in tools}
         self._messages: list[Message] = []
         self._places: list[tuple[str, list[str]]] = []
         self._calls: dict[str, str] = {}
@@ -107,6 +112,8 @@ class Conversation:
         if given is not None:
             self._aliases[given] = key
         tool = text_of(name)
+        if isinstance(arguments, Mapping):
+            arguments = without_padding(arguments, self._schemas.get(tool))
         self._calls[key] = self._open[key] = tool
         self._by_name.setdefault(tool, deque()).append(key)
         return make_call(key, tool, arguments, invented=key != given)
@@ -151,7 +158,7 @@ class Conversation:
         request = Request(
             model if isinstance(model, str) else None,
             tuple(self._messages),
-            tuple(tools),
+            tuple(tools) or self._tools,
             metadata={self._name: metadata} if metadata else None,
             origin=self._name,
         )
@@ -201,6 +208,30 @@ def mappings(value: Json) -> list[Mapping[str, Json]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
+_TAGS = "~think"
+"""Note: the characters of reasoning that stood in the text between tags, which trainers see."""
+
+
+def split_tagged(name: str, content: str) -> tuple[Reasoning | None, str]:
+    """Return the reasoning between tags at the start of a text, and the rest; empty tags stay text."""
+    thought, text = split_thinking(content)
+    if not thought:
+        return None, content
+    return Reasoning(thought, metadata={name: {_TAGS: to_raw(content[: len(content) - len(text)])}}), text
+
+
+def tagged_as_read(part: Reasoning) -> str | None:
+    """Return the reasoning with its tags, as it stood in a text; None if it did not."""
+    notes = (found for found in (part.metadata or {}).values() if _TAGS in found)
+    return next((str(parse_json(to_raw(found[_TAGS]))) for found in notes), None)
+
+
+def join_tagged(thoughts: Sequence[Reasoning], text: str) -> str:
+    """Return the text with its reasoning between tags before it, as it was read."""
+    held = [tagged_as_read(part) or join_thinking(part.text, "") for part in thoughts if part.text]
+    return "".join([*held, text]) if len(held) == 1 else join_thinking("".join(part.text for part in thoughts), text)
+
+
 def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = False) -> ToolCall:
     """Return a call whose arguments may be an object, JSON text, or JSON text in JSON text (a set converted twice)."""
     if isinstance(arguments, str):
@@ -242,10 +273,72 @@ def read_tools(value: Json) -> list[ToolDefinition]:
     return tools
 
 
+_TOOLS = "~tools"
+"""Note: how a record without tools spelled that. Chat templates render an empty list and no list differently."""
+
+
+def no_tools_note(data: Mapping[str, Json], tools: Sequence[ToolDefinition]) -> dict[str, Raw]:
+    """Return the note of a record that has the key `tools` and no tools in it."""
+    return {_TOOLS: to_raw(data["tools"])} if "tools" in data and not tools else {}
+
+
+def no_tools_key(request: Request, name: str) -> dict[str, Json]:
+    """Return the key `tools` of a record that had it without tools."""
+    found = (request.metadata or {}).get(name, {}).get(_TOOLS)
+    return {} if found is None or request.tools else {"tools": found}
+
+
+def without_padding(value: Json, schema: Json) -> Json:
+    """Return arguments without the nulls that Arrow adds: those of keys that the tool's schema lacks or forbids null.
+
+    A table has one set of keys for all rows, so a call has the keys of all calls. Without a schema nothing is removed.
+    """
+    if isinstance(value, list):
+        inner = schema.get("items") if isinstance(schema, Mapping) else None
+        return [without_padding(item, inner) for item in value] if isinstance(inner, Mapping) else value
+    if not isinstance(value, Mapping) or not isinstance(schema, Mapping):
+        return value
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return value
+    is_open = bool(schema.get("additionalProperties"))
+    return {
+        key: without_padding(item, properties.get(key))
+        for key, item in value.items()
+        if item is not None or (_takes_null(properties[key]) if key in properties else is_open)
+    }
+
+
+def _takes_null(schema: Json) -> bool:
+    """Return whether null is a value of this schema; one that says nothing about types takes everything."""
+    if not isinstance(schema, Mapping):
+        return True
+    if "enum" in schema:
+        return isinstance(schema["enum"], list) and None in schema["enum"]
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(choices, list):
+        return any(map(_takes_null, choices))
+    kind = schema.get("type")
+    return kind is None or kind == "null" or (isinstance(kind, list) and "null" in kind) or bool(schema.get("nullable"))
+
+
 _PYTHON_TYPES = {
     "dict": "object", "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
-    "tuple": "array", "any": None,
+    "tuple": "array", "set": "array", "any": None,
 }  # fmt: skip
+_PYTHON_TYPE = re.compile(r"(?:Optional\[)?(?P<name>\w+)(?:\[(?P<items>\w+)(?:, *\w+)?\])?\]?(?:, *optional)?")
+
+
+def _json_type(words: str) -> dict[str, Json]:
+    """Return the type that a name of Python's means (`str`, `List[int]`, `str, optional`); other names unchanged."""
+    found = _PYTHON_TYPE.fullmatch(words)
+    name = found["name"].lower() if found else ""
+    if found is None or name not in _PYTHON_TYPES:
+        return {"type": words}
+    kind = _PYTHON_TYPES[name]
+    if kind is None:
+        return {}
+    return {"type": kind, **({"items": _json_type(found["items"])} if kind == "array" and found["items"] else {})}
 
 
 def json_schema(schema: Json) -> Json:
@@ -256,9 +349,8 @@ def json_schema(schema: Json) -> Json:
         return schema
     found: dict[str, Json] = {}
     for key, value in schema.items():
-        if key == "type" and isinstance(value, str) and value in _PYTHON_TYPES:
-            if _PYTHON_TYPES[value] is not None:
-                found[key] = _PYTHON_TYPES[value]
+        if key == "type" and isinstance(value, str):
+            found |= {name: known for name, known in _json_type(value).items() if name not in found}
         else:
             found[key] = json_schema(value)
     return found
@@ -275,6 +367,56 @@ def media(kind: str | None, url: Json) -> AnyPart:
     elif (media_type or "").startswith("audio/"):
         make = Audio
     return make(media_type, split[1]) if split else make(media_type, url=address)
+
+
+IMAGES = "~images"
+"""Note: the list of images beside a conversation with placeholders."""
+
+
+class Placeholders:
+    """The list `images` of a record, whose images stand where the conversation has placeholders, in order."""
+
+    def __init__(self, name: str, images: Json) -> None:
+        self._name = name
+        self._images = images if isinstance(images, list) else None
+        self._used = 0
+
+    def __bool__(self) -> bool:
+        return self._images is not None
+
+    def next(self) -> AnyPart | None:
+        """Return the image of the next placeholder; None if the list has no more, or none that can be read."""
+        images, index = self._images or (), self._used
+        self._used += 1
+        address = _image_address(images[index]) if index < len(images) else ""
+        return media("image/*", address) if address else None
+
+    def note(self) -> dict[str, Raw]:
+        """Return the list as a note, or as a key if there is no placeholder.
+
+        Raises an error if there are more or fewer placeholders than images.
+        """
+        if self._images is None:
+            return {}
+        if not self._used:  # no placeholder: it is not known where the images belong
+            return {"images": to_raw(self._images)}
+        if self._used != len(self._images):
+            expected = f"as many images as placeholders ({self._used})"
+            raise DecodeError(path="$.images", expected=expected, got=f"{len(self._images)}", source=self._name)
+        return {IMAGES: to_raw(self._images)}
+
+
+def _image_address(image: Json) -> str:
+    """Return the address of an image: a path, a URL, or (of `datasets`) an object with a path."""
+    return text_of(image.get("path") or image.get("url")) if isinstance(image, Mapping) else text_of(image)
+
+
+def noted_images(request: Request, name: str) -> Json:
+    """Return the list of images that a record of this format had, if the request still has these images."""
+    found = (request.metadata or {}).get(name, {}).get(IMAGES)
+    images = [part.url for message in request.messages for part in message.parts if isinstance(part, Image)]
+    listed = None if found is None else parse_json(to_raw(found))
+    return listed if listed is not None and images == [_image_address(image) for image in listed] else None
 
 
 def left_over(record: Mapping[str, Json], known: Iterable[str]) -> dict[str, Raw]:

@@ -19,17 +19,19 @@ from dragoman.codecs.datasets.conversation import (
     arguments_value,
     drop_part,
     items,
+    join_tagged,
     left_over,
     own_keys,
     read_tools,
     refuse,
     report_settings,
     result_value,
+    split_tagged,
     text_of,
     write_tools,
 )
 from dragoman.codecs.datasets.sharegpt import has_call_tags, turns_of
-from dragoman.codecs.reasoning_tags import between_tags, join_thinking, split_thinking
+from dragoman.codecs.reasoning_tags import between_tags
 from dragoman.ir import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolDefinition, ToolResult
 from dragoman.ir.values import compact_text, parse_json
 from dragoman.losses import LossLog
@@ -110,8 +112,8 @@ def _result(conversation: Conversation, text: str) -> ToolResult:
 def _pieces(conversation: Conversation, role: str, value: str, place: str) -> list[Piece]:
     if role != "assistant":
         return [(Text(value), place)]
-    thought, text = split_thinking(value)
-    pieces: list[Piece] = [(Reasoning(thought), place)] if thought else []
+    thought, text = split_tagged(NAME, value)
+    pieces: list[Piece] = [(thought, place)] if thought else []
     last = 0
     for tagged in between_tags(text, "<tool_call>", "</tool_call>"):
         between = text[last : tagged.start].strip()
@@ -172,12 +174,12 @@ def _write_result(result: ToolResult, log: LossLog) -> str:
 def _write_message(message: Message, log: LossLog) -> Json:
     speaker = {"system": "system", "user": "human"}.get(message.role, "gpt")
     texts: list[str] = []
-    thought = ""
+    thoughts: list[Reasoning] = []
     for part in message.parts:
         if isinstance(part, Text | Refusal):
             texts.append(part.text)
         elif isinstance(part, Reasoning):
-            thought += part.text
+            thoughts.append(part)
             if part.signature is not None:
                 log.drop(part, "signature", "signature", "this format does not keep signatures")
         elif isinstance(part, ToolCall):
@@ -185,7 +187,7 @@ def _write_message(message: Message, log: LossLog) -> Json:
             texts.append(f"<tool_call>\n{body}\n</tool_call>")
         else:
             drop_part(part, log)
-    return {"from": speaker, "value": join_thinking(thought, "\n".join(texts))}
+    return {"from": speaker, "value": join_tagged(thoughts, "\n".join(texts))}
 
 
 DATASET = Dataset(NAME, is_record, read, write)

@@ -15,11 +15,18 @@ from dragoman.codecs.datasets.conversation import (
     Conversation,
     Dataset,
     Json,
+    Piece,
+    Placeholders,
     arguments_value,
     drop_part,
+    file_url,
     items,
+    join_tagged,
     left_over,
     mappings,
+    no_tools_key,
+    no_tools_note,
+    noted_images,
     own_keys,
     read_tools,
     refuse,
@@ -29,8 +36,7 @@ from dragoman.codecs.datasets.conversation import (
     write_tools,
 )
 from dragoman.codecs.datasets.trl import content_pieces
-from dragoman.codecs.reasoning_tags import join_thinking
-from dragoman.ir import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
+from dragoman.ir import Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import compact_text, parse_json
 from dragoman.losses import LossLog
 
@@ -65,15 +71,19 @@ def read(data: Json) -> Request:
     if turns is None:
         raise refuse(NAME, "$.conversations", "turns with `from` and `value`", data)
     key = "conversations" if "conversations" in data else "items"
-    conversation = Conversation(NAME)
+    tools, images = read_tools(data.get("tools")), Placeholders(NAME, data.get("images"))
+    conversation = Conversation(NAME, tools)
     if text_of(data.get("system")):
         conversation.add("system", [(Text(data["system"]), "$.system")], "$.system")
     for index, turn in enumerate(items(turns, NAME, f"$.{key}")):
-        _add_turn(conversation, turn, f"$.{key}[{index}]")
-    return conversation.finish(tools=read_tools(data.get("tools")), metadata=left_over(data, (key, "system", "tools")))
+        _add_turn(conversation, turn, f"$.{key}[{index}]", images)
+    known = (key, "system", "tools", *(("images",) if images else ()))
+    return conversation.finish(
+        metadata={**left_over(data, known), **no_tools_note(data, tools), **images.note()},
+    )
 
 
-def _add_turn(conversation: Conversation, turn: Mapping[str, Json], place: str) -> None:
+def _add_turn(conversation: Conversation, turn: Mapping[str, Json], place: str, images: Placeholders) -> None:
     speaker, value = text_of(turn.get("from")).lower(), turn.get("value")
     if speaker in _CALL:
         conversation.add("assistant", [(call, place) for call in _calls(conversation, value, place)], place)
@@ -81,11 +91,31 @@ def _add_turn(conversation: Conversation, turn: Mapping[str, Json], place: str) 
         conversation.add("tool", [(conversation.result(value), place)], place)
     elif speaker in _HUMAN or speaker == "system":
         role = "system" if speaker == "system" else "user"
-        conversation.add(role, content_pieces(value, f"{place}.value"), place)  # type: ignore[arg-type]
+        pieces = _with_images(value, f"{place}.value", images) if images and isinstance(value, str) else None
+        pieces = content_pieces(value, f"{place}.value") if pieces is None else pieces
+        conversation.add(role, pieces, place)  # type: ignore[arg-type]
     elif speaker in _MODEL:
         conversation.add("assistant", content_pieces(value, f"{place}.value", thinking=True), place)
     else:
         raise refuse(NAME, f"{place}.from", "human, gpt, function_call, observation or system", turn.get("from"))
+
+
+IMAGE = "<image>"
+"""Stands in the text for the next image of the list beside the conversation."""
+
+
+def _with_images(text: str, place: str, images: Placeholders) -> list[Piece]:
+    """Return the text with its images in their places."""
+    pieces: list[Piece] = []
+    for index, words in enumerate(text.split(IMAGE)):
+        if index:
+            image = images.next()
+            if image is None:
+                raise refuse(NAME, "$.images", "an image for each <image> in the text", None)
+            pieces.append((image, place))
+        if words:
+            pieces.append((Text(words), place))
+    return pieces
 
 
 def _calls(conversation: Conversation, value: Json, place: str) -> list[ToolCall]:
@@ -103,6 +133,7 @@ def _calls(conversation: Conversation, value: Json, place: str) -> list[ToolCall
 def write(request: Request, log: LossLog) -> Json:
     report_settings(request, log)
     record: dict[str, Any] = {"conversations": []}
+    images = _Images(request)
     turns: list[Json] = record["conversations"]
     for index, message in enumerate(request.messages):
         if message.role == "system" and index == 0:
@@ -114,11 +145,32 @@ def write(request: Request, log: LossLog) -> Json:
                 if isinstance(part, ToolResult)
             ]
         else:
-            turns += _write_message(message, log)
+            turns += _write_message(message, images, log)
     tools = write_tools(request, log, bare=True)
     if tools:
         record["tools"] = compact_text(tools)
-    return {**record, **own_keys(request, NAME)}
+    return {**record, **own_keys(request, NAME), **no_tools_key(request, NAME), **images.key()}
+
+
+class _Images:
+    """The images of a conversation, as the list beside it that `<image>` in the text refers to."""
+
+    def __init__(self, request: Request) -> None:
+        self._noted = noted_images(request, NAME)
+        self._listed: list[Json] = []
+        texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
+        self._is_ambiguous = any(IMAGE in text for text in texts)
+
+    def placeholder(self, image: Image) -> str | None:
+        """Return what stands in the text; None if the image has no address, or a text has the placeholder in it."""
+        address = file_url(image)
+        if not address or self._is_ambiguous:
+            return None
+        self._listed.append(address)
+        return IMAGE
+
+    def key(self) -> dict[str, Json]:
+        return {"images": self._noted or self._listed} if self._listed else {}
 
 
 def _observation(result: ToolResult, log: LossLog) -> str:
@@ -127,19 +179,24 @@ def _observation(result: ToolResult, log: LossLog) -> str:
     return result_text(result, log)
 
 
-def _write_message(message: Message, log: LossLog) -> list[Json]:
+def _write_message(message: Message, images: _Images, log: LossLog) -> list[Json]:
     speaker = {"system": "system", "user": "human"}.get(message.role, "gpt")
-    thought = "".join(part.text for part in message.parts if isinstance(part, Reasoning))
-    text = "".join(part.text for part in message.parts if isinstance(part, Text | Refusal))
+    thoughts = [part for part in message.parts if isinstance(part, Reasoning)]
+    text = ""
     calls = [part for part in message.parts if isinstance(part, ToolCall)]
     for part in message.parts:
         if isinstance(part, Reasoning) and part.signature is not None:
             log.drop(part, "signature", "signature", "this format does not keep signatures")
-        elif not isinstance(part, Text | Refusal | Reasoning | ToolCall):
+        elif isinstance(part, Text | Refusal):
+            text += part.text
+        elif isinstance(part, Image) and message.role == "user" and (stands := images.placeholder(part)):
+            text += stands
+        elif not isinstance(part, Reasoning | ToolCall):
             drop_part(part, log)
     turns: list[Json] = []
-    if text or thought or not calls:
-        turns.append({"from": speaker, "value": join_thinking(thought, text)})
+    value = join_tagged(thoughts, text)
+    if value or not calls:
+        turns.append({"from": speaker, "value": value})
     if calls:
         written = [{"name": call.name, "arguments": arguments_value(call)} for call in calls]
         turns.append({"from": "function_call", "value": compact_text(written if len(written) > 1 else written[0])})

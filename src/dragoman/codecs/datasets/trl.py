@@ -13,6 +13,7 @@ from dragoman.codecs.datasets.conversation import (
     Dataset,
     Json,
     Piece,
+    Placeholders,
     arguments_value,
     drop_part,
     file_url,
@@ -20,16 +21,20 @@ from dragoman.codecs.datasets.conversation import (
     left_over,
     mappings,
     media,
+    no_tools_key,
+    no_tools_note,
+    noted_images,
     own_keys,
     read_tools,
     refuse,
     report_settings,
     result_text,
+    split_tagged,
+    tagged_as_read,
     text_of,
     write_tools,
 )
-from dragoman.codecs.reasoning_tags import split_thinking
-from dragoman.ir import Audio, Document, Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
+from dragoman.ir import Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.losses import LossLog
 
@@ -73,7 +78,8 @@ def _is_conversation(value: Json) -> bool:
 def read(data: Json) -> Request:
     if not isinstance(data, Mapping):
         raise refuse(NAME, "$", "an object", data)
-    conversation = Conversation(NAME)
+    tools, images = read_tools(data.get("tools")), Placeholders(NAME, data.get("images"))
+    conversation = Conversation(NAME, tools)
     keys = [key for key in ("messages", "prompt", "chosen", "completion") if _is_conversation(data.get(key))]
     if not keys:
         raise refuse(NAME, "$.messages", "a conversation", data.get("messages"))
@@ -81,11 +87,19 @@ def read(data: Json) -> Request:
         keys.remove("prompt")  # some sets repeat the prompt in both answers
     for key in keys:
         for index, message in enumerate(items(data[key], NAME, f"$.{key}")):
-            add_message(conversation, message, f"$.{key}[{index}]")
-    return conversation.finish(tools=read_tools(data.get("tools")), metadata=left_over(data, (*keys, "tools")))
+            add_message(conversation, message, f"$.{key}[{index}]", images)
+    notes = {**no_tools_note(data, tools), **images.note()}
+    return conversation.finish(
+        metadata={**left_over(data, (*keys, "tools", *(("images",) if images else ()))), **notes}
+    )
 
 
-def add_message(conversation: Conversation, message: Mapping[str, Json], place: str) -> None:
+_NO_IMAGES = Placeholders(NAME, None)
+
+
+def add_message(
+    conversation: Conversation, message: Mapping[str, Json], place: str, images: Placeholders = _NO_IMAGES
+) -> None:
     """Add one message with role and content, as in almost all of these formats."""
     role = _ROLES.get(text_of(message.get("role")))
     if role is None:
@@ -96,7 +110,8 @@ def add_message(conversation: Conversation, message: Mapping[str, Json], place: 
         conversation.add("tool", [(result, place)], place)
         return
     pieces = list(_thoughts(message, place)) if role == "assistant" else []
-    pieces += content_pieces(message.get("content"), f"{place}.content", thinking=role == "assistant")
+    content = message.get("content")
+    pieces += content_pieces(content, f"{place}.content", thinking=role == "assistant", images=images)
     for index, call in enumerate(mappings(message.get("tool_calls"))):
         function = _function(call)
         made = conversation.call(function.get("name"), function.get("arguments"), call.get("id"))
@@ -119,11 +134,13 @@ def _thoughts(message: Mapping[str, Json], place: str) -> list[Piece]:
     return []
 
 
-def content_pieces(content: Json, place: str, *, thinking: bool = False) -> list[Piece]:
+def content_pieces(
+    content: Json, place: str, *, thinking: bool = False, images: Placeholders = _NO_IMAGES
+) -> list[Piece]:
     """Return the parts of text or a list of parts; `<think>` at the start of an answer is reasoning."""
     if isinstance(content, str):
-        thought, text = split_thinking(content) if thinking else ("", content)
-        pieces: list[Piece] = [(Reasoning(thought), place)] if thought else []
+        thought, text = split_tagged(NAME, content) if thinking else (None, content)
+        pieces: list[Piece] = [(thought, place)] if thought else []
         return [*pieces, (Text(text), place)] if text else pieces
     pieces = []
     for index, part in enumerate(mappings(content)):
@@ -136,6 +153,8 @@ def content_pieces(content: Json, place: str, *, thinking: bool = False) -> list
             pieces.append((media("image/*", image.get("url") if isinstance(image, Mapping) else image), where))
         elif kind == "image" and (text_of(part.get("url")) or text_of(part.get("image"))):
             pieces.append((media("image/*", part.get("url") or part.get("image")), where))
+        elif kind == "image" and images and (listed := images.next()) is not None:
+            pieces.append((listed, where))
         else:
             raise refuse(NAME, where, "a part of type text, image or image_url", part.get("type"))
     return pieces
@@ -150,15 +169,17 @@ def _result_content(content: Json) -> Json:
 
 def write(request: Request, log: LossLog) -> Json:
     report_settings(request, log)
-    record: dict[str, Json] = {"messages": write_messages(request, log), **own_keys(request, NAME)}
+    images = noted_images(request, NAME)
+    messages = write_messages(request, log, placeholders=images is not None)
+    record: dict[str, Json] = {"messages": messages, **own_keys(request, NAME), **no_tools_key(request, NAME)}
     tools = write_tools(request, log)
     if tools:
         record["tools"] = tools
-    return record
+    return record if images is None else {**record, "images": images}
 
 
-def write_messages(request: Request, log: LossLog, *, ids: bool = False) -> list[Json]:
-    """Return messages with role and content, and objects as arguments."""
+def write_messages(request: Request, log: LossLog, *, ids: bool = False, placeholders: bool = False) -> list[Json]:
+    """Return messages with role and content, and objects as arguments; images in place, or as placeholders."""
     names = {part.id: part.name for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
     messages: list[Json] = []
     for message in request.messages:
@@ -167,7 +188,7 @@ def write_messages(request: Request, log: LossLog, *, ids: bool = False) -> list
                 _write_result(part, names, log, ids=ids) for part in message.parts if isinstance(part, ToolResult)
             ]
         else:
-            messages.append(_write_message(message, log, ids=ids))
+            messages.append(_write_message(message, log, ids=ids, placeholders=placeholders))
     return messages
 
 
@@ -180,7 +201,7 @@ def _write_result(result: ToolResult, names: Mapping[str, str], log: LossLog, *,
     return {**found, "content": result_text(result, log)}
 
 
-def _write_message(message: Message, log: LossLog, *, ids: bool) -> Json:
+def _write_message(message: Message, log: LossLog, *, ids: bool, placeholders: bool) -> Json:
     found: dict[str, Json] = {"role": message.role}
     texts: list[str] = []
     content: list[Json] = []
@@ -190,16 +211,18 @@ def _write_message(message: Message, log: LossLog, *, ids: bool) -> Json:
             texts.append(part.text)
             content.append({"type": "text", "text": part.text})
         elif isinstance(part, Reasoning) and part.text:
-            found["reasoning_content"] = found.get("reasoning_content", "") + part.text
+            if not texts and (tagged := tagged_as_read(part)) is not None:
+                texts.append(tagged)
+                content.append({"type": "text", "text": tagged})
+            else:
+                found["reasoning_content"] = found.get("reasoning_content", "") + part.text
             if part.signature is not None:
                 log.drop(part, "signature", "signature", "this format does not keep signatures")
         elif isinstance(part, ToolCall):
             call: dict[str, Json] = {"type": "function"} | ({"id": part.id} if ids else {})
             calls.append({**call, "function": {"name": part.name, "arguments": arguments_value(part)}})
         elif isinstance(part, Image) and file_url(part):
-            content.append({"type": "image", "url": file_url(part)})
-        elif isinstance(part, Audio | Document | Image):
-            drop_part(part, log)
+            content.append({"type": "image"} if placeholders else {"type": "image", "url": file_url(part)})
         else:
             drop_part(part, log)
     if any(part["type"] != "text" for part in content):

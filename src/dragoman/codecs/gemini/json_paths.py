@@ -22,7 +22,7 @@ from dragoman.ir import AnyPart, Completion, Message, Metadata, ProviderTool, Re
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, inner_extra
 from dragoman.ir.parts import Media
 from dragoman.ir.values import note, parse_json
-from dragoman.losses import Tables, paths_by_tables, running_totals
+from dragoman.losses import Tables, paths_by_class, paths_by_tables, running_totals
 
 _CONFIG = "$.generationConfig"
 _THINKING = f"{_CONFIG}.thinkingConfig."
@@ -96,16 +96,32 @@ def _found(path: str, value: Any) -> str:
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def request_json_path(
-    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
-) -> str:
-    if message_index is not None:
-        return _locate_message(request, tables, message_index, part_index, field)
-    if part_index is not None:
-        return _locate_tool(request, tables, part_index, field)
-    head, _, rest = field.partition(".")
-    path = _locate_output(request, rest) if head == "output" else _SETTINGS.get(field) or SETTINGS.path(field)
-    return _as_written(path, request) if tables.of(request, _is_respelled) else path
+class _RequestPaths:
+    """Looks up the JSON paths of a request's nodes in the wire body."""
+
+    _request: Request
+    _tables: Tables
+    _respelled: bool | None = None
+    _tools: list[str] | None = None
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._tables = Tables()
+
+    def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is not None:
+            return _locate_message(self._request, self._tables, message_index, part_index, field)
+        if part_index is not None:
+            if self._tools is None:
+                self._tools = _tool_paths(self._request)
+            return _locate_tool(self._request, self._tools, part_index, field)
+        if self._respelled is None:
+            self._respelled = _is_respelled(self._request)
+        path = _SETTINGS.get(field)
+        if path is None:
+            head, _, rest = field.partition(".")
+            path = _locate_output(self._request, rest) if head == "output" else SETTINGS.path(field)
+        return _as_written(path, self._request) if self._respelled else path
 
 
 def _is_respelled(request: Request) -> bool:
@@ -208,8 +224,8 @@ def _locate_part(path: str, part: AnyPart, field: str) -> str:
     return f"{path}.{inner}" if inner else path
 
 
-def _locate_tool(request: Request, tables: Tables, index: int, field: str) -> str:
-    path = tables.of(request, _tool_paths)[index]
+def _locate_tool(request: Request, paths: list[str], index: int, field: str) -> str:
+    path = paths[index]
     head, dot, rest = field.partition(".")
     tool: Any = request.tools[index]
     notes = (getattr(tool, "metadata", None) or {}).get(FAMILY, {})
@@ -271,7 +287,7 @@ def _grounding_key(message: Message) -> str:
     return snake if snake in entries or MODELLED + snake in entries else _GROUNDING
 
 
-def response_json_path(
+def _response_path(
     completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
 ) -> str:
     if message_index is None:
@@ -288,5 +304,7 @@ def response_json_path(
     return _locate_part(path, parts[part_index], field)
 
 
-request_paths = paths_by_tables(request_json_path)
-response_paths = paths_by_tables(response_json_path)
+request_paths = paths_by_class(_RequestPaths)
+
+
+response_paths = paths_by_tables(_response_path)

@@ -88,8 +88,7 @@ __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
 
 SOURCE = "gemini stream"
 
-_read_first = msgspec.json.Decoder(FirstChunk[PlainCandidate]).decode
-_read_first_full = msgspec.json.Decoder(FirstChunk[FullCandidate]).decode
+_read_first = msgspec.json.Decoder(FirstChunk[FullCandidate]).decode
 _read_plain = msgspec.json.Decoder(Chunk[PlainCandidate]).decode
 _read_full = msgspec.json.Decoder(Chunk[FullCandidate]).decode
 _wide: WireReader[GenerateContentResponse] = WireReader(GenerateContentResponseBody, SOURCE, aliases=ALIASES)
@@ -97,6 +96,10 @@ _decode_items = msgspec.json.Decoder(list[Raw]).decode
 _decode_leaves = msgspec.json.Decoder(list[dict[str, Raw]]).decode
 
 _SAYS_NOTHING = frozenset({b"null", b"{}", b"[]"})
+_LONGEST_NOTHING = 4
+_PLAIN_FIELDS = len(PlainCandidate.__struct_fields__)
+_NOTHING_BESIDE = (UNSET,) * (len(FullCandidate.__struct_fields__) - _PLAIN_FIELDS)
+"""The further fields of a candidate that has only content."""
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -324,13 +327,7 @@ class PayloadDecoder(EventDecoder):
         if isinstance(error, msgspec.ValidationError):
             if payload.lstrip()[:1] == b"[":
                 return [event for item in _items(payload) for event in self.decode(item)]
-            if self._state is BEFORE:
-                try:
-                    first = _read_first_full(payload)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    return self._decode_wide(payload)
-                return self._decode_first(first, payload)
-            if self._read is _read_plain:
+            if self._state is not BEFORE and self._read is _read_plain:
                 try:
                     _read_full(payload)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -347,7 +344,7 @@ class PayloadDecoder(EventDecoder):
         candidates = wire.candidates or ()
         if not candidates and wire.prompt_feedback is not UNSET:
             self._block(wire.prompt_feedback)
-        if self._state is BEFORE and (error is UNSET or bytes(error) in _SAYS_NOTHING):
+        if self._state is BEFORE and (error is UNSET or not _says_something(error)):
             self._start(wire, payload)
         return self._take(candidates, wire.usage_metadata, error, payload)
 
@@ -361,10 +358,10 @@ class PayloadDecoder(EventDecoder):
         if self._state is ENDED:
             return []  # after [DONE] or an error
         self._payloads += 1
-        if error is not UNSET and bytes(error) not in _SAYS_NOTHING:
+        if error is not UNSET and _says_something(error):
             return self._fail(payload)
         self._move("chunk")
-        if usage is not UNSET and bytes(usage) not in _SAYS_NOTHING:
+        if usage is not UNSET and _says_something(usage):
             if self._told_usage is UNSET:
                 # The prompt's token count is known now; counts that change with every chunk are emitted at the end.
                 self._book.events.append(UsageUpdate(decode_usage(usage)))
@@ -393,9 +390,11 @@ class PayloadDecoder(EventDecoder):
         """Handle the end of bytes. This wire has no other end signal, so the finish reason decides."""
         if self._state is ENDED:
             return []
-        unfinished = [answer for answer in self._answers.values() if answer.finish is UNSET]
-        if self._state is not FINISHED or (unfinished and self._blocked is None):
+        if self._state is not FINISHED:
             return self._truncated()
+        for answer in self._answers.values():
+            if answer.finish is UNSET and self._blocked is None:
+                return self._truncated()
         self._tell_usage()
         self._move("end")
         finishes = [self._finish(self._answers[number]) for number in sorted(self._answers)]
@@ -449,7 +448,7 @@ class PayloadDecoder(EventDecoder):
 
     def _tell_usage(self) -> None:
         usage, self._usage = self._usage, UNSET
-        if usage is not UNSET and usage != self._told_usage and bytes(usage) not in _SAYS_NOTHING:
+        if usage is not UNSET and usage != self._told_usage and _says_something(usage):
             self._book.events.append(UsageUpdate(decode_usage(usage)))
 
     def _finish(self, answer: _Answer) -> Finish:
@@ -495,7 +494,10 @@ class PayloadDecoder(EventDecoder):
 
     def _candidate(self, wire: PlainCandidate | Candidate, position: int) -> None:
         answer = self._answer(position if wire.index is UNSET else wire.index)
-        if type(wire) is not PlainCandidate:
+        is_noted = type(wire) is not PlainCandidate and (
+            type(wire) is not FullCandidate or structs.astuple(wire)[_PLAIN_FIELDS:] != _NOTHING_BESIDE
+        )
+        if is_noted:
             _note(answer, wire)
         content = wire.content
         if content is not UNSET and content.parts is not UNSET:
@@ -504,7 +506,7 @@ class PayloadDecoder(EventDecoder):
                     self._plain_part(answer, part)
                 else:
                     self._wide_part(answer, part)  # type: ignore[arg-type]
-        if type(wire) is not PlainCandidate and (tokens := _take_logprobs(answer)):
+        if is_noted and (tokens := _take_logprobs(answer)):
             self._book.events.append(LogprobsDelta(tokens, answer.number))
         if wire.finish_reason:  # 0 is the enum's default: no reason
             answer.finish = wire.finish_reason
@@ -775,6 +777,10 @@ class PayloadDecoder(EventDecoder):
         call.arguments, call.leaves, call.digest = "", None, hash(text)
 
 
+def _says_something(held: Raw) -> bool:
+    return len(held) > _LONGEST_NOTHING or bytes(held) not in _SAYS_NOTHING
+
+
 _MEMBERS = ("text", "function_call", "function_response", "inline_data", "file_data")
 _SPELLING = ("~as:", "~single:")
 
@@ -796,7 +802,7 @@ def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
     keys = _meaningful_keys(wire.extra) if isinstance(wire, Candidate) else {}
     for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True):
         value = getattr(wire, name)
-        if type(value) is Raw and bytes(value) not in _SAYS_NOTHING:
+        if type(value) is Raw and _says_something(value):
             keys[key] = value
     if "groundingMetadata" in keys:
         answer.grounding = keys["groundingMetadata"]

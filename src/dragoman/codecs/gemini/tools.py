@@ -134,9 +134,10 @@ def _decode_tool(wire: FunctionDeclaration) -> ToolDefinition:
         if typed is not UNSET:
             keep_whole(notes, "parameters", typed)
     elif typed is not UNSET:
-        schema, notes[TYPED] = read_typed(typed)
         if bytes(typed) == b"null":
-            schema = None
+            keep_whole(notes, "parameters", typed)
+        else:
+            schema, notes[TYPED] = read_typed(typed)
     return ToolDefinition(wire.name, description, schema, metadata={FAMILY: notes} if notes else None)
 
 

@@ -235,8 +235,10 @@ class MessageDecoder(TraitNotes):
             return plain, parse_json(value), ()
         if first == _LIST:
             try:
-                parts = tuple([decode_part(wire) for wire in _contents.read(value)])
+                parts: tuple[AnyPart, ...] | None = tuple([decode_part(wire) for wire in _contents.read(value)])
             except DecodeError:
+                parts = None
+            if parts is None or (failed and not parts):
                 notes["~result"] = Raw(b'"list"')
                 return "error" if failed else "data", value, ()
             return "error" if failed else "multimodal", None, parts

@@ -29,7 +29,7 @@ from dragoman.codecs.gemini_interactions.wire import (
 )
 from dragoman.codecs.google_media import OFFICE, fit_medium
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import SharedTools
 from dragoman.codecs.text_offsets import TextOffsets
@@ -99,8 +99,7 @@ def _decode_media(wire: MediaContent) -> AnyPart:
             notes[field] = value
     mime = None if wire.mime_type is UNSET else wire.mime_type
     if (wire.data is UNSET) is (wire.uri is UNSET):
-        block = spliced(Raw(encode_json(wire)), {} if wire.extra is UNSET else wire.extra)
-        return Opaque(FAMILY, f"{CONTENT}{kind.__struct_config__.tag}", block)
+        return Opaque(FAMILY, f"{CONTENT}{kind.__struct_config__.tag}", restored(wire))
     if kind is not _type_of(mime, kind):
         notes[KIND] = Raw(encode_json(kind.__struct_config__.tag))
     data = None if wire.data is UNSET else read_base64(wire.data, notes)

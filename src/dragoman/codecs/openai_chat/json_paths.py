@@ -30,6 +30,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
+from dragoman.losses import paths_by_class
 
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_TOOL = {
@@ -49,7 +50,7 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 }
 
 
-class RequestPaths:
+class _RequestPaths:
     """Looks up the JSON paths of a request's nodes in the wire body."""
 
     _request: Request
@@ -60,7 +61,7 @@ class RequestPaths:
         self._request = request
         self._calls = {}
 
-    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+    def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
             if part_index is not None:
                 return _tool_path(self._request, part_index, field)
@@ -79,7 +80,7 @@ class RequestPaths:
         return path + part_path(message, part_index, field, before)
 
 
-request_paths = RequestPaths
+request_paths = paths_by_class(_RequestPaths)
 
 
 def calls_before(message: Message) -> list[int]:
@@ -188,7 +189,7 @@ _USAGE = {
 }
 
 
-class ResponsePaths:
+class _ResponsePaths:
     """Looks up the JSON paths of a completion's nodes in the wire body."""
 
     _completion: Completion
@@ -198,7 +199,7 @@ class ResponsePaths:
         self._completion = completion
         self._calls = {}
 
-    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+    def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
             return _answer_path(field)
         path = f"$.choices[{message_index}]"
@@ -213,7 +214,7 @@ class ResponsePaths:
         return f"{path}.message{part_path(message, part_index, field, before)}"
 
 
-response_paths = ResponsePaths
+response_paths = paths_by_class(_ResponsePaths)
 
 
 @lru_cache(maxsize=512)

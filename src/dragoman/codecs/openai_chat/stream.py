@@ -21,12 +21,13 @@ from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error
-from dragoman.codecs.openai_chat.messages import FAMILY
-from dragoman.codecs.openai_chat.response import decode_finish, usage_of
+from dragoman.codecs.openai_chat.messages import FAMILY, NULL
+from dragoman.codecs.openai_chat.response import decode_finish, decode_usage
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
     CallFragment,
     Chunk,
+    OpenDelta,
     Opening,
     PlainDelta,
     SoundFragment,
@@ -68,9 +69,13 @@ _entries: Callable[[bytes], Extra] = msgspec.json.Decoder(dict[str, Raw]).decode
 _choices: Callable[[Raw], list[Extra] | None] = msgspec.json.Decoder(list[dict[str, Raw]] | None).decode
 _PADDING = frozenset({"obfuscation", "p"})
 _OF_CHUNKS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _PADDING
-_OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason"})
+# `message` and `text` repeat the answer so far.
+_OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason", "message", "text"})
+_OF_DELTAS = frozenset(VendorDelta.__struct_fields__)
 _read_plain: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[PlainDelta]).decode
 _read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorDelta]).decode
+_read_open: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[OpenDelta]).decode
+_WIDER = {_read_plain: _read_vendor, _read_vendor: _read_open}
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -205,31 +210,46 @@ class PayloadDecoder(EventDecoder):
     def _decode_whole(self, chunk: Chunk[Any], payload: bytes) -> list[AnyEvent]:
         if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b"{}"}:
             return self._fail(payload)
-        if self._state is not OPEN:
-            if self._state is ENDED:
-                return []  # chunks after [DONE] are ignored
-            if self._state is BEFORE and not chunk.choices and not _openings.decode(payload).id:
-                return []  # Azure sends its content filter results for the prompt before the answer begins
-            self._move("chunk")
-            if self._state is OPEN:
-                self._start(payload)
+        if self._state is not OPEN and not self._enter(chunk, payload):
+            return []
         if self._state is FINISHED or not chunk.choices:
             self._note_keys(payload)
         for choice in chunk.choices or ():
             candidate = choice.index or 0
             if choice.delta is not None:
+                if type(choice.delta) is OpenDelta:
+                    self._note_delta(payload)
                 self._delta(self._lane if candidate == 0 else self._book.lane(candidate), candidate, choice.delta)
-            if choice.logprobs and (tokens := _tokens_in(choice.logprobs)):
-                self._book.events.append(LogprobsDelta(tokens, candidate))
+            if choice.logprobs:
+                self._likely(choice.logprobs, candidate)
             if choice.finish_reason:
                 self._finishes[candidate] = choice.finish_reason
                 self._move("finish")
                 self._note_keys(payload, candidate)
         if chunk.usage is not None:
             self._counted = True
-            usage = take_tier(usage_of(chunk.usage), self._notes, "service_tier", OPENAI_TIERS_READ)
-            self._book.events.append(UsageUpdate(usage))
+            usage = decode_usage(_entries(payload)["usage"])
+            self._book.events.append(UsageUpdate(take_tier(usage, self._notes, "service_tier", OPENAI_TIERS_READ)))
         return self._book.take()
+
+    def _enter(self, chunk: Chunk[Any], payload: bytes) -> bool:
+        """Begin the answer with its first chunk; return whether the chunk belongs to the answer."""
+        if self._state is ENDED:
+            return False  # chunks after [DONE] are ignored
+        if self._state is BEFORE and not chunk.choices and not _openings.decode(payload).id:
+            self._note_keys(payload)  # Azure sends its content filter results for the prompt before the answer
+            return False
+        self._move("chunk")
+        if self._state is OPEN:
+            self._start(payload)
+        return True
+
+    def _likely(self, said: Any, candidate: int) -> None:
+        tokens = _tokens_in(said)
+        if tokens:
+            self._book.events.append(LogprobsDelta(tokens, candidate))
+        if isinstance(said, dict) and said.get("refusal"):
+            self._notes["logprobs"] = Raw(encode_json({"refusal": said["refusal"]}))  # of the last fragment
 
     def _note_keys(self, payload: bytes, candidate: int = 0) -> None:
         """Note keys of a chunk, and of its choice, that say more of the answer. Later values replace earlier ones."""
@@ -242,6 +262,13 @@ class PayloadDecoder(EventDecoder):
         for choice in choices or ():
             notes |= {key: value for key, value in choice.items() if key not in _OF_CHOICES}
 
+    def _note_delta(self, payload: bytes) -> None:
+        """Note keys of a delta that no other format has, such as the tools that Groq ran itself."""
+        for choice in _choices(_entries(payload)["choices"]) or ():
+            delta = choice.get("delta")
+            if delta is not None and delta != NULL:
+                self._notes |= {key: held for key, held in _entries(delta).items() if key not in _OF_DELTAS}
+
     def _is_whole(self) -> bool:
         """Whether an answer without a finish reason is complete: token counts came, and every call can be read."""
         return self._counted and all(call.name and _whole(call) for calls in self._calls.values() for call in calls)
@@ -250,7 +277,7 @@ class PayloadDecoder(EventDecoder):
         if type(delta) is PlainDelta:
             if delta.content:
                 lane.flow(TEXT, delta.content)
-        elif type(delta) is VendorDelta:
+        elif isinstance(delta, VendorDelta):
             self._vendor_delta(lane, candidate, delta)
         if delta.tool_calls:
             for fragment in delta.tool_calls:
@@ -260,14 +287,15 @@ class PayloadDecoder(EventDecoder):
             self._refused.add(candidate)
 
     def _read_wider(self, payload: bytes, error: Exception) -> Chunk[Any]:
-        """Read this and all later chunks with the wider type: the server sends more than the specification has."""
-        if not isinstance(error, msgspec.ValidationError) or self._read is _read_vendor:
+        """Read this and all later chunks with a wider type: the server sends more than the specification has."""
+        wider = _WIDER.get(self._read)
+        if not isinstance(error, msgspec.ValidationError) or wider is None:
             raise _not_a_chunk(error) from error
-        self._read = _read_vendor
+        self._read = wider
         try:
-            return _read_vendor(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wider:
-            raise _not_a_chunk(wider) from wider
+            return wider(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
+            return self._read_wider(payload, another)
 
     def _vendor_delta(self, lane: Lane, candidate: int, delta: VendorDelta) -> None:
         """Decode a delta that may hold several kinds at once: reasoning, then text, then calls."""

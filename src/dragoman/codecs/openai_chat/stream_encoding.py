@@ -125,7 +125,8 @@ class EventEncoder(BaseEventEncoder):
         if type(part) is Text:
             if self._calls:
                 self._log.degrade(part, "", "place among the other parts", "a chat message keeps text and calls apart")
-            outgoing = _Outgoing(self._head + b'"content":', tail, start=self._characters_so_far())
+            outgoing = _Outgoing(self._head + b'"content":', tail)
+            outgoing.start = self._characters_so_far()
             outgoing.signature = part.signature
             self._parts[index] = outgoing
             chunks = self._plain(outgoing, part.text)
@@ -140,8 +141,9 @@ class EventEncoder(BaseEventEncoder):
             return self._plain(outgoing, part.text)
         if type(part) is Reasoning:
             outgoing = self._parts[index] = _Outgoing(
-                self._head + b'"%b":' % self._profile.reasoning_key.encode(), tail, reasoning=part
+                self._head + b'"%b":' % self._profile.reasoning_key.encode(), tail
             )
+            outgoing.reasoning = part
             if self.texts is None:
                 outgoing.pieces = []
             return self._plain(outgoing, part.text) + self._reasoning_details(part, part.signature)
@@ -171,7 +173,8 @@ class EventEncoder(BaseEventEncoder):
         self._calls += 1
         key, value = ("custom", "input") if call.custom else ("function", "arguments")
         head = self._head + (_INPUT_HEAD if call.custom else _ARGUMENTS_HEAD) % number
-        self._parts[index] = _Outgoing(head, b"}}]" + self._tail, number=number)
+        outgoing = self._parts[index] = _Outgoing(head, b"}}]" + self._tail)
+        outgoing.number = number
         opening: dict[str, Any] = {"index": number, "id": call.id, "type": key, key: {"name": call.name, value: ""}}
         if call.signature is not None:
             opening |= foreign_signatures.write_call_signature(call)
@@ -281,26 +284,18 @@ class _Outgoing:
 
     head: bytes
     tail: bytes
-    number: int
+    number: int = -1
     """The call's index."""
-    reasoning: Reasoning | None
-    start: int
+    reasoning: Reasoning | None = None
+    start: int = -1
     """The offset of a text in the joined content."""
-    length: int
-    pieces: list[str] | None
-    signature: Signature | None
+    length: int = 0
+    pieces: list[str] | None = None
+    signature: Signature | None = None
 
-    def __init__(
-        self, head: bytes, tail: bytes, number: int = -1, reasoning: Reasoning | None = None, start: int = -1
-    ) -> None:
+    def __init__(self, head: bytes, tail: bytes) -> None:
         self.head = head
         self.tail = tail
-        self.length = 0
-        self.pieces = None
-        self.signature = None
-        self.number = number
-        self.reasoning = reasoning
-        self.start = start
 
 
 _ARGUMENTS_HEAD = b'"tool_calls":[{"index":%d,"function":{"arguments":'

@@ -44,9 +44,10 @@ class PlainDelta(Struct, gc=False, forbid_unknown_fields=True):
     tool_calls: list[CallFragment] | None = None
 
 
-class VendorDelta(Struct, gc=False):
-    """Every field that some server sends in a delta."""
+class VendorDelta(Struct, gc=False, forbid_unknown_fields=True):
+    """Every field of a delta that the intermediate format models."""
 
+    role: str | None = None
     content: str | list[dict[str, Any]] | None = None
     tool_calls: list[CallFragment] | None = None
     refusal: str | None = None
@@ -57,6 +58,10 @@ class VendorDelta(Struct, gc=False):
     annotations: Raw | UnsetType = UNSET
     extra_content: Raw | UnsetType = UNSET
     audio: SoundFragment | None = None
+
+
+class OpenDelta(VendorDelta, gc=False, forbid_unknown_fields=False):
+    """The same, with any further keys, which the decoder notes."""
 
 
 D = TypeVar("D")

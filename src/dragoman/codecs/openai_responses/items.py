@@ -357,7 +357,9 @@ class ItemEncoder(PartEncoder):
         if spelled == "object":
             return call.arguments
         text = arguments_as_text(call)
-        return UNSET if spelled is True else text or ("{}" if self._to_client and not call.incomplete else "")
+        if spelled is True:
+            return UNSET
+        return text or ("{}" if self._to_client and not self._native and not call.incomplete else "")
 
     def reasoning(self, part: Reasoning, following: AnyPart | None) -> list[WireValue]:
         notes, signature = own(part.metadata), part.signature

@@ -552,8 +552,8 @@ class PayloadDecoder(EventDecoder):
             flow = self._start(slot, 0, Reasoning(""))
             flow.section = (kind, place)
             return flow
-        told, number = flow.section
-        if told is not kind:
+        section_kind, number = flow.section
+        if section_kind is not kind:
             return None
         if place != number:
             flow.section = (kind, place)

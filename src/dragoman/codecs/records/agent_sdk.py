@@ -391,8 +391,8 @@ def place(message: Message, part_index: int, field: str) -> tuple[int, str]:
     part = message.parts[part_index]
     notes = (getattr(part, "metadata", None) or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):
-        owed = field == "signature" and "~raw:raw_item" in notes
-        return part_index, ".raw_item" if owed else f".{field}" if field.partition(".")[0] == "raw_item" else ""
+        is_carried = field == "signature" and "~raw:raw_item" in notes
+        return part_index, ".raw_item" if is_carried else f".{field}" if field.partition(".")[0] == "raw_item" else ""
     before = _thoughts(message)
     if isinstance(part, Refusal):
         return before, ".refusal"

@@ -286,8 +286,8 @@ def _split(role: Role, parts: list[AnyPart], name: str | None, notes: Extra) -> 
             kept = {ROLE: as_json(name if is_name else role), **kept}
             if name is not None and not is_name:
                 kept["name"] = as_json(name)
-        spoken = name if speaker == role else None
-        messages.append(Message(speaker, tuple(run), spoken, {FAMILY: kept} if kept else None))
+        speaker_name = name if speaker == role else None
+        messages.append(Message(speaker, tuple(run), speaker_name, {FAMILY: kept} if kept else None))
     return messages
 
 

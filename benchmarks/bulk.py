@@ -1,0 +1,164 @@
+"""Bulk conversion against its limits: one core against the floor, two cores against one, Ray against the local engine.
+
+    python benchmarks/bulk.py one              CPU time per record: floor, bare loop, convert_lines, engine
+    python benchmarks/bulk.py cores            wall time with one and two processes, and of two floors side by side
+    python benchmarks/bulk.py ray              wall time on a local Ray cluster, without its start
+
+`--records` says how many conversations (scripts/make_conversations.py) the file has, `--target` the format. Rounds
+alternate between the candidates, and the fastest round of each counts. `cores` also runs the floor twice at the same
+time: what two processes that share nothing gain is the most that any engine can gain on that machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+
+import orjson
+
+from dragoman.batch import RunOptions, convert, convert_lines
+from dragoman.translate import translate_request
+
+_AT_ONCE = 1 << 24
+
+
+def _made(folder: Path, records: int) -> Path:
+    path = folder / "conversations.jsonl"
+    script = Path(__file__).parents[1] / "scripts" / "make_conversations.py"
+    distinct = min(records, 20_000)
+    made = subprocess.run([sys.executable, str(script), str(distinct)], capture_output=True, check=True).stdout  # noqa: S603
+    with path.open("wb") as stream:
+        for _ in range(max(1, records // distinct)):
+            stream.write(made)
+    return path
+
+
+def _floor(path: Path) -> None:
+    """Decode and encode the same JSON, and do nothing else: nothing is written to a file."""
+    with path.open("rb") as stream:
+        for line in stream:
+            orjson.dumps(orjson.loads(line))
+
+
+def _loop(path: Path, target: str) -> None:
+    with path.open("rb") as stream:
+        for line in stream:
+            encoded = translate_request(line, source="openai-chat", target=target)
+            len(encoded.losses)
+
+
+def _lines(path: Path, target: str) -> None:
+    with path.open("rb") as stream:
+        while lines := stream.readlines(_AT_ONCE):
+            convert_lines(b"".join(lines), target=target)
+
+
+def _engine(path: Path, target: str, run: RunOptions) -> None:
+    convert(str(path), str(path.with_name("out")), run, target=target)
+
+
+def _run(workers: int, engine: str = "local") -> RunOptions:
+    return RunOptions(workers=workers, engine=engine, overwrite=True, restart=True)  # type: ignore[arg-type]
+
+
+def _together(work: Callable[[Path], None], path: Path) -> None:
+    """Run the work twice at the same time, in two processes."""
+    context = get_context("fork")
+    processes = [context.Process(target=work, args=(path,)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+
+
+Clock = Callable[[], float]
+
+
+def _measured(candidates: dict[str, Callable[[], None]], rounds: int, clock: Clock) -> dict[str, float]:
+    best = dict.fromkeys(candidates, float("inf"))
+    for _ in range(rounds):
+        for name, work in candidates.items():
+            started = clock()
+            work()
+            best[name] = min(best[name], clock() - started)
+    return best
+
+
+def _one(path: Path, target: str, records: int, rounds: int) -> None:
+    candidates: dict[str, Callable[[], None]] = {
+        "floor": lambda: _floor(path),
+        "loop": lambda: _loop(path, target),
+        "convert_lines": lambda: _lines(path, target),
+        "engine": lambda: _engine(path, target, _run(1)),
+    }
+    best = _measured(candidates, rounds, time.process_time)
+    for name, seconds in best.items():
+        print(f"{name:14} {seconds / records * 1e6:7.2f} us/record")
+    print(f"engine / loop            {best['engine'] / best['loop']:.3f}  (wanted: at most 1.1)")
+    print(f"convert_lines / engine   {best['convert_lines'] / best['engine']:.3f}  (limit: within 10 %)")
+    print(f"engine, of the floor     {best['floor'] / best['engine']:.3f}  (limit: at least 0.45)")
+
+
+def _cores(path: Path, target: str, rounds: int) -> None:
+    candidates: dict[str, Callable[[], None]] = {
+        "one floor": lambda: _floor(path),
+        "two floors": lambda: _together(_floor, path),
+        "one loop": lambda: _loop(path, target),
+        "two loops": lambda: _together(lambda one: _loop(one, target), path),
+        "engine, 1": lambda: _engine(path, target, _run(1)),
+        "engine, 2": lambda: _engine(path, target, _run(2)),
+    }
+    best = _measured(candidates, rounds, time.perf_counter)
+    for name, seconds in best.items():
+        print(f"{name:14} {seconds:7.2f} s")
+    print(f"two floors side by side  {2 * best['one floor'] / best['two floors']:.2f} x")
+    print(f"two loops side by side   {2 * best['one loop'] / best['two loops']:.2f} x")
+    print(f"engine on two cores      {best['engine, 1'] / best['engine, 2']:.2f} x  (limit: at least 1.8)")
+
+
+def _ray(path: Path, target: str, rounds: int) -> None:
+    import ray  # noqa: PLC0415 - an extra
+
+    started = time.perf_counter()
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    print(f"start of the cluster  {time.perf_counter() - started:7.2f} s")
+    started = time.perf_counter()
+    _engine(path, target, _run(2, "ray"))  # starts Ray's workers, which import dragoman
+    print(f"first job             {time.perf_counter() - started:7.2f} s")
+    candidates: dict[str, Callable[[], None]] = {
+        "local": lambda: _engine(path, target, _run(2)),
+        "ray": lambda: _engine(path, target, _run(2, "ray")),
+    }
+    best = _measured(candidates, rounds, time.perf_counter)
+    for name, seconds in best.items():
+        print(f"{name:21} {seconds:7.2f} s")
+    print(f"Ray, of the local engine's rate  {best['local'] / best['ray']:.2f}  (limit: at least 0.7)")
+    ray.shutdown()
+
+
+def main() -> None:
+    """Read the command line, make the file, measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["one", "cores", "ray"])
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--target", default="anthropic-messages")
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = _made(Path(folder), given.records)
+        if given.what == "one":
+            _one(path, given.target, given.records, given.rounds)
+        elif given.what == "cores":
+            _cores(path, given.target, given.rounds)
+        else:
+            _ray(path, given.target, given.rounds)
+
+
+if __name__ == "__main__":
+    main()
