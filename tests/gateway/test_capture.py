@@ -271,7 +271,7 @@ def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> Non
 def test_keys_are_taken_out_of_what_an_upstream_was_sent(model: str, most: int, dragoman_sim: Simulator) -> None:
     """However much of the client's body and of its translation is held."""
     server = {"type": "url", "name": "n", "url": "https://x", "authorization_token": KEY}
-    asked = {"model": model, "max_tokens": 5, "mcp_servers": [server], "messages": ASKED["messages"]}
+    asked = {"model": model, "max_tokens": 5, "mcp_servers": [server], "messages": BODY["messages"]}
     setting = Setting(config=on_any_port(every_format(dragoman_sim.url)))
 
     async def run() -> CapturedRequest:
