@@ -159,10 +159,14 @@ def shares_of(own: Measured, other: Measured) -> dict[str, float]:
 
 
 def memory(one: Measured, count: int) -> None:
+    """Memory after each quarter of the requests: flat, if the last three are the same."""
     sent = request(MESSAGES, messages(stream=False))
     before = megabytes(one.pid)
-    json_load(one.port, sent, 600.0, 16, count)
-    print(f"\nmemory: {before:.1f} MB before, {megabytes(one.pid):.1f} MB after {count} requests more")
+    quarters = []
+    for _ in range(4):
+        json_load(one.port, sent, 600.0, 16, count // 4)
+        quarters.append(f"{megabytes(one.pid):.1f}")
+    print(f"\nmemory: {before:.1f} MB before, {', '.join(quarters)} MB after each quarter of {count} requests more")
 
 
 def workers(one: Measured, target: str, folder: Path, arguments: argparse.Namespace) -> None:

@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from dragoman.gateway.config import Server
+from dragoman.gateway.signature_memory import SignatureMemory
 from dragoman.gateway.state.base import Exceeded, Grant, Ticket
-from dragoman.gateway.state.connect import open_ledger
+from dragoman.gateway.state.connect import open_ledger, open_store
+from dragoman.gateway.state.objects import ObjectStore, Stored
+from dragoman.ir import Completion, Finish, Message, Request, Signature, ToolCall
 from dragoman.sim.server import Simulator
 from tests.cli.command import COMMAND, environment
 from tests.gateway.running import Got, RunningGateway, configured, send, simulated
@@ -255,6 +259,62 @@ def test_counters_from_the_future_do_not_lock_a_key(home: str, request: pytest.F
             await ledger.close()
 
     asyncio.run(scenario())
+
+
+@promise("gateway:clock-jumps")
+@pytest.mark.parametrize("home", ["sqlite", "postgres"])
+def test_a_batch_of_a_worker_that_is_gone_is_claimed_after_the_clock_was_set_back(
+    home: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    postgres: Postgres | None = request.getfixturevalue("postgres_server") if home == "postgres" else None
+    address = str(tmp_path / "gateway.db") if postgres is None else postgres.fresh()
+
+    async def scenario() -> None:
+        store, database = await open_store(address)
+        try:
+            objects, now = ObjectStore(database), time.time()
+            batch = Stored(id="b", owner="o", kind="gemini batch", created=now, expires=now + DAY, state="open")
+            await objects.put(batch, b"")
+            assert [one.id for one in await objects.claim("first", 15.0, 5)] == ["b"]
+            assert await objects.claim("second", 15.0, 5) == [], "its worker lives"
+            await database.rows("UPDATE gateway_objects SET claimed = claimed + 60")  # clocks of two machines differ
+            assert await objects.claim("second", 15.0, 5) == []
+            await database.rows("UPDATE gateway_objects SET claimed = claimed + 86400")
+            assert [one.id for one in await objects.claim("second", 15.0, 5)] == ["b"]
+            assert await objects.renew(["b"], "first", 15.0) == {}, "one worker at a time"
+        finally:
+            await store.close()
+
+    asyncio.run(scenario())
+
+
+@promise("gateway:clock-jumps")
+@pytest.mark.parametrize("jump", [-DAY, DAY / 2, 8 * DAY], ids=["back", "forward", "far forward"])
+def test_signatures_are_remembered_when_the_clock_jumps(
+    jump: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a week: set back, they stay longer; far ahead, they are gone and nothing else is."""
+    real, offset = time.time, 0.0
+    monkeypatch.setattr(time, "time", lambda: real() + offset)
+    call = ToolCall("call_1", "f", {}, signature=Signature("google", "sig"))
+    unsigned = Request("m", (Message("assistant", (structs.replace(call, signature=None),)),))
+
+    async def scenario() -> bool:
+        nonlocal offset
+        store, _ = await open_store(str(tmp_path / "gateway.db"))
+        try:
+            memory = SignatureMemory(store, 7 * DAY)
+            await memory.remember(Completion((Message("assistant", (call,)),), Finish("tool_calls")), "me")
+            assert await memory.recall(unsigned, "me")
+            offset = jump
+            found = bool(await memory.recall(unsigned, "me"))
+            await memory.remember(Completion((Message("assistant", (call,)),), Finish("tool_calls")), "me")
+            assert await memory.recall(unsigned, "me"), "what is signed now is remembered"
+            return found
+        finally:
+            await store.close()
+
+    assert asyncio.run(scenario()) is (jump < 7 * DAY)
 
 
 @promise("gateway:clock-jumps")

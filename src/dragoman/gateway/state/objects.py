@@ -34,6 +34,8 @@ OBJECTS_SCHEMA = (
     """,
 )
 _PIECE = 1 << 20
+_LONGEST_CLAIMS = 10
+"""Lengths of a claim that it may lie ahead: clocks of two machines may differ by less."""
 _ROW = 500
 """Overhead of an object in bytes, besides its content and its description."""
 _SHOWN = "id, owner, kind, created, expires, state, about, size"
@@ -144,16 +146,18 @@ class ObjectStore:
     async def claim(self, worker: str, seconds: float, most: int) -> list[Stored]:
         """Claim at most this many batches without a living worker, and return them."""
         now = time.time()
-        waiting = "state IN ('open', 'canceling') AND claimed < ?"
+        # A claim from the future was made before the clock was set back: its worker may be gone.
+        waiting = "state IN ('open', 'canceling') AND (claimed < ? OR claimed > ?)"
+        latest = now + _LONGEST_CLAIMS * seconds
         query = f"SELECT id FROM gateway_objects WHERE {waiting} ORDER BY created LIMIT ?"  # noqa: S608 - our own words
-        found = [row[0] for row in await self._database.rows(query, (now, most))]
+        found = [row[0] for row in await self._database.rows(query, (now, latest, most))]
         if not found:  # the usual answer, without a write
             return []
         marks = ", ".join("?" * len(found))
         rows = await self._database.rows(
             f"UPDATE gateway_objects SET worker = ?, claimed = ? WHERE id IN ({marks}) AND {waiting} "  # noqa: S608 - our own words
             f"RETURNING {_SHOWN}",
-            (worker, now + seconds, *found, now),
+            (worker, now + seconds, *found, now, latest),
         )
         return [_stored(row) for row in rows]
 
