@@ -172,11 +172,11 @@ def test_remembered_tools_in_other_groups_have_other_paths() -> None:
     apart = dragoman.decode_request(
         {"contents": [], "tools": [{"functionDeclarations": [one]} for one in _declared(2, "_grouped")]}, "gemini"
     )
-    said = ir.Message("user", "hi")
+    message = ir.Message("user", "hi")
     for _ in range(4):  # the same tuple of tools, in requests with different notes
         for given, place in ((tools, "tools[0].functionDeclarations[1]"), (apart, "tools[1].functionDeclarations[0]")):
             log = LossLog()
-            request = structs.replace(given, messages=(said,), tools=tools.tools)
+            request = structs.replace(given, messages=(message,), tools=tools.tools)
             codec("ollama-chat").encode_request(request, log)
             losses = log.resolve(request, codec("gemini").request_paths)
             assert f"$.{place}.parametersJsonSchema" in [loss.path for loss in losses]

@@ -132,7 +132,7 @@ ROUTES: list[tuple[str, str]] = [
     ("GET", "/nothing/{id}"),  # none
     ("PUT", "/v1/messages"),  # method
 ]
-SPOKEN = {row.path: row.format for row in DESCRIBED if row.operation in {"generate", "count"} and row.format}
+FORMAT_OF = {row.path: row.format for row in DESCRIBED if row.operation in {"generate", "count"} and row.format}
 FORM = "multipart/form-data; boundary=xyz"
 
 
@@ -148,7 +148,7 @@ def form(content: bytes, **fields: str) -> bytes:
 
 
 ITEM = {"type": "message", "role": "user", "content": "hi"}
-TOLD = b'{"text":"hi","memo":true}'
+MEMO = b'{"text":"hi","memo":true}'
 BODIES: dict[str, bytes] = {
     "/v1/completions": json.dumps({"model": MODEL, "prompt": "hi"}).encode(),
     "/api/generate": json.dumps({"model": MODEL, "prompt": "hi", "stream": False}).encode(),
@@ -203,11 +203,11 @@ BODIES: dict[str, bytes] = {
     f"{API}/chat/models/{{name}}": json.dumps({"model": MODEL}).encode(),
     f"{API}/chat/conversations": b"{}",
     f"{API}/chat/conversations/{{id}}": b'{"title":"x"}',
-    f"{API}/chat/conversations/{{id}}/messages": TOLD,
+    f"{API}/chat/conversations/{{id}}/messages": MEMO,
     f"{API}/chat/conversations/{{id}}/stop": b"{}",
     f"{API}/chat/conversations/{{id}}/retry": b"{}",
     f"{API}/chat/conversations/{{id}}/permissions/{{question}}": b'{"allowed":true}',
-    f"{API}/chat/conversations/{{id}}/gauges": TOLD,
+    f"{API}/chat/conversations/{{id}}/gauges": MEMO,
 }
 """A small valid body of each endpoint that takes one."""
 TAKES_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -216,7 +216,7 @@ WAITS = ("POST", "/_/login")
 
 
 def body_of(path: str) -> bytes:
-    return BODIES[path] if path in BODIES else asked(SPOKEN[path])
+    return BODIES[path] if path in BODIES else asked(FORMAT_OF[path])
 
 
 def target_of(path: str) -> str:
@@ -267,7 +267,7 @@ def target_rows(client: Client) -> Iterator[Row]:
     for method, path in ROUTES:
         if (method, path) == WAITS:
             continue
-        body = body_of(path) if method in TAKES_BODY and (path in BODIES or path in SPOKEN) else None
+        body = body_of(path) if method in TAKES_BODY and (path in BODIES or path in FORMAT_OF) else None
         for dimension, make in TARGETS.items():
             if "path" in dimension and "folders" not in dimension and "{" not in path:
                 continue
@@ -313,7 +313,7 @@ def _sent(
 
 def content_rows(client: Client) -> Iterator[Row]:
     """What bodies are made of, in all formats, translated; and lists at endpoints of their own."""
-    for path, format in SPOKEN.items():
+    for path, format in FORMAT_OF.items():
         if path.endswith(("/completions", "/api/generate")) or ("{" in path and path in BODIES):
             continue
         for dimension in CONTENT:
@@ -437,7 +437,7 @@ def test_every_operation_is_asked() -> None:
 
 
 def test_every_endpoint_that_takes_a_body_has_one() -> None:
-    missing = [path for method, path in ROUTES if method in TAKES_BODY and path not in BODIES and path not in SPOKEN]
+    missing = [path for method, path in ROUTES if method in TAKES_BODY and path not in BODIES and path not in FORMAT_OF]
     assert missing == []
     assert set(BODIES) <= {path for _, path in ROUTES}
 

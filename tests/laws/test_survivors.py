@@ -167,9 +167,9 @@ def test_a_choice_without_tools_is_not_sent_and_only_a_demand_is_reported(target
 
 @promise("law:2-nothing-vanishes")
 @pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("said", ["hi", "Answer in json, please."])
-def test_words_that_we_add_are_reported(target: str, said: str) -> None:
-    request = ir.Request("m", (ir.Message("user", said),), output=ir.StructuredOutput("json"))
+@pytest.mark.parametrize("text", ["hi", "Answer in json, please."])
+def test_words_that_we_add_are_reported(target: str, text: str) -> None:
+    request = ir.Request("m", (ir.Message("user", text),), output=ir.StructuredOutput("json"))
     encoded = dragoman.encode_request(request, target)
     added = len(dragoman.decode_request(encoded.body, target).messages) > 1
     assert added == any(loss.path == "$.output" for loss in encoded.losses)
@@ -196,8 +196,8 @@ def test_text_behind_a_call_stays_there_or_its_move_is_reported(target: str) -> 
 def test_system_text_arrives_however_it_is_held(target: str, content: Any) -> None:
     request = ir.Request("m", (ir.Message("system", content), ir.Message("user", "hi")))
     arrived = dragoman.decode_request(dragoman.encode_request(request, target).body, target).messages[0]
-    said = " ".join(part.text for part in arrived.parts if isinstance(part, ir.Text))
-    assert (arrived.role, said.split()) == ("system", ["Be", "brief."])
+    text = " ".join(part.text for part in arrived.parts if isinstance(part, ir.Text))
+    assert (arrived.role, text.split()) == ("system", ["Be", "brief."])
 
 
 @promise("law:4-determinism")

@@ -247,8 +247,6 @@ class Gateway:
             caller = await self.access.caller(endpoint.format, exchange.head, exchange.digest)
             record.key, record.key_id = caller.name, caller.id
         else:
-            if "origin" not in exchange.head.headers:
-                self._check_host(exchange.head)
             caller = self.access.anonymous(endpoint.format)
         try:
             if not exchange.receive_arrived():
