@@ -248,12 +248,12 @@ class PayloadDecoder(EventDecoder):
             self._start(payload)
         return True
 
-    def _likely(self, said: Any, candidate: int) -> None:
-        tokens = _tokens_in(said)
+    def _likely(self, logprobs: Any, candidate: int) -> None:
+        tokens = _tokens_in(logprobs)
         if tokens:
             self._book.events.append(LogprobsDelta(tokens, candidate))
-        if isinstance(said, dict) and said.get("refusal"):
-            self._notes["logprobs"] = Raw(encode_json({"refusal": said["refusal"]}))  # of the last fragment
+        if isinstance(logprobs, dict) and logprobs.get("refusal"):
+            self._notes["logprobs"] = Raw(encode_json({"refusal": logprobs["refusal"]}))  # of the last fragment
 
     def _note_keys(self, payload: bytes, candidate: int = 0) -> None:
         """Note keys of a chunk, and of its choice, that say more of the answer. Later values replace earlier ones."""
