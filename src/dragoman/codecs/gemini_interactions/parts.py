@@ -222,10 +222,9 @@ class PartEncoder(BlockEncoder):
             return self._refused(part, "system instructions of this API are text")
         self._report_part(part, role, *fields)
         if not self._native and not self._to_client:
-            fitted = fit_medium(part, self._log, OFFICE)
-            if fitted is None or type(fitted) is Text:
-                return None if fitted is None else TextContent(fitted.text)
-            part = fitted
+            part = fit_medium(part, self._log, OFFICE)
+            if part is None or type(part) is Text:
+                return None if part is None else TextContent(part.text)
         notes = _content_notes(part)
         mime: Any = UNSET if part.media_type is None else part.media_type
         data: Any = UNSET if part.data is None else write_base64(part.data, notes)
