@@ -165,7 +165,7 @@ def test_limits_end_a_loop() -> None:
         got = send(gateway.url, "/v1/chat/completions", chat("p/m"), ALL)
         assert (got.status, upstream.count) == (200, 3)
         assert got.json["choices"][0]["finish_reason"] == "length", "an answer that was cut is not a success"
-        assert "call of the gateway's tool 'greet' (no round" in got.headers["x-dragoman-lost"]
+        assert "call of the gateway's tool 'greet' (the limit of tool rounds" in got.headers["x-dragoman-lost"]
         last = json.loads(upstream.bodies[-1])
         assert last["tool_choice"] == "none"
         results = [one["content"] for one in last["messages"] if one["role"] == "tool"]
