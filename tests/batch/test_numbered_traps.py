@@ -130,11 +130,11 @@ def _late_counts(_simulator: Simulator, _folder: Path) -> None:
 
 @trap(6, "Each provider nests its errors in another way; all are the same failure.")
 def _errors(_simulator: Simulator, _folder: Path) -> None:
-    error = {"message": "slow down", "type": "rate_limit_error"}
+    body = {"message": "slow down", "type": "rate_limit_error"}
     failed = {
         "openai-batch": {"id": "b", "custom_id": "r", "error": None,
-                         "response": {"status_code": 429, "request_id": "q", "body": {"error": error}}},
-        "anthropic-batch": {"custom_id": "r", "result": {"type": "errored", "error": {"type": "error", "error": error}}},
+                         "response": {"status_code": 429, "request_id": "q", "body": {"error": body}}},
+        "anthropic-batch": {"custom_id": "r", "result": {"type": "errored", "error": {"type": "error", "error": body}}},
         "gemini-batch": {"key": "r", "error": {"code": 8, "message": "slow down"}},
         "bedrock-batch": {"recordId": "r", "modelInput": {}, "error": {"errorCode": 429, "errorMessage": "slow down"}},
     }  # fmt: skip
