@@ -338,6 +338,16 @@ def test_members_of_a_usage_object_that_nothing_models_are_noted(source: str, ta
     assert f"$.{place}.unused" not in noted
 
 
+@each("target", FORMATS)
+@each("source", FORMATS)
+def test_counts_that_cross_are_not_reported(source: str, target: str) -> None:
+    usage = ir.Usage(20, 9, 4, reasoning=3)
+    answer = ir.Completion((ir.Message("assistant", "Hi."),), ir.Finish("stop"), usage, "x", "m", 5)
+    body = dragoman.encode_response(answer, source).body
+    losses = dragoman.translate_response(body, source=source, target=target).losses
+    assert [loss for loss in losses if "counts" in str(loss) and "reasoning" not in loss.what] == []
+
+
 @each("target", every_other("openai-chat"))
 def test_the_same_for_a_stream(target: str) -> None:
     last = {**_chunk(None), "choices": [], "usage": {**CHAT["usage"], "cost": 0.25, "queue_time": 0.1}}

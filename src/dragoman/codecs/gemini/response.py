@@ -161,8 +161,8 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-USAGE = "~usage"
-"""Note: the usage object as written."""
+USAGE = "~usageMetadata"
+"""Note: the usage object as written. Members that no count holds are noted under their own keys."""
 
 _usage_reader = WireReader(UsageMetadata, "gemini/vertex usageMetadata", aliases=ALIASES)
 _decode_plain_usage = msgspec.json.Decoder(PlainUsage).decode
