@@ -58,8 +58,6 @@ FILLED_IN: dict[tuple[str, str, str], str] = {
 }
 # Today's failures: a row that no longer fails must go.
 KNOWN: dict[tuple[str, str, str], str] = {
-    ("cohere-chat", "$.messages[].content", "emptied"): "noted as an empty message, although documents are in it",
-    ("cohere-chat", "$.messages[].content[]", "removed"): "noted as an empty message, although documents are in it",
     ("gemini", "$.tools[].functionDeclarations[].parametersJsonSchema", "null"): "left out",
     ("gemini-interactions", "$.input[].content[].text", "emptied"): "the step is left out",
     ("gemini-interactions", "$.input[].name", "emptied"): "left out",

@@ -35,6 +35,7 @@ from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, ToolDefinition
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.traits import EMPTY_MESSAGE
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
@@ -166,6 +167,9 @@ def _with_documents(
         metadata = {FAMILY: {**(metadata or {}).get(FAMILY, {}), CONTENT: STRING}}
     for document in documents:
         decoder.part(document)
+    others = (*messages[:last], *messages[last + 1 :])
+    if not message.parts and all(map(content_held, others)):
+        decoder.bits &= ~EMPTY_MESSAGE
     grounded = structs.replace(message, parts=(*documents, *message.parts), metadata=metadata)
     return (*messages[:last], grounded, *messages[last + 1 :])
 
