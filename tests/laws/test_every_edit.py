@@ -61,8 +61,6 @@ KNOWN: dict[tuple[str, str, str], str] = {
     ("gemini-interactions", "$.input[].content[].text", "emptied"): "the step is left out",
     ("gemini-interactions", "$.input[].name", "emptied"): "left out",
     ("gemini-interactions", "$.steps[].content[].text", "emptied"): "the step is left out",
-    ("openai-responses", "$.input[].summary", "null"): "comes back as an empty list",
-    ("openai-responses", "$.input[].summary", "removed"): "comes back as an empty list",
 }
 
 
