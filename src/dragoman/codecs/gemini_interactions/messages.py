@@ -205,11 +205,9 @@ class MessageDecoder(TraitNotes):
 
     def _decode_result(self, step: FunctionResultStep) -> ToolResult:
         notes: Extra = {} if step.extra is UNSET else dict(step.extra)
-        name = self.call_names.get(step.call_id)
         given = step.name
-        if name is None:
-            name = "" if given is UNSET else given
-        if given != name:
+        name = self.call_names.get(step.call_id, "" if given is UNSET else given)
+        if given != name or not given:
             notes["~name"] = Raw(b"null") if given is UNSET else Raw(encode_json(given))
         if step.is_error is False:
             notes["~is_error"] = Raw(b"false")
