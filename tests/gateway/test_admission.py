@@ -256,6 +256,16 @@ def test_packed_bodies_of_clients(locked: Served, coding: str) -> None:
 
 
 @promise("gateway:unpacking")
+def test_gzip_members_are_counted(locked: Served) -> None:
+    """Parallel packers write several; thousands of empty ones only cost time."""
+    halves = gzip.compress(BODY[:9]) + gzip.compress(BODY[9:])
+    sent = {**KEY, "content-encoding": "gzip"}
+    assert send(locked.url, "/v1/chat/completions", halves, sent).status == 200
+    refused = send(locked.url, "/v1/chat/completions", gzip.compress(b"") * 20_000 + halves, sent)
+    assert (refused.status, b"members" in refused.body) == (400, True)
+
+
+@promise("gateway:unpacking")
 @pytest.mark.parametrize("coding", PACKERS)
 def test_packed_answers_of_upstreams(tmp_path: Path, coding: str) -> None:
     """As they are for a client of the same format, and for one of another."""

@@ -15,6 +15,8 @@ _ZSTD_SLICE = 256
 """Compressed bytes that are decoded between checks of the limit; they hold 64 blocks of 128 KiB at most."""
 _ZLIB_METHOD = 8
 _GZIP_MAGIC = b"\x1f\x8b"
+_MOST_MEMBERS = 10_000
+"""gzip members of one body. After each, zlib copies what is left of the chunk, so empty members would be costly."""
 
 
 class CodingError(Exception):
@@ -45,6 +47,7 @@ class _Zlib:
     def __init__(self, *, gzip: bool) -> None:
         self._gzip = gzip
         self._machine: zlib._Decompress | None = None
+        self._members_left = _MOST_MEMBERS
 
     def feed(self, data: bytes, limit: int) -> bytes:
         pieces: list[bytes] = []
@@ -75,6 +78,9 @@ class _Zlib:
             raise CodingError("more bytes after its end")
         if rest:
             self._machine = None
+            self._members_left -= 1
+            if not self._members_left:
+                raise CodingError(f"more than {_MOST_MEMBERS} members")
         return rest
 
     def end(self) -> None:
