@@ -89,7 +89,7 @@ def test_only_the_first_of_several_calls_is_signed() -> None:
     assert (first.signature, second.signature) == (ir.Signature("google", "c2ln"), None)
 
 
-def _said(*texts: str) -> dict[str, Any]:
+def _output(*texts: str) -> dict[str, Any]:
     return {"type": "model_output", "content": [{"type": "text", "text": text} for text in texts]}
 
 
@@ -104,12 +104,12 @@ _THOUGHTS = {
     "unsigned": {"type": "thought", "signature": ""},
 }
 _BLANK_STEPS = {
-    "alone": [_said("")],
+    "alone": [_output("")],
     "a string": [{"type": "model_output", "content": ""}],
-    "before a text of its step": [_said("", "x")],
-    "before another step": [_said(""), _said("x")],
-    "before another thought": [_said(""), _THOUGHT, _said("x")],
-    "before a call": [_said(""), CALL, RESULT],
+    "before a text of its step": [_output("", "x")],
+    "before another step": [_output(""), _output("x")],
+    "before another thought": [_output(""), _THOUGHT, _output("x")],
+    "before a call": [_output(""), CALL, RESULT],
 }
 
 
@@ -124,8 +124,8 @@ def test_an_empty_text_after_a_thought_keeps_its_step(thought: Any, steps: list[
 
 def test_losses_after_a_signed_empty_text_name_their_step() -> None:
     private = {**CALL, "later": 1}
-    told = losses(to("openai-chat", body(QUESTION, _THOUGHT, _said(""), private, RESULT, QUESTION)))
-    assert "$.input[3].later" in told
+    reported = losses(to("openai-chat", body(QUESTION, _THOUGHT, _output(""), private, RESULT, QUESTION)))
+    assert "$.input[3].later" in reported
 
 
 def test_in_a_stream_the_signature_comes_as_a_delta_of_the_thought() -> None:
