@@ -9,6 +9,7 @@ import dragoman
 from dragoman import ir
 from dragoman.codecs.reading import WireReader
 from dragoman.errors import DecodeError
+from dragoman.ir.traits import EMPTY_MESSAGE, traits_of
 from dragoman.sim.rules import cohere_chat as judge
 from tests.support.promises import promise
 from tests.support.recordings import load, recordings_dir
@@ -569,3 +570,29 @@ def test_no_recorded_body_is_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
             seen += 1
     assert seen > 70
     assert lifted == []
+
+
+# ── its own requests ──────────────────────────────────────────────────────────────────────────────────────────
+
+FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+UNKNOWN = {"type": "later", "name": "g"}
+
+
+@promise("law:1-identity")
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("tools", [[], [FUNCTION], [UNKNOWN], [FUNCTION, UNKNOWN]])
+def test_strict_tools_stays_beside_tools_of_any_type(tools: list[Json], *, strict: bool) -> None:
+    given = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "tools": tools, "strict_tools": strict}
+    again = dragoman.encode_request(dragoman.decode_request(given, FORMAT), FORMAT)
+    assert again.body == given
+    assert again.losses == ()
+
+
+@promise("core:traits")
+@pytest.mark.parametrize("earlier", [[], [{"type": "text", "text": "x"}]])
+def test_documents_fill_only_the_message_they_are_for(earlier: list[Json]) -> None:
+    messages = [{"role": "user", "content": earlier}, {"role": "user", "content": []}]
+    given = {"model": MODEL, "messages": messages, "documents": [{"data": {"text": "d"}}]}
+    traits = traits_of(dragoman.decode_request(given, FORMAT))
+    assert traits is not None
+    assert bool(traits[0] & EMPTY_MESSAGE) == (earlier == [])

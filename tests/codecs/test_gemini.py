@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec import Raw, structs
 
+import dragoman
 from dragoman import ir
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini import errors, json_paths, request, response
@@ -954,3 +955,18 @@ def test_bad_requests_are_named(name: str) -> None:
 def test_bad_counts_are_named(counts: Any) -> None:
     with pytest.raises(DecodeError):
         response.decode_response(bytes(raw({"candidates": [], "usageMetadata": counts})))
+
+
+@pytest.mark.parametrize("typed", [{}, {"parameters": None}, {"parameters": {"type": "OBJECT"}}])
+@pytest.mark.parametrize("key", ["parametersJsonSchema", "parameters_json_schema"])
+def test_parameters_of_null_say_nothing_and_come_back(key: str, typed: dict[str, Any]) -> None:
+    declaration = {"name": "f", key: None, **typed}
+    given = {
+        "contents": [{"role": "user", "parts": [{"text": "x"}]}],
+        "tools": [{"functionDeclarations": [declaration]}],
+    }
+    read = dragoman.decode_request(given, "gemini")
+    assert dragoman.encode_request(read, "gemini").body == given
+    (tool,) = read.tools
+    assert isinstance(tool, ir.ToolDefinition)
+    assert (tool.parameters is None) == (typed.get("parameters") is None)

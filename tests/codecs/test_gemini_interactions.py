@@ -9,6 +9,7 @@ from msgspec import structs
 import dragoman
 from dragoman import ir
 from dragoman.codecs.google_signatures import PLACEHOLDER
+from dragoman.codecs.signature_tags import in_base64, tagged
 from dragoman.errors import DecodeError
 from dragoman.sim.rules import gemini_interactions as judge
 from tests.support.interactions_bodies import REQUESTS, RESPONSES
@@ -86,6 +87,45 @@ def test_only_the_first_of_several_calls_is_signed() -> None:
     request = dragoman.decode_request(body(QUESTION, {"type": "thought", "signature": "c2ln"}, CALL, other), FORMAT)
     first, second = request.messages[1].tool_calls
     assert (first.signature, second.signature) == (ir.Signature("google", "c2ln"), None)
+
+
+def _output(*texts: str) -> dict[str, Any]:
+    return {"type": "model_output", "content": [{"type": "text", "text": text} for text in texts]}
+
+
+_THOUGHT = {"type": "thought", "signature": "EtkBAdHt"}
+_THOUGHTS = {
+    "bare": _THOUGHT,
+    "with a summary": {**_THOUGHT, "summary": [{"type": "text", "text": "Hm."}]},
+    "of another family": {
+        "type": "thought",
+        "signature": in_base64(tagged("next", ir.Signature("anthropic", "abcd"))),
+    },
+    "unsigned": {"type": "thought", "signature": ""},
+}
+_BLANK_STEPS = {
+    "alone": [_output("")],
+    "a string": [{"type": "model_output", "content": ""}],
+    "before a text of its step": [_output("", "x")],
+    "before another step": [_output(""), _output("x")],
+    "before another thought": [_output(""), _THOUGHT, _output("x")],
+    "before a call": [_output(""), CALL, RESULT],
+}
+
+
+@pytest.mark.parametrize("steps", _BLANK_STEPS.values(), ids=_BLANK_STEPS)
+@pytest.mark.parametrize("thought", _THOUGHTS.values(), ids=_THOUGHTS)
+def test_an_empty_text_after_a_thought_keeps_its_step(thought: Any, steps: list[Any]) -> None:
+    given = body(QUESTION, thought, *steps, QUESTION)
+    again = dragoman.encode_request(dragoman.decode_request(given, FORMAT), FORMAT)
+    assert again.body == given
+    assert again.losses == ()
+
+
+def test_losses_after_a_signed_empty_text_name_their_step() -> None:
+    private = {**CALL, "later": 1}
+    reported = losses(to("openai-chat", body(QUESTION, _THOUGHT, _output(""), private, RESULT, QUESTION)))
+    assert "$.input[3].later" in reported
 
 
 def test_in_a_stream_the_signature_comes_as_a_delta_of_the_thought() -> None:

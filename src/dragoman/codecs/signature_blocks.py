@@ -115,8 +115,12 @@ class SignatureBlocks(Generic[Block]):
 
     def tagged_signature(self, part: AnyPart, signature: Signature) -> Block:
         """Return a block with the signature of a part that has no slot for one; it also replaces an empty text."""
-        empty = type(part) is Text and not part.text
-        return self._block("", tagged(_EMPTY_TEXT if empty else self._kind(_NEXT, part), signature))
+        kind = _EMPTY_TEXT if self.stands_alone(part) else self._kind(_NEXT, part)
+        return self._block("", tagged(kind, signature))
+
+    def stands_alone(self, part: AnyPart) -> bool:
+        """Whether the block with its signature replaces this part: an empty text."""
+        return type(part) is Text and not part.text
 
     def trailing_signature(self, part: AnyPart, signature: Signature) -> Block:
         """Return a block with the signature of the part before it: a stream may know it only after sending the part."""

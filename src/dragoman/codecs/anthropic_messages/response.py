@@ -279,6 +279,8 @@ def _note_spelling(wire: MessageResponse, finish: Finish | None, extra: Extra) -
         extra["~stop_reason"] = Raw(b'"absent"')
     if wire.stop_sequence is UNSET:
         extra["~stop_sequence"] = Raw(b'"absent"')
+    elif finish is None and wire.stop_sequence is not None:
+        extra["stop_sequence"] = Raw(encode_json(wire.stop_sequence))  # `Finish` needs a reason
     if finish is None and wire.stop_details is not UNSET:
         extra[MODELLED + "stop_details"] = wire.stop_details
 
@@ -337,7 +339,7 @@ def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
         _spelled(notes, "~role", "assistant"),
         completion.model,
         UNSET if "~stop_reason" in notes else word,
-        UNSET if "~stop_sequence" in notes else matched,
+        UNSET if "~stop_sequence" in notes or "stop_sequence" in notes else matched,
         details.get("stop_details", details.get("~stop_details", UNSET)),
         UNSET if completion.usage is None else encode_usage(completion.usage),
     )

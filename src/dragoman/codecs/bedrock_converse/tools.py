@@ -312,5 +312,6 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
             return UNSET
         text = compact_text(taken)
     name = UNSET if output.name is None else output.name
-    description = UNSET if not output.description else output.description
+    given = output.description
+    description = UNSET if given is None or (not given and request.origin != FAMILY) else given
     return TextFormat("json_schema", FormatStructure(JsonSchema(text, name, description)))

@@ -32,9 +32,10 @@ from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
-from dragoman.ir import Message, Request
+from dragoman.ir import Message, Request, ToolDefinition
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.traits import EMPTY_MESSAGE
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
@@ -136,7 +137,7 @@ def decode_request(body: bytes) -> Request:
         tools = decode_tools(wire.tools, wire.strict_tools)
         if not tools.tools:
             notes[MODELLED + "tools"] = wire.tools
-    if wire.strict_tools is not UNSET and not tools.tools:
+    if wire.strict_tools is not UNSET and not any(type(tool) is ToolDefinition for tool in tools.tools):
         notes["strict_tools"] = Raw(encode_json(wire.strict_tools))
     if wire.stop_sequences == []:
         notes[EMPTY_STOP] = Raw(b"[]")
@@ -166,6 +167,9 @@ def _with_documents(
         metadata = {FAMILY: {**(metadata or {}).get(FAMILY, {}), CONTENT: STRING}}
     for document in documents:
         decoder.part(document)
+    others = (*messages[:last], *messages[last + 1 :])
+    if not message.parts and all(map(content_held, others)):
+        decoder.bits &= ~EMPTY_MESSAGE
     grounded = structs.replace(message, parts=(*documents, *message.parts), metadata=metadata)
     return (*messages[:last], grounded, *messages[last + 1 :])
 

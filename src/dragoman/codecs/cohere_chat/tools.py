@@ -201,7 +201,7 @@ def _chosen(choice: ToolChoice, tools: tuple[Tool, ...], log: LossLog) -> tuple[
 def _strict(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> bool | UnsetType:
     """Return the one switch for all tools: on if each of them wants it."""
     wishes = [tool.strict for tool in tools if isinstance(tool, ToolDefinition)]
-    if wishes and all(wishes) and len(wishes) == len(tools):
+    if wishes and all(wishes) and (native or len(wishes) == len(tools)):
         return True
     if native and False in wishes:
         return False

@@ -120,7 +120,7 @@ def _decode_tool(wire: FunctionDeclaration) -> ToolDefinition:
     description = None if wire.description is UNSET else wire.description
     parameters, typed = wire.parameters_json_schema, wire.parameters
     notes = declaration_keys(wire)
-    if notes is None and typed is wire.snake_parameters is UNSET:
+    if notes is None and typed is wire.snake_parameters is UNSET and parameters != NULL:
         return ToolDefinition(wire.name, description, None if parameters is UNSET else parameters)
     notes = notes or {}
     schema: Any = None
@@ -129,6 +129,9 @@ def _decode_tool(wire: FunctionDeclaration) -> ToolDefinition:
             parameters, notes[RENAMED + PARAMETERS] = wire.snake_parameters, _SNAKE_PARAMETERS
         else:
             notes[snake_case(PARAMETERS)] = wire.snake_parameters
+    if parameters == NULL:
+        keep_whole(notes, PARAMETERS, NULL, MODELLED)
+        parameters = UNSET
     if parameters is not UNSET:
         schema = parameters
         if typed is not UNSET:

@@ -15,9 +15,12 @@ from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.signature_blocks import SignatureBlocks
 from dragoman.codecs.signature_tags import SIGNED, from_base64, in_base64, tagged
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text
+from dragoman.ir.notes import family_notes
 
 _UNSIGNED = tagged("unsigned", None)
 _TAGGED: Metadata = {FAMILY: SIGNED}
+SHOWN = "~shown"
+"""Note on a signed empty text: it has a step, after the thought with its signature."""
 
 
 def _thought(text: str, tag: str) -> ThoughtStep:
@@ -29,10 +32,12 @@ class _Thoughts(SignatureBlocks[ThoughtStep]):
 
     def tagged_signature(self, part: AnyPart, signature: Signature) -> ThoughtStep:
         """Return the thought that precedes a part and signs it. An empty text is represented by the thought alone."""
-        empty = type(part) is Text and not part.text
-        if signature.family == GOOGLE and not empty and signature.data:
+        if signature.family == GOOGLE and signature.data and not self.stands_alone(part):
             return ThoughtStep(signature.data)
         return super().tagged_signature(part, signature)
+
+    def stands_alone(self, part: AnyPart) -> bool:
+        return super().stands_alone(part) and SHOWN not in family_notes(FAMILY, getattr(part, "metadata", None))
 
     def _kind(self, kind: str, part: AnyPart) -> str:  # noqa: ARG002
         """Return the kind alone: the position says what is signed, as clients return the steps of a turn in order."""
@@ -50,6 +55,7 @@ _blocks = _Thoughts(FAMILY, _thought)
 tagged_signature = _blocks.tagged_signature
 tagged_reasoning = _blocks.show
 trailing_signature = _blocks.trailing_signature
+stands_alone = _blocks.stands_alone
 stands_behind = _blocks.stands_behind
 sign_last = _blocks.sign_last
 read_tag_of = from_base64

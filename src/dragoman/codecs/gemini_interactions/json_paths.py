@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.messages import INSIDE, JOINED
 from dragoman.codecs.gemini_interactions.request import INPUT, SETTINGS
 from dragoman.codecs.gemini_interactions.steps import (
@@ -71,8 +72,7 @@ def _turn_places(parts: Sequence[AnyPart]) -> tuple[list[_Place], int]:
             if signed and not behind and not shares_thought(previous, part):
                 step += 1
                 signature = step
-            empty = isinstance(part, Text) and not part.text and signed
-            step += not empty
+            step += not (signed and foreign_signatures.stands_alone(part))
             places.append((max(step, 0), place, step if isinstance(part, Reasoning) or not signed else signature))
         else:
             place += 1
@@ -176,7 +176,7 @@ def _part_path(root: str, places: _Place, part: AnyPart, field: str, start: int 
         return path
     if is_output(part):
         spelled = SPELLED in own(getattr(part, "metadata", None))
-        if isinstance(part, Text) and not part.text and part.signature is not None:
+        if isinstance(part, Text) and part.signature is not None and foreign_signatures.stands_alone(part):
             return path
         return f"{path}.content" if spelled else _within_content(f"{path}.content[{place}]", part, field)
     inner = _OF_A_PART.get(type(part), {}).get(field, field)

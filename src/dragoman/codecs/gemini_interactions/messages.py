@@ -205,11 +205,9 @@ class MessageDecoder(TraitNotes):
 
     def _decode_result(self, step: FunctionResultStep) -> ToolResult:
         notes: Extra = {} if step.extra is UNSET else dict(step.extra)
-        name = self.call_names.get(step.call_id)
         given = step.name
-        if name is None:
-            name = "" if given is UNSET else given
-        if given != name:
+        name = self.call_names.get(step.call_id, "" if given is UNSET else given)
+        if given != name or not given:
             notes["~name"] = Raw(b"null") if given is UNSET else Raw(encode_json(given))
         if step.is_error is False:
             notes["~is_error"] = Raw(b"false")
@@ -354,12 +352,9 @@ class MessageDecoder(TraitNotes):
         if self._pending_signature is None or not isinstance(part, Text | ToolCall) or part.signature is not None:
             return None
         (signature, notes), self._pending_signature = self._pending_signature, None
-        metadata = noted(part.metadata, notes)
-        return (
-            replace(part, metadata=metadata)
-            if signature is None
-            else replace(part, signature=signature, metadata=metadata)
-        )
+        if foreign_signatures.stands_alone(part):
+            notes = {**notes, foreign_signatures.SHOWN: TRUE}
+        return replace(part, signature=signature, metadata=noted(part.metadata, notes))
 
     def _settle(self) -> None:
         """If no part came that the thought before could sign, give its signature to an empty text."""
@@ -548,9 +543,8 @@ class MessageEncoder:
     def _placeholder(self, call: ToolCall) -> list[WireValue]:
         if is_signed_by_google(call) or BEFORE in own(call.metadata) or ON_CALL in own(call.metadata):
             return []
-        self._log.invent(
-            call, "signature", "placeholder signature", "this model requires a thought before the first call"
-        )
+        why = "this model requires a thought before the first call"
+        self._log.invent(call, "signature", "placeholder signature", why)
         return [ThoughtStep(PLACEHOLDER)]
 
     def _encode_signed(self, parts: Sequence[AnyPart], index: int, *, is_merged: bool) -> list[WireValue]:
@@ -569,16 +563,15 @@ class MessageEncoder:
                 behind.append(foreign_signatures.trailing_signature(part, signature))
             elif thought is not None:
                 before.append(thought)
-        if isinstance(part, Text) and not part.text and signature is not None:
+        if signature is not None and foreign_signatures.stands_alone(part):
             return before or behind  # the thought is enough
         return [*before, *self._encode_step(parts, index), *behind]
 
     def _carrier(self, part: Any, signature: Signature, following: AnyPart | None) -> WireValue:
         """Return the thought that carries the signature of a part; None if it cannot be sent (logged)."""
-        is_text = type(part) is Text and not part.text
         if signature.family == GOOGLE and signature.data:
             signs = isinstance(following, Text | ToolCall) and following.signature is None
-            if not self._carries or not is_text or not signs:
+            if not self._carries or not signs or not foreign_signatures.stands_alone(part):
                 return ThoughtStep(signature.data)
         if not self._carries:
             self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")

@@ -271,5 +271,5 @@ def begins_step(part: AnyPart, previous: AnyPart | None) -> bool:
         return True
     notes = own(getattr(part, "metadata", None))
     signed = isinstance(part, Text) and part.signature is not None
-    before = isinstance(previous, Text) and previous.signature is not None and not previous.text
+    before = isinstance(previous, Text) and previous.signature is not None and foreign_signatures.stands_alone(previous)
     return signed or before or STEP in notes or BEFORE in notes

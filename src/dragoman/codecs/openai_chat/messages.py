@@ -352,16 +352,12 @@ def _decode_legacy_call(seed: object, parts: list[AnyPart], extra: Extra) -> Non
     if name is UNSET or not name:
         return  # Snowflake sends every optional member, even when empty
     del extra["function_call"]
-    given = legacy.arguments
-    text = given if isinstance(given, str) else encode_json(given).decode() if isinstance(given, dict) else ""
     notes: Extra = {"~legacy": Raw(b"true")}
-    if isinstance(given, dict):
-        notes["~arguments"] = Raw(b'"object"')
+    text, arguments = _odd_arguments(legacy, notes)
     keys = _function_keys(legacy)
     if keys is not None:
         notes[WITHIN + "function"] = Raw(encode_json(keys))
-    call = ToolCall(invent_id(seed, 0), name, read_arguments(text), text, invented_id=True, metadata={FAMILY: notes})
-    parts.append(call)
+    parts.append(ToolCall(invent_id(seed, 0), name, arguments, text, invented_id=True, metadata={FAMILY: notes}))
 
 
 _function_keys = collect_keys(Function, ("parsed_arguments",))
@@ -883,8 +879,6 @@ def _legacy_call(parts: tuple[AnyPart, ...]) -> WireValue:
     for part in parts:
         notes = (part.metadata or {}).get(FAMILY, {}) if type(part) is ToolCall else {}
         if type(part) is ToolCall and "~legacy" in notes:
-            arguments: Any = part.arguments if "~arguments" in notes else part.arguments_text or ""
-            function: Any = Function(part.name, arguments)
-            inner = inner_extra(notes, "function")
-            return Raw(encode_json(function)) if inner is None else spliced(function, inner)
+            function = _function(part, notes)
+            return function if type(function) is Raw else Raw(encode_json(function))
     return None

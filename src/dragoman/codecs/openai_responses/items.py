@@ -396,6 +396,8 @@ class ItemEncoder(PartEncoder):
         absent = "~summary" in notes or MODELLED + "summary" in notes
         summary: Any = UNSET if absent else foreign_signatures.summary_of(part.text)
         item = Item("reasoning", id=item_id, summary=summary, encrypted_content=encrypted)
+        if "~summary" in notes:  # the noted list only says that the text is not a summary
+            notes = {key: value for key, value in notes.items() if key != MODELLED + "summary"}
         return spliced(item, notes) if notes else item
 
     def _encode_reasoning_item(self, part: Reasoning, notes: Extra) -> WireValue:
