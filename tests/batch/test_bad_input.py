@@ -139,7 +139,7 @@ def test_a_full_disk_and_then_room(tmp_path: Path) -> None:
         command, env=environment(), capture_output=True, timeout=60, check=False, preexec_fn=_small_files
     )  # fmt: skip
     assert full.returncode == 2
-    assert b"File too large; the same command goes on" in full.stderr
+    assert b"File too large; run the same command again to continue" in full.stderr
     assert b"Traceback" not in full.stderr
     assert not output.exists()
     assert subprocess.run(command, env=environment(), timeout=60, check=True).returncode == 0  # noqa: S603

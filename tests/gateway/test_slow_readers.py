@@ -121,7 +121,7 @@ def test_a_client_that_reads_late_does_not_keep_its_connection(quick: RunningGat
 @pytest.mark.parametrize("ending", [b"", b"BAD\r\n\r\n", GET + b"connection: close\r\n\r\n"], ids=["", "bad", "close"])
 def test_a_client_that_never_reads_is_cut_off(quick: RunningGateway, ending: bytes) -> None:
     size = len(send(quick.url, LONG, method="GET").body)
-    with reluctant(quick.url) as sock:
+    with accepted(quick) as sock:
         sock.sendall((GET + b"\r\n") * PIPELINED + ending)
         until(lambda: not connections(quick), "the connection is held for ever")
         assert read_for(sock, PIPELINED * size) < PIPELINED * size
@@ -130,7 +130,7 @@ def test_a_client_that_never_reads_is_cut_off(quick: RunningGateway, ending: byt
 def test_http2_pings_that_are_not_read_do_not_hold_the_connection(quick: RunningGateway) -> None:
     client = H2Connection()
     client.initiate_connection()
-    with reluctant(quick.url) as sock:
+    with accepted(quick) as sock:
         sock.sendall(client.data_to_send())
         client.ping(b"12345678")
         ping = client.data_to_send()
@@ -158,6 +158,15 @@ def test_a_client_that_reads_slowly_has_its_answer() -> None:
     assert time.monotonic() - began > patient.write_seconds
 
 
+def accepted(gateway: RunningGateway) -> socket.socket:
+    """The only connection, which the gateway has accepted."""
+    until(lambda: not connections(gateway), "an earlier connection stays open")
+    sock = reluctant(gateway.url)
+    until(lambda: connections(gateway), "the connection is not accepted")
+    return sock
+
+
 def connections(gateway: RunningGateway) -> int:
+    """The number of open connections."""
     assert gateway.running is not None
     return len(gateway.running.server.connections)
