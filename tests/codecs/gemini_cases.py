@@ -672,7 +672,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
 # ── answers, both directions ──────────────────────────────────────────────────────────────────────────────────
 
 COUNTS = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
-USAGE = ir.Usage(10, 5, total=15, metadata=noted(_usage=COUNTS))
+USAGE = ir.Usage(10, 5, total=15, metadata=noted(_usageMetadata=COUNTS))
 BLOCKED = {"blockReason": "SAFETY"}
 
 

@@ -28,7 +28,7 @@ class StreamCodec:
 
     def __init__(self, decoder: Any, encoder: Any, profile: Profile, varied: Callable[..., Any]) -> None:
         """`varied`: the encoder, with the arguments of a format that is another one with a different profile."""
-        # Record formats have no streams: their decoder is a function that refuses any call (codecs/records/refusals.py).
+        # Record formats have no streams: their decoder is a function that refuses every call (records/refusals.py).
         self.framing = getattr(decoder, "framing", decoder)
         self.profile = profile
         self._decoder = decoder
