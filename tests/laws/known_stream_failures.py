@@ -12,12 +12,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "content_block_start $.content_block.input -> another": _PLACEHOLDER,
         "content_block_start $.content_block.input -> itself": _PLACEHOLDER,
     },
-    "gemini": {
-        "chunk $ -> another": _SKIPPED,
-        "chunk $ -> itself": _SKIPPED,
-        "chunk $.candidates[0].content -> another": _SKIPPED,
-        "chunk $.candidates[0].content -> itself": _SKIPPED,
-    },
+    "gemini": {},
     "openai-responses": {
         "response.completed $ -> another": _SKIPPED,
         "response.completed $ -> itself": _SKIPPED,
