@@ -3,6 +3,7 @@
 _BLOCK_KEYS = "the start of a thinking block is written before the keys of the block are known"
 _PLACEHOLDER = "the arguments at the start are a placeholder, which the fragments replace"
 _SKIPPED = "the types of this format's events skip unknown keys"
+_WHOLE_BLOCKS = "unknown keys of a delta belong to a block that is emitted whole; in other blocks they are skipped"
 _REPEATED = "a later event repeats the object, and that one counts"
 _EVERY_CHUNK = "members of the whole answer come with every chunk; they are read in the first and last ones"
 
@@ -68,22 +69,8 @@ KNOWN: dict[str, dict[str, str]] = {
         "chunk $.choices[0].delta.tool_calls[0].function -> itself": _EVERY_CHUNK,
     },
     "bedrock-converse": {
-        "contentBlockDelta $.contentBlockDelta -> another": _SKIPPED,
-        "contentBlockDelta $.contentBlockDelta -> itself": _SKIPPED,
-        "contentBlockDelta $.contentBlockDelta.delta -> another": _SKIPPED,
-        "contentBlockDelta $.contentBlockDelta.delta -> itself": _SKIPPED,
-        "contentBlockDelta $.contentBlockDelta.delta.reasoningContent -> another": _SKIPPED,
-        "contentBlockDelta $.contentBlockDelta.delta.reasoningContent -> itself": _SKIPPED,
-        "contentBlockDelta $.contentBlockDelta.delta.toolUse -> another": _SKIPPED,
-        "contentBlockDelta $.contentBlockDelta.delta.toolUse -> itself": _SKIPPED,
-        "contentBlockStart $.contentBlockStart -> another": _SKIPPED,
-        "contentBlockStart $.contentBlockStart -> itself": _SKIPPED,
-        "contentBlockStart $.contentBlockStart.start -> another": _SKIPPED,
-        "contentBlockStart $.contentBlockStart.start -> itself": _SKIPPED,
-        "contentBlockStop $.contentBlockStop -> another": _SKIPPED,
-        "contentBlockStop $.contentBlockStop -> itself": _SKIPPED,
-        "messageStop $.messageStop -> another": _SKIPPED,
-        "messageStop $.messageStop -> itself": _SKIPPED,
+        "contentBlockDelta $.contentBlockDelta.delta -> another": _WHOLE_BLOCKS,
+        "contentBlockDelta $.contentBlockDelta.delta -> itself": _WHOLE_BLOCKS,
     },
     "ollama-chat": {
         "last line $ -> another": _SKIPPED,
