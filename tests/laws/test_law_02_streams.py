@@ -80,3 +80,29 @@ def test_a_usual_stream_loses_no_key(source: str) -> None:
     translator.close()
     assert translator.failure is None
     assert [loss for loss in translator.losses if loss.severity == "dropped"] == []
+
+
+MODALITIES = {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 5}, {"modality": "IMAGE", "tokenCount": 4}]}
+LIFETIMES = {"cacheWriteInputTokens": 4, "cacheDetails": [{"inputTokens": 4, "ttl": "1h"}]}
+
+
+@pytest.mark.parametrize(
+    ("source", "usage", "details", "name"),
+    [
+        ("gemini", "usageMetadata", MODALITIES, "promptTokensDetails"),
+        ("bedrock-converse", "metadata", LIFETIMES, "tokens written to a cache with a lifetime of an hour"),
+    ],
+)
+def test_details_of_token_counts_are_noted_and_the_counts_are_not(
+    source: str, usage: str, details: dict[str, Any], name: str
+) -> None:
+    *events, last = STREAMS[source]
+    counts = last[usage]["usage"] | details if usage == "metadata" else last[usage] | details
+    changed = {**last, usage: {**last[usage], "usage": counts} if usage == "metadata" else counts}
+    translator = dragoman.StreamTranslator(source=source, target="openai-chat")
+    translator.feed(framed(source, [*events, changed]))
+    translator.close()
+    streamed = [loss.what for loss in translator.losses if loss.path.startswith("$.usage")]
+    whole = dragoman.encode_response(translator.completion, "openai-chat")
+    assert streamed == [name]
+    assert [loss.what for loss in whole.losses if loss.path.startswith("$.usage")] == [name]
