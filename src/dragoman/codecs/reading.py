@@ -325,7 +325,7 @@ class _Lift:
 
     def value(self, raw: Raw | bytes, kind: Any) -> bytes:
         data = bytes(raw)
-        plan = _plan(kind)
+        plan = plan_of(kind)
         first = data.lstrip()[:1]
         if first == b"{" and (plan.structs or plan.tagged):
             return self._object(data, plan, _entries(data), deep=True)
@@ -343,7 +343,7 @@ class _Lift:
 
         None if there is no such object, or it was lifted before.
         """
-        plan = _plan(kind)
+        plan = plan_of(kind)
         first = data.lstrip()[:1]
         if first == b"[" and plan.item is not None and steps and isinstance(steps[0], int):
             items = _items(data)
@@ -355,10 +355,10 @@ class _Lift:
         if first != b"{" or not (plan.structs or plan.tagged):
             return None
         entries = _entries(data)
-        struct = _struct_of(entries, plan)
+        struct = struct_of(entries, plan)
         raw = entries.get(steps[0]) if steps and isinstance(steps[0], str) else None
-        if struct is not None and raw is not None and steps[0] in _fields(struct):
-            inner = self.at(bytes(raw), _fields(struct)[steps[0]], steps[1:])
+        if struct is not None and raw is not None and steps[0] in fields_of(struct):
+            inner = self.at(bytes(raw), fields_of(struct)[steps[0]], steps[1:])
             if inner is not None:
                 entries[steps[0]] = Raw(inner)
                 return encode_json(entries)
@@ -366,19 +366,19 @@ class _Lift:
 
     def _object(self, data: bytes, plan: _Plan, entries: dict[str, Raw], *, deep: bool) -> bytes:
         """Lift one object: keys that its struct lacks move to `extra`; `deep` also lifts what is inside it."""
-        struct = _struct_of(entries, plan)
+        struct = struct_of(entries, plan)
         if struct is None:
             return encode_json({plan.tag_field: UNKNOWN, "raw": Raw(data)}) if plan.has_unknown else data
         known: dict[str, Raw] = {}
         extra: dict[str, Raw] = {}
-        fields = _fields(struct)
+        fields = fields_of(struct)
         for key, value in entries.items():
             if plan.tagged and key == plan.tag_field:
                 known[key] = value
                 continue
             name = key if key in fields else self._aliases.get(key, key)
             kind = fields.get(name)
-            unwanted_null = kind is not None and bytes(value) == b"null" and not _plan(kind).nullable
+            unwanted_null = kind is not None and bytes(value) == b"null" and not plan_of(kind).nullable
             if kind is None or name in known or unwanted_null:
                 extra[_safe(key)] = value
                 continue
@@ -398,12 +398,12 @@ class _Lift:
 
     def _listed(self, data: bytes, kind: Any) -> bytes:
         """Return a lone element as a list of one; anything else unchanged."""
-        plan = _plan(kind)
+        plan = plan_of(kind)
         is_element = self._lone_elements and plan.item is not None and not (plan.structs or plan.tagged)
         return b"[" + data + b"]" if is_element and data.lstrip()[:1] == b"{" else data
 
 
-def _struct_of(entries: Mapping[str, Raw], plan: _Plan) -> type[Struct] | None:
+def struct_of(entries: Mapping[str, Raw], plan: _Plan) -> type[Struct] | None:
     """Return the struct that an object is read as; None for a tag that no struct has."""
     if not plan.tagged:
         return plan.structs
@@ -449,12 +449,12 @@ def _safe(key: str) -> str:
 
 
 @cache
-def _plan(kind: Any) -> _Plan:
+def plan_of(kind: Any) -> _Plan:
     return _Plan(kind)
 
 
 @cache
-def _fields(struct: type[Struct]) -> dict[str, Any]:
+def fields_of(struct: type[Struct]) -> dict[str, Any]:
     hints = typing.get_type_hints(struct)
     return {
         encoded: hints[name]

@@ -54,6 +54,7 @@ from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.signature_tags import SIGNED
 from dragoman.codecs.stream_limits import Limits
+from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -81,8 +82,7 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _blocks: WireReader[Block] = WireReader(Block, SOURCE)  # type: ignore[arg-type]
 
 _OPENING_KEYS = frozenset(Opening.__struct_encode_fields__)
-_ENDING_KEYS = frozenset(Ending.__struct_encode_fields__)
-_DELTA_KEYS = frozenset({"type", *MessageDelta.__struct_encode_fields__})
+_APART: frozenset[type] = frozenset({Opening})
 _OVERWRITING = {"compaction_delta", "signature_delta"}
 """Deltas whose value replaces the block's; the text of any other delta is appended."""
 
@@ -168,8 +168,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         try:
             event = _decode_event(payload)
         except MALFORMED as error:
-            self._decode_odd(payload, error)
-            return self._take()
+            odd = self._decode_odd(payload, error)
+            if odd is None:
+                return self._take()
+            event = odd
         if type(event) is BlockDelta and event.index == self._flowing:
             delta: Any = event.delta
             if type(delta) is self._flow_kind:
@@ -183,10 +185,21 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         events, self._events = self._events, []
         return events
 
-    def _decode_odd(self, payload: bytes, error: Exception) -> None:
-        """Decode an event that does not fit its type: unknown events and deltas are accepted, others are errors."""
+    def _decode_odd(self, payload: bytes, error: Exception) -> WireEvent | None:
+        """Decode an event that does not fit its type: unknown events and deltas are accepted, others are errors.
+
+        Returns an event that fits without its unknown keys, and None if the event was handled here.
+        """
         if self._state is ENDED or payload[:6] == b"[DONE]":
-            return  # gateways that speak several formats send it here too
+            return None  # gateways that speak several formats send it here too
+        if has_unknown_key(error):
+            try:
+                payload = take_unknown_keys(payload, WireEvent, self._late, _APART)
+                known: WireEvent = _decode_event(payload)
+            except MALFORMED as another:
+                error = another
+            else:
+                return known
         fault = not_an_event(error, SOURCE)
         if not isinstance(error, msgspec.ValidationError):
             raise fault from error
@@ -195,11 +208,12 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         except MALFORMED as wrong:
             raise (fault if isinstance(wrong, msgspec.ValidationError) else not_an_event(wrong, SOURCE)) from error
         try:
-            known = self._on_loose(event, payload, fault)
+            is_known = self._on_loose(event, payload, fault)
         except MALFORMED as wrong:
             raise not_an_event(wrong, SOURCE) from wrong
-        if not known and (event.type is None or event.type in _KNOWN_EVENTS):
+        if not is_known and (event.type is None or event.type in _KNOWN_EVENTS):
             raise fault from error
+        return None
 
     def _on_loose(self, event: LooseEvent, payload: bytes, fault: DecodeError) -> bool:
         """Decode an event with keys that its type does not have; return False if it is not such an event."""
@@ -211,14 +225,6 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         elif kind == "message_start" and event.message is not None:
             message, extra = _parted(event.message, _OPENING_KEYS)
             self._open(msgspec.json.decode(message, type=Opening), extra)
-        elif kind == "message_delta":
-            body, late = _parted(_entries(payload), _DELTA_KEYS)
-            inner, within = _parted(delta or {}, _ENDING_KEYS)
-            self._late |= within | late
-            known = _entries(body)
-            ending = msgspec.json.decode(inner, type=Ending)
-            further = known.get("context_management", UNSET)
-            self._on_message_delta(MessageDelta(ending, known.get("usage", UNSET), further), payload)
         elif kind is None and event.error is not UNSET:
             self._on_error(None, payload)
         else:

@@ -1,7 +1,7 @@
 """Events of a Messages stream.
 
-Types whose unknown keys must be kept forbid them: an event with such keys is read as `LooseEvent`. Elsewhere unknown
-keys are skipped.
+All types forbid unknown keys. Those of the message at its start stay with it; those of the other objects are kept with
+the answer (codecs/unknown_keys.py).
 """
 
 from __future__ import annotations
@@ -13,37 +13,39 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from dragoman.codecs.anthropic_messages.wire import Block
 
 
-class TextDelta(Struct, gc=False, tag="text_delta"):
+class TextDelta(Struct, gc=False, tag="text_delta", forbid_unknown_fields=True):
     text: str
 
 
-class InputDelta(Struct, gc=False, tag="input_json_delta"):
+class InputDelta(Struct, gc=False, tag="input_json_delta", forbid_unknown_fields=True):
     text: str = field(name="partial_json")
 
 
-class ThinkingDelta(Struct, gc=False, tag="thinking_delta"):
+class ThinkingDelta(Struct, gc=False, tag="thinking_delta", forbid_unknown_fields=True):
     text: str = field(name="thinking")
+    estimated_tokens: int | None = None
+    """A running estimate, which the usage at the end replaces."""
 
 
-class SignatureDelta(Struct, gc=False, tag="signature_delta"):
+class SignatureDelta(Struct, gc=False, tag="signature_delta", forbid_unknown_fields=True):
     signature: str
 
 
-class CitationDelta(Struct, gc=False, tag="citations_delta"):
+class CitationDelta(Struct, gc=False, tag="citations_delta", forbid_unknown_fields=True):
     citation: Raw
 
 
-class BlockDelta(Struct, gc=False, tag="content_block_delta"):
+class BlockDelta(Struct, gc=False, tag="content_block_delta", forbid_unknown_fields=True):
     index: int
     delta: TextDelta | InputDelta | ThinkingDelta | SignatureDelta | CitationDelta
 
 
-class BlockStart(Struct, gc=False, tag="content_block_start"):
+class BlockStart(Struct, gc=False, tag="content_block_start", forbid_unknown_fields=True):
     index: int
     content_block: Block
 
 
-class BlockStop(Struct, gc=False, tag="content_block_stop"):
+class BlockStop(Struct, gc=False, tag="content_block_stop", forbid_unknown_fields=True):
     index: int
 
 
@@ -61,7 +63,7 @@ class Opening(Struct, gc=False, forbid_unknown_fields=True):
     usage: Raw | UnsetType = UNSET
 
 
-class MessageStart(Struct, gc=False, tag="message_start"):
+class MessageStart(Struct, gc=False, tag="message_start", forbid_unknown_fields=True):
     message: Opening
 
 
@@ -78,11 +80,13 @@ class MessageDelta(Struct, gc=False, tag="message_delta", forbid_unknown_fields=
     context_management: Raw | UnsetType = UNSET
 
 
-class MessageStop(Struct, gc=False, tag="message_stop"):
-    """The end of the message. Bedrock adds its metrics here."""
+class MessageStop(Struct, gc=False, tag="message_stop", forbid_unknown_fields=True):
+    """The end of the message. Bedrock adds its metrics, which repeat the counts of the usage."""
+
+    metrics: Raw | UnsetType = field(name="amazon-bedrock-invocationMetrics", default=UNSET)
 
 
-class Ping(Struct, gc=False, tag="ping"):
+class Ping(Struct, gc=False, tag="ping", forbid_unknown_fields=True):
     """Keeps the connection open."""
 
 

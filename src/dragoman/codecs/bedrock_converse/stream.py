@@ -38,6 +38,7 @@ from dragoman.codecs.reading import WireReader
 from dragoman.codecs.shared_settings import BEDROCK_TIERS_READ, take_tier
 from dragoman.codecs.signature_tags import SIGNED
 from dragoman.codecs.stream_limits import Limits
+from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -128,7 +129,12 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         if self._state is ENDED:
             return []
         try:
-            event = _decode_event(payload)
+            try:
+                event = _decode_event(payload)
+            except msgspec.ValidationError as error:
+                if not has_unknown_key(error):
+                    raise
+                event = _decode_event(take_unknown_keys(payload, WireEvent, self._late))
             found = event.content_block_delta
             if found is not None:
                 if found.content_block_index == self._flowing:
@@ -245,6 +251,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             block = self._blocks[index] = _Incoming(kind=_WHOLE)
             block.entries = dict(start)
             return
+        self._late |= {key: value for key, value in start.items() if key != "toolUse"}
         block = self._blocks[index] = _Incoming(kind=CALL)
         call_id, name = _text_of(head, "toolUseId"), _text_of(head, "name")
         metadata = None

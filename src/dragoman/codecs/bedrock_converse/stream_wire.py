@@ -1,15 +1,19 @@
-"""Events of a ConverseStream. Unknown keys, the padding `p` among them, are skipped: nothing here is written back."""
+"""Events of a ConverseStream.
+
+Types forbid unknown keys, which are kept with the answer (codecs/unknown_keys.py). Deltas accept any: those of a block
+that is emitted whole belong to that block. The padding `p` is skipped.
+"""
 
 from __future__ import annotations
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 
-class InputDelta(Struct, gc=False):
+class InputDelta(Struct, gc=False, forbid_unknown_fields=True):
     input: str
 
 
-class ReasoningDelta(Struct, gc=False, rename="camel"):
+class ReasoningDelta(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
     text: str | None = None
     signature: str | None = None
     redacted_content: str | None = None
@@ -22,23 +26,27 @@ class Delta(Struct, gc=False, rename="camel"):
     citation: Raw | UnsetType = UNSET
 
 
-class BlockDelta(Struct, gc=False, rename="camel"):
+class BlockDelta(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
     content_block_index: int
     delta: Delta
+    p: Raw | UnsetType = UNSET
 
 
-class BlockStart(Struct, gc=False, rename="camel"):
+class BlockStart(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
     content_block_index: int
     start: dict[str, Raw]
+    p: Raw | UnsetType = UNSET
 
 
-class BlockStop(Struct, gc=False, rename="camel"):
+class BlockStop(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
     content_block_index: int
+    p: Raw | UnsetType = UNSET
 
 
-class MessageStop(Struct, gc=False, frozen=True, rename="camel"):
+class MessageStop(Struct, gc=False, frozen=True, rename="camel", forbid_unknown_fields=True):
     stop_reason: str | UnsetType = UNSET
     additional_model_response_fields: Raw | UnsetType = UNSET
+    p: Raw | UnsetType = UNSET
 
 
 class WireEvent(Struct, gc=False, rename="camel"):

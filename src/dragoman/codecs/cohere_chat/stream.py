@@ -26,6 +26,7 @@ from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.reading import check_text
 from dragoman.codecs.stream_limits import Limits
+from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -42,6 +43,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
+from dragoman.ir.notes import Extra
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
 
@@ -95,6 +97,8 @@ class PayloadDecoder(EventDecoder):
         self._calls: dict[int, int] = {}
         """The open calls."""
         self._has_calls = False
+        self._late: Extra = {}
+        """Keys of the events that the intermediate format does not model."""
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -106,9 +110,18 @@ class PayloadDecoder(EventDecoder):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if self._state is ENDED or payload.strip() in _DONE:
                 return self.close()
-            raise DecodeError(path="$", expected="an event", got=str(error), source=SOURCE) from error
+            event = self._decode_odd(payload, error)
         delta = self._delta_in(event)
         return self._decode_whole(event, payload) if delta is None else [delta]
+
+    def _decode_odd(self, payload: bytes, error: Exception) -> Event:
+        """Decode an event without its unknown keys; raise for anything else that is not an event."""
+        if has_unknown_key(error):
+            try:
+                return _events.decode(take_unknown_keys(payload, Event, self._late))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
+                error = another
+        raise DecodeError(path="$", expected="an event", got=str(error), source=SOURCE) from error
 
     def _delta_in(self, event: Event) -> PartDelta | None:
         """Return more of the running text, or more arguments of a call; None for every other event."""
@@ -307,7 +320,7 @@ class PayloadDecoder(EventDecoder):
         self._book.end_all(incomplete=cut)
         if delta is not None and delta.usage is not UNSET and bytes(delta.usage) != b"null":
             self._book.events.append(UsageUpdate(decode_usage(Raw(bytes(delta.usage)))))
-        self._book.events.append(Finished(finish, metadata={FAMILY: {}}))
+        self._book.events.append(Finished(finish, metadata={FAMILY: self._late}))
 
 
 _HANDLERS: dict[str, Callable[[PayloadDecoder, Event], None]] = {

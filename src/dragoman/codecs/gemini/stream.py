@@ -45,6 +45,7 @@ from dragoman.codecs.gemini.stream_wire import (
 from dragoman.codecs.gemini.wire import (
     ALIASES,
     Candidate,
+    Content,
     Enum,
     FunctionCall,
     GenerateContentResponse,
@@ -346,6 +347,8 @@ class PayloadDecoder(EventDecoder):
             self._block(wire.prompt_feedback)
         if self._state is BEFORE and (error is UNSET or not _says_something(error)):
             self._start(wire, payload)
+        elif error is UNSET:
+            self._note_late(wire)
         return self._take(candidates, wire.usage_metadata, error, payload)
 
     def _take(
@@ -438,6 +441,12 @@ class PayloadDecoder(EventDecoder):
             self._first = self._answers.get(0)
         return answer
 
+    def _note_late(self, wire: GenerateContentResponse) -> None:
+        """Note keys of a later chunk that no field of the answer holds."""
+        self._late |= _meaningful_keys(response_keys(wire))
+        if wire.candidates and wire.prompt_feedback is not UNSET:
+            self._late["promptFeedback"] = wire.prompt_feedback
+
     def _block(self, feedback: Raw) -> None:
         """Read the feedback of a blocked prompt, which has a reason but no candidates."""
         parsed = parse_json(feedback)
@@ -500,6 +509,8 @@ class PayloadDecoder(EventDecoder):
         if is_noted:
             _note(answer, wire)
         content = wire.content
+        if isinstance(content, Content):
+            self._late |= _meaningful_keys(content.extra)
         if content is not UNSET and content.parts is not UNSET:
             for part in content.parts:
                 if type(part) is PlainPart:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -29,8 +29,9 @@ class PlainPart(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
     function_call: CallPiece | UnsetType = UNSET
 
 
-class PlainContent(Struct, gc=False):
+class PlainContent(Struct, gc=False, forbid_unknown_fields=True):
     parts: list[PlainPart] | UnsetType = UNSET
+    role: Literal["model"] | UnsetType = UNSET
 
 
 class PlainCandidate(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
@@ -69,7 +70,13 @@ class FirstChunk(Struct, Generic[C], gc=False, rename="camel", forbid_unknown_fi
     turn_token: Raw | UnsetType = UNSET
 
 
-class Chunk(Struct, Generic[C], gc=False, rename="camel"):
+class Chunk(Struct, Generic[C], gc=False, rename="camel", forbid_unknown_fields=True):
+    """A later chunk. It repeats the fields of the whole answer; other keys are read with the wider type."""
+
     candidates: list[C] | UnsetType = UNSET
     usage_metadata: Raw | UnsetType = UNSET
+    model_version: str | UnsetType = UNSET
+    response_id: str | UnsetType = UNSET
+    create_time: Raw | UnsetType = UNSET
+    turn_token: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET

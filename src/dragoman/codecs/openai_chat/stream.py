@@ -27,6 +27,7 @@ from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
     CallFragment,
     Chunk,
+    OpenChunk,
     OpenDelta,
     Opening,
     PlainDelta,
@@ -36,6 +37,7 @@ from dragoman.codecs.openai_chat.stream_wire import (
 from dragoman.codecs.openai_chat.wire import UsageWire
 from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_limits import Limits
+from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -76,7 +78,7 @@ _OF_DELTAS = frozenset(VendorDelta.__struct_fields__)
 _OF_USAGE = frozenset(UsageWire.__struct_fields__)
 _read_plain: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[PlainDelta]).decode
 _read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorDelta]).decode
-_read_open: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[OpenDelta]).decode
+_read_open: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(OpenChunk).decode
 _WIDER = {_read_plain: _read_vendor, _read_vendor: _read_open}
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -293,6 +295,11 @@ class PayloadDecoder(EventDecoder):
     def _read_wider(self, payload: bytes, error: Exception) -> Chunk[Any]:
         """Read this and all later chunks with a wider type: the server sends more than the specification has."""
         wider = _WIDER.get(self._read)
+        if wider is None and has_unknown_key(error):
+            try:
+                return _read_open(take_unknown_keys(payload, OpenChunk, self._notes))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
+                raise _not_a_chunk(another) from another
         if not isinstance(error, msgspec.ValidationError) or wider is None:
             raise _not_a_chunk(error) from error
         self._read = wider

@@ -1,4 +1,8 @@
-"""Chunks of a Chat Completions stream. Unknown keys are skipped: these objects are read but never written."""
+"""Chunks of a Chat Completions stream: these objects are read but never written.
+
+Choices and fragments of calls forbid unknown keys, which are kept with the answer (codecs/unknown_keys.py). Those of
+a chunk are skipped: the decoder reads them where an answer begins and ends.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,17 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dragoman.codecs.openai_chat.wire import ReasoningDetail, UsageWire
 
 
-class FunctionFragment(Struct, gc=False):
+class FunctionFragment(Struct, gc=False, forbid_unknown_fields=True):
     name: str | None = None
     arguments: str | dict[str, Raw] | None = None
 
 
-class CustomFragment(Struct, gc=False):
+class CustomFragment(Struct, gc=False, forbid_unknown_fields=True):
     name: str | None = None
     input: str | None = None
 
 
-class CallFragment(Struct, gc=False):
+class CallFragment(Struct, gc=False, forbid_unknown_fields=True):
     index: int | None = None
     id: str | None = None
     type: str | None = None
@@ -67,17 +71,36 @@ class OpenDelta(VendorDelta, gc=False, forbid_unknown_fields=False):
 D = TypeVar("D")
 
 
-class ChunkChoice(Struct, Generic[D], gc=False):
+class ChunkChoice(Struct, Generic[D], gc=False, forbid_unknown_fields=True):
     index: int | None = None
     delta: D | None = None
     finish_reason: str | None = None
     logprobs: Any = None
+    # Keys of other servers that come with every choice: the decoder reads those of the last one.
+    native_finish_reason: Raw | UnsetType = UNSET
+    content_filter_results: Raw | UnsetType = UNSET
+    matched_stop: Raw | UnsetType = UNSET
+    stop_reason: Raw | UnsetType = UNSET
+    token_ids: Raw | UnsetType = UNSET
+    # These repeat the answer so far.
+    message: Raw | UnsetType = UNSET
+    text: Raw | UnsetType = UNSET
 
 
 class Chunk(Struct, Generic[D], gc=False):
     choices: list[ChunkChoice[D]] | None = None
     usage: UsageWire | None = None
     error: Raw | UnsetType = UNSET
+
+
+class OpenChoice(ChunkChoice[OpenDelta], gc=False):
+    delta: OpenDelta | None = None
+
+
+class OpenChunk(Chunk[OpenDelta], gc=False):
+    """The widest type: only keys of choices and of fragments do not fit it."""
+
+    choices: list[OpenChoice] | None = None  # type: ignore[assignment]
 
 
 class Opening(Struct, gc=False):
