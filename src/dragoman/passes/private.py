@@ -121,8 +121,6 @@ COUNTED = (
     # Bedrock
     *("inputTokens", "outputTokens", "totalTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "cacheDetails"),
     *("cacheReadInputTokenCount", "cacheWriteInputTokenCount"),
-    # Gemini
-    *("promptTokenCount", "candidatesTokenCount", "totalTokenCount", "cachedContentTokenCount", "thoughtsTokenCount"),
     # Interactions, Cohere
     *("total_input_tokens", "total_output_tokens", "total_thought_tokens", "total_tool_use_tokens"),
     *("total_cached_tokens", "tokens", "billed_units", "cached_tokens"),

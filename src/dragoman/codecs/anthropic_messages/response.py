@@ -298,13 +298,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     encoder = MessageEncoder(log)
     word, matched = encode_finish(completion.finish, None, log, completion)
     usage = completion.usage
-    if usage is None:
-        log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
-    elif (usage.reasoning or 0) > usage.output:
-        why = "thinking is part of the output here, and the output count was smaller"
-        log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", why)
-    if usage is not None and (usage.image or (usage.total is not None and usage.total != usage.input + usage.output)):
-        _note_counts(completion, usage, log)
+    report_usage(usage, log, completion)
     if completion.model is None:
         log.note(completion, "model", "empty model name", "answers of this API name their model")
     wire = MessageResponse(
@@ -321,11 +315,18 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(encode_json(wire))
 
 
-def _note_counts(completion: Completion, usage: Usage, log: LossLog) -> None:
+def report_usage(usage: Usage | None, log: LossLog, node: Completion) -> None:
+    """Report counts that this API has no field for, or that do not add up as its clients expect."""
+    if usage is None:
+        log.invent(node, "usage", "usage of zero tokens", "answers of this API include usage")
+        return
+    if (usage.reasoning or 0) > usage.output:
+        why = "thinking is part of the output here, and the output count was smaller"
+        log.degrade(node, "usage.reasoning", f"{usage.reasoning} reasoning tokens", why)
     if usage.image:
-        log.note(completion, "usage.image", f"{usage.image} image tokens", "this API does not count them apart")
+        log.note(node, "usage.image", f"{usage.image} image tokens", "this API does not count them apart")
     if usage.total is not None and usage.total != usage.input + usage.output:
-        log.note(completion, "usage.total", f"total of {usage.total} tokens", "this API has no total")
+        log.note(node, "usage.total", f"total of {usage.total} tokens", "this API has no total")
 
 
 def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:

@@ -16,7 +16,7 @@ from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import encode_error
 from dragoman.codecs.anthropic_messages.parts import PartEncoder, own
-from dragoman.codecs.anthropic_messages.response import encode_finish, encode_usage, message_id
+from dragoman.codecs.anthropic_messages.response import encode_finish, encode_usage, message_id, report_usage
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, StopDetails, ToolUseBlock
 from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.block_encoder import Carriers
@@ -104,8 +104,8 @@ class EventEncoder(SequentialEncoder):
         if event.finish.reason == "error" and not self._native:
             return [self._failure(failed_stream(event.finish, self._log).failure)]
         word, matched = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
-        if self._usage is None:
-            self._log.invent(completion, "usage", "usage of zero tokens", "answers of this API include usage")
+        if self._usage is None or not self._native:
+            report_usage(self._usage, self._log, completion)
         notes, late = own(event.finish.metadata), dict(own(event.metadata))
         delta: dict[str, Any] = {"stop_reason": word, "stop_sequence": matched}
         words = None if self._native or word != "refusal" else refusal_explained(completion, event.finish)
