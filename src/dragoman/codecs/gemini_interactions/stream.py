@@ -9,6 +9,7 @@ and `[DONE]`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -53,6 +54,7 @@ from dragoman.codecs.signature_tags import SIGNED
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.codecs.timestamps import read_time
+from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.codecs.wire_values import Unmodelled
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -176,6 +178,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         fault = not_an_event(error, SOURCE)
         if not isinstance(error, msgspec.ValidationError):
             raise fault from error
+        if has_unknown_key(error):
+            with suppress(*MALFORMED):
+                self._handle(_decode_event(take_unknown_keys(payload, WireEvent, self._late)), payload)
+                return
         try:
             event = _loose.decode(payload)
         except MALFORMED:
@@ -187,8 +193,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             self._on_error(ErrorEvent(event.error))
         elif kind.startswith("interaction.") and kind not in _KNOWN_EVENTS:
             # Earlier versions had an event for each status: interaction.requires_action, and so on.
-            word = event.status or kind.removeprefix("interaction.")
-            self._on_status(StatusUpdate(word))
+            self._on_status(StatusUpdate(event.status or kind.removeprefix("interaction.")))
         elif not kind or kind in _KNOWN_EVENTS:
             raise fault from error
 
@@ -205,11 +210,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
     # ── the interaction ──
 
     def _on_created(self, event: Created) -> None:
-        opening = _openings.decode(event.interaction)
-        again = self._state is not BEFORE
+        is_first = self._state is BEFORE
         self._move("interaction.created")
-        if not again:
-            self._open_answer(opening, event.interaction)
+        if is_first:
+            self._open_answer(_openings.decode(event.interaction), event.interaction)
 
     def _open_answer(self, opening: Opening, raw: Raw) -> None:
         self._id = opening.id or ""
@@ -384,10 +388,9 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         wire = _contents.read(bytes(raw))
         if type(wire) is TextContent:
             self._flow(index, block, TextDelta(wire.text))
-            for annotation in (
-                () if wire.annotations is UNSET else msgspec.json.decode(wire.annotations, type=list[Raw])
-            ):
-                self._cite(block, annotation)
+            if wire.annotations is not UNSET:
+                for annotation in msgspec.json.decode(wire.annotations, type=list[Raw]):
+                    self._cite(block, annotation)
             return
         if block.part_index >= 0:
             self._end_output(block)
@@ -486,11 +489,7 @@ def _decode_step(block: _Incoming) -> AnyPart:
     return decode_other(Raw(encode_json(_entries(block.raw) | block.changes)))
 
 
-_FLOWING: dict[str, type[Any]] = {
-    "model_output": TextDelta,
-    "thought": SummaryDelta,
-    "function_call": ArgumentsDelta,
-}
+_FLOWING: dict[str, type[Any]] = {"model_output": TextDelta, "thought": SummaryDelta, "function_call": ArgumentsDelta}
 _MEDIA = frozenset({"image", "audio", "video", "document"})
 _END_STEP: dict[str, Callable[[PayloadDecoder, _Incoming], None]] = {
     "model_output": PayloadDecoder._end_output,  # noqa: SLF001

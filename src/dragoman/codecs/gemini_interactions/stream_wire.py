@@ -1,31 +1,28 @@
-"""Events of an Interactions stream. Unknown keys are skipped: nothing here is written back."""
+"""Events of an Interactions stream. Unknown keys are forbidden, and kept with the answer (codecs/unknown_keys.py)."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 
-class TextDelta(Struct, gc=False, tag="text"):
+class TextDelta(Struct, gc=False, tag="text", forbid_unknown_fields=True):
     text: str
 
 
-class ArgumentsDelta(Struct, gc=False, tag="arguments_delta"):
+class ArgumentsDelta(Struct, gc=False, tag="arguments_delta", forbid_unknown_fields=True):
     """A fragment of the JSON text of arguments, which are an object in a whole step."""
 
-    arguments: str
-
-    @property
-    def text(self) -> str:
-        return self.arguments
+    text: str = field(name="arguments")
 
 
-class SummaryContent(Struct, gc=False):
+class SummaryContent(Struct, gc=False, forbid_unknown_fields=True):
     text: str
+    type: Raw | UnsetType = UNSET
 
 
-class SummaryDelta(Struct, gc=False, tag="thought_summary"):
+class SummaryDelta(Struct, gc=False, tag="thought_summary", forbid_unknown_fields=True):
     content: SummaryContent
 
     @property
@@ -33,39 +30,44 @@ class SummaryDelta(Struct, gc=False, tag="thought_summary"):
         return self.content.text
 
 
-class SignatureDelta(Struct, gc=False, tag="thought_signature"):
+class SignatureDelta(Struct, gc=False, tag="thought_signature", forbid_unknown_fields=True):
     signature: str
 
 
-class AnnotationDelta(Struct, gc=False, tag="text_annotation_delta"):
+class AnnotationDelta(Struct, gc=False, tag="text_annotation_delta", forbid_unknown_fields=True):
     annotations: list[Raw]
 
 
-class StepDelta(Struct, gc=False, tag="step.delta", tag_field="event_type"):
+class Event(Struct, gc=False, kw_only=True, tag_field="event_type", forbid_unknown_fields=True):
+    event_id: Raw | UnsetType = UNSET
+
+
+class StepDelta(Event, gc=False, tag="step.delta"):
     index: int
     delta: TextDelta | ArgumentsDelta | SummaryDelta | SignatureDelta | AnnotationDelta
 
 
-class StepStart(Struct, gc=False, tag="step.start", tag_field="event_type"):
+class StepStart(Event, gc=False, tag="step.start"):
     index: int
     step: Raw
 
 
-class StepStop(Struct, gc=False, tag="step.stop", tag_field="event_type"):
+class StepStop(Event, gc=False, tag="step.stop"):
     index: int
 
 
-class Created(Struct, gc=False, tag="interaction.created", tag_field="event_type"):
+class Created(Event, gc=False, tag="interaction.created"):
     interaction: Raw
 
 
-class StatusUpdate(Struct, gc=False, tag="interaction.status_update", tag_field="event_type"):
+class StatusUpdate(Event, gc=False, tag="interaction.status_update"):
     status: str | None = None
+    interaction_id: Raw | UnsetType = UNSET
     usage: Raw | UnsetType = UNSET
     continuation_token: Raw | UnsetType = UNSET
 
 
-class Completed(Struct, gc=False, tag="interaction.completed", tag_field="event_type"):
+class Completed(Event, gc=False, tag="interaction.completed"):
     """The end of every complete answer, whatever its status."""
 
     interaction: Raw
