@@ -142,7 +142,7 @@ def _report_members(node: Completion, metadata: Metadata, log: LossLog) -> None:
         if not members.keys() <= _COUNTED:
             for key in members:
                 if key not in _COUNTED and bytes(members[key]) not in _NO_COUNTS:
-                    log.note(node, _COUNTS + key, key, f"only {family} counts it")
+                    log.note(node, _COUNTS + key, key, f"only {family} reports it")
 
 
 def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
