@@ -375,3 +375,19 @@ def test_durations_of_ollama_are_noted_elsewhere() -> None:
         encoded = dragoman.translate_response(body, source="ollama-chat", target=target)
         noted = {loss.path for loss in encoded.losses if loss.severity == "noted"}
         assert durations <= noted if target != "ollama-chat" else encoded.body == body
+
+
+def test_lifetimes_of_cached_tokens_cross_as_compatible_servers_spell_them() -> None:
+    usage = {"input_tokens": 5, "output_tokens": 5, "cache_creation_input_tokens": 50, "cache_read_input_tokens": 0}
+    lifetimes = {"ephemeral_1h_input_tokens": 20, "ephemeral_5m_input_tokens": 30}
+    body = {**MESSAGE, "usage": {**usage, "cache_creation": lifetimes}}
+    chat = dragoman.translate_response(body, source="anthropic-messages", target="openai-chat")
+    assert chat.body["usage"]["prompt_tokens_details"]["cache_creation_token_details"] == lifetimes
+    back = dragoman.translate_response(chat.body, source="openai-chat", target="anthropic-messages")
+    assert back.body["usage"]["cache_creation"] == lifetimes
+    for odd in (None, 5, [], {"ephemeral_1h_input_tokens": "x"}):
+        details = {"cached_tokens": 1, "cache_creation_token_details": odd}
+        read = dragoman.decode_response(
+            {**CHAT, "usage": {**CHAT["usage"], "prompt_tokens_details": details}}, "openai-chat"
+        )
+        assert "cache_written_1h" not in ((read.usage and read.usage.details) or {})

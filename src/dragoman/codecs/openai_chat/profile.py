@@ -58,7 +58,9 @@ PROFILE = ChatProfile(
     # Longer ids were refused in some fields ("maximum length 40"), so ours never exceed it.
     call_id=re.compile(r"[^\s]{1,40}"),
     stop_limit=4,
-    usage_details=frozenset({"audio_input", "audio_output", "accepted_prediction", "rejected_prediction"}),
+    usage_details=frozenset(
+        {"audio_input", "audio_output", "accepted_prediction", "rejected_prediction", "cache_written_1h"}
+    ),
     # A choice names functions only. Other models answer «Web search options not supported with this model.»
     hosted={"web_search": HostedRule(options=frozenset({"location", "context_size"}))},
     hosted_models=re.compile(r"-search-(?:preview|api)"),

@@ -189,15 +189,21 @@ def _searches_of(wire: UsageWire) -> int | None:
     return counts.web_search_requests if counts.web_search_calls is None else counts.web_search_calls
 
 
+_HOUR = "ephemeral_1h_input_tokens"
+_NO_DETAILS = CompletionDetails()
+
+
 def _usage_details(
     prompt: PromptDetails | None | UnsetType, completion: CompletionDetails | None | UnsetType
 ) -> dict[str, int] | None:
     """Return the rarer counts that are above zero; None without any."""
     audio = prompt.audio_tokens if prompt else None
-    if not completion:
-        return {"audio_input": audio} if type(audio) is int and audio > 0 else None
+    written = prompt.cache_creation_token_details if prompt else None
+    hour = written.get(_HOUR) if isinstance(written, dict) else None
+    completion = completion or _NO_DETAILS
     if not (
         audio
+        or hour
         or completion.audio_tokens
         or completion.accepted_prediction_tokens
         or completion.rejected_prediction_tokens
@@ -205,6 +211,7 @@ def _usage_details(
         return None
     counts = {
         "audio_input": audio,
+        "cache_written_1h": hour,
         "audio_output": completion.audio_tokens,
         "accepted_prediction": completion.accepted_prediction_tokens,
         "rejected_prediction": completion.rejected_prediction_tokens,
@@ -225,6 +232,10 @@ def encode_usage(usage: Usage) -> WireValue:
     if usage.details is not None:
         count = usage.details.get
         prompt = structs.replace(prompt, audio_tokens=count("audio_input", UNSET))
+        if "cache_written_1h" in usage.details:
+            hour = usage.details["cache_written_1h"]
+            lifetimes = {"ephemeral_5m_input_tokens": max((usage.cache_written or 0) - hour, 0), _HOUR: hour}
+            prompt = structs.replace(prompt, cache_creation_token_details=lifetimes)
         details = CompletionDetails(
             details.reasoning_tokens,
             count("audio_output", UNSET),

@@ -390,6 +390,8 @@ class PromptDetails(Struct, frozen=True, gc=False):
     cache_write_tokens: int | None | UnsetType = UNSET
     image_tokens: int | None | UnsetType = UNSET
     audio_tokens: Any = UNSET
+    # LiteLLM's and any-llm's: how Anthropic splits the tokens written to a cache by their lifetime.
+    cache_creation_token_details: Any = UNSET
 
 
 class CompletionDetails(Struct, frozen=True, gc=False):
