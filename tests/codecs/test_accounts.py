@@ -385,6 +385,7 @@ def test_lifetimes_of_cached_tokens_cross_as_compatible_servers_spell_them() -> 
     assert chat.body["usage"]["prompt_tokens_details"]["cache_creation_token_details"] == lifetimes
     back = dragoman.translate_response(chat.body, source="openai-chat", target="anthropic-messages")
     assert back.body["usage"]["cache_creation"] == lifetimes
+    odd: Any
     for odd in (None, 5, [], {"ephemeral_1h_input_tokens": "x"}):
         details = {"cached_tokens": 1, "cache_creation_token_details": odd}
         read = dragoman.decode_response(
