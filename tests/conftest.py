@@ -1,6 +1,7 @@
 """What all tests share: profiles of Hypothesis, recordings, and servers that are started once for a worker."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 
@@ -18,6 +19,10 @@ __all__ = ["dragoman_sim", "dragoman_simulator", "pytest_configure"]
 # Tests start hundreds of processes. Without bytecode files each of them would compile all of our modules.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell starts background jobs with SIGINT ignored, and their children inherit that: tests of Ctrl-C would hang.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `ci` always draws the same examples, so that a failure can be reproduced. `explore` looks for new ones:
 # HYPOTHESIS_PROFILE=explore make unit
