@@ -235,9 +235,8 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     choice = request.tool_choice if is_choosable else None
     messages = MessageEncoder(log, profile, request.model or "", native=native).encode(request.messages)
     if not messages and not native:
-        raise EncodeError(
-            path="$.messages", reason="no message has content that this API can hold", target=profile.name
-        )
+        why = "no message has content that this API can hold"
+        raise EncodeError(path="$.messages", reason=why, target=profile.name)
     if seed is not None and profile.seed != "seed":
         extra = {**(extra or {}), profile.seed: Raw(encode_json(seed))}
         seed = None
