@@ -157,3 +157,17 @@ def _declared(program: Path) -> frozenset[str]:
     text = program.read_text(encoding="utf-8")
     names = re.findall(r'"([a-z]+)"', text) if 'f"--{' in text else []
     return frozenset([*re.findall(r'"(--[a-z][a-z-]*)"', text), *(f"--{name}" for name in names)])
+
+
+_NAMED_IN_CODE = re.compile(r"(?<![\w./\"'-])((?:[\w-]+/)+[\w-]+\.(?:py|md|h)|[\w-]+\.py)(?![\w\"'])")
+
+
+@promise("front:pages-are-true")
+def test_every_file_that_a_comment_or_docstring_names_exists() -> None:
+    wrong = []
+    for folder in ("benchmarks", "compiling", "examples", "scripts", "src"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            page = path.relative_to(ROOT).as_posix()
+            names = set(_NAMED_IN_CODE.findall(path.read_text(encoding="utf-8")))
+            wrong += [f"{page}: {name}" for name in names - OF_READERS if not exists(name, page)]
+    assert wrong == []
