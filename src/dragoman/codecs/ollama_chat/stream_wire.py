@@ -1,4 +1,4 @@
-"""Lines of a chat stream. Unknown keys are skipped: nothing here is written back."""
+"""Lines of a chat stream. Unknown keys are skipped: these objects are read but never written."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def _item_decoder(seed: str = "") -> MessageDecoder:
 
 
 class PayloadDecoder(EventDecoder):
-    """Decodes the payloads of one stream to events."""
+    """Decodes the payloads of one stream into events."""
 
     _events: list[AnyEvent]
     _next_index: int = 0
