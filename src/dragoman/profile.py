@@ -20,6 +20,8 @@ class HostedRule(Struct, frozen=True, kw_only=True):
     """Its name in a tool choice; None if a choice cannot name it."""
     options: frozenset[str] = frozenset()
     """Fields of `ProviderTool` that the target's tool of this kind has."""
+    one_domain_list: bool = False
+    """Whether allowed and blocked domains may not be given together; the allowed ones are sent."""
     most_results: int | None = None
     """The largest accepted `max_results`."""
 
