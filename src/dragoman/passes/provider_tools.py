@@ -1,4 +1,4 @@
-"""Tools that a provider runs or defines, for another provider: as its own tool of that kind, as functions, or not.
+"""Translates tools that a provider runs or defines for another one: to its own tool of that kind, to functions, or not.
 
 A tool is never sent with fewer restrictions than it had: if the target cannot express its sites, tools or approvals,
 the tool is dropped, and so is a choice that names it.
