@@ -34,11 +34,13 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dragoman"
 RESULTS = ROOT / "build" / "mutants"
-TRACED_CALLS = 400
-"""Calls of one function whose lines are recorded, per test. Later ones hardly reach other lines."""
+TRACED_CALLS = 40
+"""Calls of one function in a row that reach no new line: then its lines are no longer recorded, for this test."""
 MEMORY = 4 << 30
 SLOW = 5.0
-"""Seconds after which the recording of a test ends: what it reached by then counts, and the test is run last."""
+"""CPU seconds after which the recording of a test ends: what it reached by then counts, and the test is run last."""
+PATIENCE = 300.0
+"""Seconds for one recording. The machine may be busy."""
 
 # Tests that are about codecs/ and passes/, in the order in which they are recorded. Not here: what measures cost or
 # memory, and what needs recordings, servers or the vendors' SDKs.
@@ -180,7 +182,7 @@ def replace_code(functions: Iterable[FunctionType], changed: dict[CodeType, Code
 
 
 class Tracer:
-    """Notes the lines of some files, per function at most `TRACED_CALLS` calls."""
+    """Notes the lines of some files, of each function until `TRACED_CALLS` calls in a row reach no new one."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._files = frozenset(files)
@@ -201,7 +203,9 @@ class Tracer:
         lines.add(frame.f_lineno)
 
         def note(frame: FrameType, event: str, argument: Any) -> Any:  # noqa: ARG001
-            lines.add(frame.f_lineno)
+            if frame.f_lineno not in lines:
+                lines.add(frame.f_lineno)
+                self._calls[code] = 0
             return note
 
         return note
@@ -362,15 +366,15 @@ class Session:
                     file.write(json.dumps([time.process_time() - start, lines]).encode())
                 os._exit(0)
 
-            signal.signal(signal.SIGALRM, write)
-            signal.setitimer(signal.ITIMER_REAL, 4 * SLOW)
+            signal.signal(signal.SIGVTALRM, write)
+            signal.setitimer(signal.ITIMER_VIRTUAL, SLOW)
             sys.settrace(tracer.trace)
             failed = self._first_failure([name])
             if failed is None:
                 write()
             return 1
 
-        code, output = forked(child, 8 * SLOW)
+        code, output = forked(child, PATIENCE)
         return json.loads(output) if code == 0 else None
 
     def _first_failure(self, names: list[str], begin: Callable[[str], None] = lambda _: None) -> str | None:
