@@ -79,6 +79,7 @@ TESTS = (
     "tests/test_seed_tables.py",
     "tests/test_seed_examples.py",
     "tests/test_worked_example.py",
+    "tests/chat/test_chunks.py",
     "tests/fidelity",
 )
 BY_BODY = (
