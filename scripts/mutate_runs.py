@@ -43,7 +43,7 @@ PATIENCE = 300.0
 """Seconds for one recording. The machine may be busy."""
 
 # Tests that are about codecs/ and passes/, in the order in which they are recorded. Not here: what measures cost or
-# memory, and what needs recordings, servers or the vendors' SDKs.
+# memory, and what needs servers or the vendors' SDKs. Some of these read recordings where there are any.
 TESTS = (
     "tests/laws/test_survivors.py",
     "tests/laws/test_every_edit.py",
@@ -295,9 +295,6 @@ class Session:
         import pytest  # noqa: PLC0415 - the cold server is forked before
 
         os.environ.setdefault("HYPOTHESIS_PROFILE", "quick")
-        nothing = RESULTS / "no-recordings"
-        nothing.mkdir(parents=True, exist_ok=True)
-        os.environ["DRAGOMAN_RECORDINGS"] = str(nothing)  # tests that need them fail when recorded, and are not used
         tracer = Tracer(self._names)
         sys.settrace(tracer.trace)
         for path in self.files.values():
