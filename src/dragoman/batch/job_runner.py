@@ -177,11 +177,10 @@ class JobRunner:
         return publish(self._reader)
 
     def _gone(self, part: JobPart, found: str) -> BatchJobError:
-        """Return the error for answers that were paid for and cannot be had. They are not missing: nothing is retried."""
+        """Return the error for answers that were paid for and are gone. They are not missing: nothing is retried."""
         return BatchJobError(
             f"the results of job {part.id} are not there any more ({found}): {self.job.provider} keeps them for a "
-            "limited time. Nothing was written or retried; to pay for the answers again, submit the requests to another "
-            "output"
+            "limited time. Nothing was written or retried; submit the requests to another output to pay for them again"
         )
 
     async def retry(self) -> int:
