@@ -16,6 +16,7 @@ from dragoman.codecs.openai_responses.wire import ReasoningWire
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.reasoning_effort import effort_of_budget
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_settings import report_unsent
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json
@@ -61,7 +62,9 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
 
 def _encode_effort(settings: ReasoningSettings, known: tuple[str, ...], request: Request, log: LossLog) -> Any:
     budget, asked = settings.budget_tokens, settings.effort
-    if asked is None and budget is not None and budget > 0:
+    if asked is not None:
+        report_unsent(settings, "effort", request, log)
+    elif budget is not None and budget > 0:
         asked = effort_of_budget(budget, request, log)
     if asked is None and settings.mode == "off":
         asked = "none"
