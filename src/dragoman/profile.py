@@ -56,6 +56,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """Whether its clients expect reasoning in an answer although their request did not ask for it."""
     names_speakers: bool = False
     """Whether an answer can name the model that gave it (multi-llm-chat and other stores of several models)."""
+    message_names: bool = True
+    """Whether a message of a request can name its speaker."""
     merge_model_turns: bool = False
     """Adjacent assistant messages become one (Gemini counts calls per model turn)."""
     first_turn_user: bool = False

@@ -31,6 +31,7 @@ PARTS = (
     ir.Text, ir.Reasoning, ir.Refusal, ir.Image, ir.Document, ir.Audio, ir.ToolCall, ir.ToolResult, ir.ServerToolCall,
     ir.ServerToolResult, ir.Opaque,
 )  # fmt: skip
+INPUTS = (ir.Text, ir.Image, ir.Document, ir.Audio, ir.SearchResult, ir.Opaque)
 OF_REQUESTS = (
     ir.Cache, ir.ToolResult, ir.ToolDefinition, ir.CustomTool, ir.ProviderTool, ir.ToolChoice, ir.ReasoningSettings,
     ir.StructuredOutput, ir.Request, ir.Document, ir.Location,
@@ -60,6 +61,8 @@ NOT_SAID_THERE = {
     ("Message", "role", "answer"): "an answer is the assistant's",
     ("ToolCall", "incomplete", "request"): "the answer is over: its result says what came of the call",
 }
+# Kinds that another format writes in a form of its own: the loss of the whole says so.
+REWRITTEN = (ir.ServerToolCall, ir.ServerToolResult, ir.Location)
 # A loss that says degraded where what is sent is what would have been sent anyway.
 SENT_ANYWAY = {("Usage", "total"): "the sum of both counts is sent"}
 # Travel inside other values (a tag, another id), so their mark cannot be looked for; that something changes can.
@@ -123,6 +126,30 @@ def in_request(value: Value) -> Place:  # noqa: PLR0911 - one place for each kin
             messages = (user, ir.Message("assistant", (*before, part, ir.Text("done"))), hello)
             whole = structs.replace(plain, messages=messages)
             return Place(whole, f"$.messages[1].parts[{len(before)}]{path}")
+
+
+def in_message(role: ir.Role, before: tuple[ir.Message, ...]) -> Callable[[Value], Place]:
+    """A place in a message of that role, after others: what is kept in one message may be forgotten in another."""
+
+    def place(value: Value) -> Place:
+        inside = structs.replace(value, role=role) if isinstance(value, ir.Message) else None
+        at = f"$.messages[{len(before)}]"
+        if inside is None:
+            part, path, others = _as_part(value)
+            inside, at = ir.Message(role, (*others, part, ir.Text("and this"))), f"{at}.parts[{len(others)}]{path}"
+        return Place(ir.Request(model="some-model", messages=(*before, inside, ir.Message("user", "go on"))), at)
+
+    return place
+
+
+def in_result(value: Value) -> Place:
+    """A place in the result of a tool."""
+    assert isinstance(value, INPUTS)
+    call = ir.ToolCall(id="call_1", name="look", arguments={})
+    result = ir.ToolResult("call_1", "look", kind="multimodal", parts=(value, ir.Text("and this")))
+    messages = (ir.Message("user", "hello"), ir.Message("assistant", (call,)), ir.Message("tool", (result,)))
+    whole = ir.Request(model="some-model", messages=messages, tools=(ir.ToolDefinition(name="look"),))
+    return Place(whole, "$.messages[2].parts[0].parts[0]")
 
 
 def in_answer(value: Value) -> Place:
@@ -216,6 +243,19 @@ WORLDS: dict[str, tuple[Callable[[Any], Place], Callable[[Any, str], Written], t
         written_stream,
         (*(part for part in PARTS if part not in OF_REQUESTS), ir.Signature, ir.Citation),
     ),
+    "system message": (in_message("system", ()), written_request, (ir.Message, ir.Text, ir.Cache, ir.Opaque)),
+    "later system message": (
+        in_message("system", (ir.Message("user", "hello"), ir.Message("assistant", "yes"))),
+        written_request,
+        (ir.Message, ir.Text, ir.Cache, ir.Opaque),
+    ),
+    "user message": (in_message("user", ()), written_request, (*INPUTS, ir.Cache)),
+    "assistant message": (
+        in_message("assistant", (ir.Message("user", "hello"),)),
+        written_request,
+        (ir.Message, ir.Cache, *INPUTS),
+    ),
+    "result": (in_result, written_request, INPUTS),
 }
 
 
@@ -231,11 +271,13 @@ def faults(world: str, kind: type[Value], target: str) -> Iterator[tuple[str, st
         try:
             before, after = write(base.whole, target), write(changed.whole, target)
             removed = _removed(changed)
-            without = before if removed is None else write(removed, target)
+            without = None if removed is None else write(removed, target)
+            is_whole = kind in REWRITTEN or world == "stream" or name == "metadata (own)"
+            holder = None if is_whole else _holder(changed.path)
         except EncodeError:
             continue  # refused with a reason
         hidden = name in HIDDEN or kind is ir.Signature
-        difference = Difference(before, after, without, set() if hidden else set(marks(given)))
+        difference = Difference(before, after, without, set() if hidden else set(marks(given)), holder)
         paths = tuple(path for key in given for path in _paths(changed.path, key))
         fault = difference.fault(paths)
         if fault is not None and not (fault.startswith("degraded") and (kind.__name__, name) in SENT_ANYWAY):
@@ -257,13 +299,23 @@ def _variants(kind: type[Value], world: str, target: str) -> Iterator[tuple[str,
             yield "metadata (own)", {"metadata": {FAMILY[target]: entries}}
 
 
+_HOLDER = re.compile(r"\$\.tools\[0\]|\$\.messages\[(\d+)\]\.parts\[(\d+)\]")
+_INNERMOST = re.compile(r"\$\.tools\[0\]|\$(\.messages\[\d+\])?(\.parts\[\d+\])+|\$\.messages\[\d+\]")
+
+
+def _holder(path: str) -> str:
+    """The path of the innermost tool, part or message that holds the value, or `$`."""
+    found = _INNERMOST.match(path)
+    return "$" if found is None else found[0]
+
+
 def _removed(place: Place) -> Any:
     """The same whole without the tool or part that holds the value; None for what is not one of several."""
     if isinstance(place.whole, list):
         return (
             [event for event in place.whole if getattr(event, "index", None) is None] if "parts" in place.path else None
         )
-    found = re.match(r"\$\.tools\[0\]|\$\.messages\[(\d+)\]\.parts\[(\d+)\]", place.path)
+    found = _HOLDER.match(place.path)
     if found is None:
         return None
     if found[1] is None:
@@ -281,8 +333,10 @@ class Difference:
 
     before: Written
     after: Written
-    without: Written
+    without: Written | None
     wanted: set[str]
+    holder: str | None
+    """Path of the tool or part that holds the field; None where a loss of the whole says what becomes of the field."""
 
     @property
     def arrived(self) -> bool:
@@ -296,20 +350,28 @@ class Difference:
             for loss in self.after.losses
             if any(_concerns(loss, path) for path in paths)
             # A loss of the whole (in streams all are) speaks of this value only if it goes with it.
-            if loss.path != "$" or loss not in self.without.losses
+            if loss.path != "$" or loss not in (self.without or self.before).losses
         ]
         new = [loss for loss in reported if loss not in self.before.losses]
-        if not self.arrived and not reported:
+        if not self.arrived and not any(loss in new or self._explains(loss) for loss in reported):
             return "vanishes without a loss"
         for loss in reported:
             of_field = loss.path in paths or any(covers(path, loss.path) for path in paths)
             if loss.severity == "degraded" and of_field and loss in new and self.before.text == self.after.text:
                 return f"degraded, but nothing of it is there: {loss}"
-            if loss.severity == "degraded" and not of_field and self.without.text == self.after.text:
+            of_holder = self.holder is None or covers(self.holder, loss.path)
+            is_gone = self.without is not None and self.without.text == self.after.text
+            if loss.severity == "degraded" and not of_field and of_holder and is_gone:
                 return f"degraded, but nothing of the whole is there: {loss}"
             if loss.severity == "dropped" and loss.path in paths and loss in new and self.wanted and self.arrived:
                 return f"dropped, but it is there: {loss}"
         return None
+
+    def _explains(self, loss: Loss) -> bool:
+        """Whether a loss that is there without the field too says that the field is gone."""
+        if loss.severity == "dropped" or self.holder is None:
+            return True
+        return loss.path != self.holder and covers(self.holder, loss.path)
 
 
 def _concerns(loss: Loss, path: str) -> bool:

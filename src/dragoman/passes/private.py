@@ -99,6 +99,15 @@ def report_private_content(request: Request, profile: Profile, log: LossLog) -> 
     return request
 
 
+def report_speakers(request: Request, profile: Profile, log: LossLog) -> Request:
+    """Reports the names of speakers that the target's messages cannot have; its encoder does not look at them."""
+    if not profile.message_names:
+        for message in request.messages:
+            if message.name is not None:
+                log.drop(message, "name", "name of the speaker", "messages of this API have none")
+    return request
+
+
 def report_private_answer(completion: Completion, profile: Profile, log: LossLog) -> None:
     """The same for an answer. Keys about how it was made are only noted."""
     finish, usage = completion.finish, completion.usage

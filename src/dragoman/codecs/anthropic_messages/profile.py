@@ -26,6 +26,7 @@ PROFILE = Profile(
     name="anthropic-messages",
     answer_tiers=ANSWERED_BY_ANTHROPIC,
     family="anthropic",
+    message_names=False,
     usage_details=frozenset({"cache_written_1h", "web_fetches"}),
     # Without `thinking`, its models answer without thinking blocks, and the newest with blocks whose text is empty.
     shows_reasoning_unasked=False,

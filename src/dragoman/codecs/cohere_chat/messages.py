@@ -319,7 +319,7 @@ class MessageEncoder:
                 self._flush_media(wires)
             if role == "assistant":
                 wire = self.encode_assistant(message)
-            elif type(content) is str and message.metadata is None and message.name is None:
+            elif type(content) is str and message.metadata is None:
                 wire = UserMessage(content) if role == "user" else SystemMessage(content)
             else:
                 wire = self._encode_plain(message)
@@ -336,7 +336,6 @@ class MessageEncoder:
 
     def _encode_plain(self, message: Message) -> WireValue:
         """Encode a system or user message; None if nothing of it can be sent (logged)."""
-        self._report_name(message)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
         content: Any = content_held(message)
         if type(content) is tuple:
@@ -360,10 +359,6 @@ class MessageEncoder:
     def _report_keys(self, message: Message, notes: Extra) -> None:
         if notes:
             self._log.drop(message, "", "keys of a message", "nothing else of the message can be sent")
-
-    def _report_name(self, message: Message) -> None:
-        if message.name is not None:
-            self._log.drop(message, "name", "name of a participant", "this API has no such field")
 
     def _encode_content(self, parts: tuple[AnyPart, ...], role: str) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -421,7 +416,6 @@ class MessageEncoder:
     def encode_assistant(self, message: Message) -> WireValue:
         """Encode the message; None if nothing of it can be sent (logged): an empty turn is refused."""
         content: Any = content_held(message)
-        self._report_name(message)
         if type(content) is str and message.metadata is None:
             return AssistantMessage([TextPart(content)] if self._to_client else content)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})

@@ -622,6 +622,8 @@ class PartEncoder:
             return None
         body = spliced(body, extra) if extra else body
         if wire is ResponsePart:
+            if part.signature is not None:
+                self._log.drop(part, "signature", "signature", "parts of a function response have none in this API")
             return spliced(ResponsePart(**{member: body}), notes) if notes else ResponsePart(**{member: body})
         signed = Part(thought_signature=self._signature(part), **{member: body})
         return spliced(signed, notes) if notes else signed

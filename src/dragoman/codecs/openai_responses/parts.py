@@ -249,7 +249,7 @@ class PartEncoder:
 
     def _encode_text(self, part: Text, role: str) -> WireValue:
         notes = own(part.metadata)
-        if not notes and part.cache is None and part.signature is None and role != "assistant":
+        if not notes and part.cache is None and part.signature is None and role != "assistant" and not part.citations:
             return InputText(part.text)
         spelled = parse_json(notes[SPELLED]) if SPELLED in notes else None
         if part.cache is not None and MODELLED + "prompt_cache_breakpoint" not in notes:
@@ -258,6 +258,8 @@ class PartEncoder:
             return self._encode_output_text(part, notes)
         if role != "assistant" and part.signature is not None:
             self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+        if part.citations:
+            self._log.drop(part, "citations", "citations", "only the model's text has annotations in this API")
         return spliced(InputText(part.text), notes)
 
     def _encode_output_text(self, part: Text, notes: Extra) -> WireValue:
