@@ -275,6 +275,7 @@ class Session:
 
     def pytest_runtestloop(self, session: Any) -> bool:
         self._items = {item.nodeid: item for item in session.items}
+        gc.unfreeze()  # tests/conftest.py freezes what is there before the first test
         for one in gc.get_objects():
             if isinstance(one, FunctionType) and one.__code__.co_filename in self._names:
                 self._functions[one.__code__.co_filename].append(one)
