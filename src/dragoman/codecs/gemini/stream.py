@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from dragoman.codecs.accumulate import TEXT, Assembler, Lane
+from dragoman.codecs.accumulate import TEXT, EventBook, Lane
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
 from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import SniffedJson
@@ -261,7 +261,7 @@ class PayloadDecoder(EventDecoder):
 
     Nothing on the wire says so; the chunks of multi-llm-chat are defined that way.
     """
-    _book: Assembler
+    _book: EventBook
     _state: str = BEFORE
     _seed: str = ""
     _read: Callable[[bytes], Chunk[Any]]
@@ -274,7 +274,7 @@ class PayloadDecoder(EventDecoder):
     _payloads: int = 0
 
     def __init__(self) -> None:
-        self._book = Assembler()
+        self._book = EventBook()
         self._read = _read_plain
         self._answers = {}
         self._late = {}
@@ -436,7 +436,7 @@ class PayloadDecoder(EventDecoder):
         answer = self._answers.get(number)
         if answer is None:
             answer = self._answers[number] = _Answer(
-                self._book.lane(number), f"{self._seed} {number}" if number else self._seed, number
+                Lane(self._book, number), f"{self._seed} {number}" if number else self._seed, number
             )
             self._first = self._answers.get(0)
         return answer
@@ -493,7 +493,8 @@ class PayloadDecoder(EventDecoder):
                 self._book.events.append(PartEnd(index, incomplete=True))
             answer.lane.end_flow(incomplete=True)
             self._end_calls(answer, clean=False, failed=True)
-        self._book.end_all(incomplete=True)
+        for answer in self._answers.values():
+            answer.lane.end_all(incomplete=True)
         with suppress(DecodeError):
             self._tell_usage()
         self._book.events.append(StreamFailed(failure))
