@@ -424,7 +424,9 @@ class EventEncoder(BaseEventEncoder):
         if finish.reason != "refusal" or len(answer.declined) != 1:
             return None
         (refusal,) = answer.declined
-        return refusal.first_text() + "".join(refusal.pieces) or None if refusal.start.index == answer.last_index else None
+        if refusal.start.index != answer.last_index:
+            return None
+        return refusal.first_text() + "".join(refusal.pieces) or None
 
     def _on_failed(self, event: StreamFailed) -> None:
         content = encode_error(event.failure).content.strip()
