@@ -7,10 +7,12 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from dragoman.ir import Message, ToolResult
+from dragoman.ir import Completion, Message, StreamStart, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 from dragoman.loss import Loss, Severity
+
+_OF_THE_ANSWER = (StreamStart, Completion)
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -119,6 +121,14 @@ class LossLog:
         before, behind = self.entries[:start], self.entries[start + len(tools.entries) :]
         others = self.resolve_entries(before + behind, root, paths)
         return (*others[:start], *tools.resolve(self, root, paths), *others[start:])
+
+    def resolve_streamed(self) -> tuple[Loss, ...]:
+        """Return all losses of a stream, with paths in the whole answer: a part is spread over many events."""
+        losses = []
+        for node, field, what, severity, why in self.entries:
+            path = f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$"
+            losses.append(Loss(path, what, severity, why))
+        return tuple(losses)
 
     def resolve_entries(self, entries: list[Entry], root: Value, paths: JsonPaths) -> list[Loss]:
         """Return the losses of these entries of the log, in their order."""
