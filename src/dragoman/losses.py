@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import accumulate
-from typing import Any, Protocol, TypeAlias, TypeVar
+from itertools import accumulate, count
+from typing import Any, Protocol, TypeAlias, TypeVar, get_args
 
-from dragoman.ir import Completion, Message, StreamStart, ToolResult
+from dragoman.ir import AnyTool, Completion, Message, StreamStart, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 from dragoman.loss import Loss, Severity
@@ -155,10 +155,17 @@ class LossLog:
 
     def _positions(self, entries: list[Entry], root: Value, kind: type[Value]) -> dict[int, Position]:
         """Return the positions of the nodes with losses, and of their originals."""
-        wanted = {id(entry[0]) for entry in entries if type(entry[0]) is not kind}
+        nodes = [entry[0] for entry in entries if type(entry[0]) is not kind]
         if self.origins is not None:
-            wanted.update([id(old) for old, _ in self.origins.values()])
-        return _walk(root, wanted)
+            nodes += [old for old, _ in self.origins.values()]
+        positions = _walk(getattr(root, "messages", ()), set(map(id, nodes)))
+        if not _TOOLS.isdisjoint(map(type, nodes)):
+            # An agent has many tools, and few of them lose something.
+            places = dict(zip(map(id, getattr(root, "tools", ())), count(), strict=False))
+            for node in nodes:
+                if id(node) in places:
+                    positions[id(node)] = (None, places[id(node)], False)
+        return positions
 
     def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
         """Return the position of the original of a node that a pass made."""
@@ -179,13 +186,12 @@ Position: TypeAlias = tuple[int | None, int | None, bool]
 _ROOT: Position = (None, None, False)
 
 
-def _walk(root: Value, wanted: set[int]) -> dict[int, Position]:
-    """Return the positions of the nodes with these ids."""
+_TOOLS: frozenset[type[Any]] = frozenset(get_args(AnyTool))
+
+
+def _walk(messages: tuple[Message, ...], wanted: set[int]) -> dict[int, Position]:
+    """Return the positions of the messages, their parts and the parts of results with these ids."""
     positions: dict[int, Position] = {}
-    for index, tool in enumerate(getattr(root, "tools", ())):
-        if id(tool) in wanted:
-            positions[id(tool)] = (None, index, False)
-    messages: tuple[Message, ...] = getattr(root, "messages", ())
     for message_index, message in enumerate(messages):
         if id(message) in wanted:
             positions[id(message)] = (message_index, None, False)

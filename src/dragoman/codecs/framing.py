@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import struct
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Protocol
+from zlib import crc32
 
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
@@ -441,7 +441,7 @@ class AwsEventStream(BoundedFraming):
             return super().feed(chunk)
         # Only now: compiled, a slice that ends before it starts is an error, and any frame may lie about its headers.
         payload = chunk[start:-_CRC_BYTES]
-        if zlib.crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
+        if crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
             return super().feed(chunk)
         self._total = total
         return [head + payload + b"}"]
@@ -466,7 +466,7 @@ class AwsEventStream(BoundedFraming):
 
     def _prelude(self, buffer: bytes, start: int) -> tuple[int, int]:
         total, header_bytes, crc = _PRELUDE.unpack_from(buffer, start)
-        if zlib.crc32(buffer[start : start + 8]) != crc:
+        if crc32(buffer[start : start + 8]) != crc:
             raise self._broken("a prelude that fits its CRC", "another CRC")
         self._measure(total)
         if total < _PRELUDE_BYTES + header_bytes + _CRC_BYTES:
@@ -475,7 +475,7 @@ class AwsEventStream(BoundedFraming):
 
     def _frame(self, frame: bytes, header_bytes: int) -> bytes:
         (crc,) = struct.unpack_from(">I", frame, len(frame) - _CRC_BYTES)
-        if zlib.crc32(frame[:-_CRC_BYTES]) != crc:
+        if crc32(frame[:-_CRC_BYTES]) != crc:
             raise self._broken("a message that fits its CRC", "another CRC")
         start = _PRELUDE_BYTES + header_bytes
         encoded_headers, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
@@ -483,7 +483,7 @@ class AwsEventStream(BoundedFraming):
         if head is not None and payload and header_bytes <= _LONGEST_HEAD:
             if len(_beginnings) >= _MOST_BEGINNINGS:
                 _beginnings.clear()
-            _beginnings[frame[:start]] = (len(frame), head, zlib.crc32(frame[:start]))
+            _beginnings[frame[:start]] = (len(frame), head, crc32(frame[:start]))
         if head is None:
             try:
                 headers = read_aws_headers(encoded_headers)
@@ -519,7 +519,7 @@ def begins_with_frame(data: bytes | bytearray) -> bool:
     total, header_bytes, crc = _PRELUDE.unpack_from(data)
     if total < _PRELUDE_BYTES + header_bytes + _CRC_BYTES:
         return False
-    return zlib.crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) == crc
+    return crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) == crc
 
 
 def read_aws_headers(data: bytes) -> dict[str, str]:
@@ -554,5 +554,5 @@ def aws_headers(entries: Mapping[str, str]) -> bytes:
 def aws_frame(headers: bytes, payload: bytes) -> bytes:
     """Return one event-stream frame, with the CRC of its prelude and that of the whole."""
     lengths = struct.pack(">II", _PRELUDE_BYTES + len(headers) + len(payload) + _CRC_BYTES, len(headers))
-    message = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload
-    return message + struct.pack(">I", zlib.crc32(message))
+    message = lengths + struct.pack(">I", crc32(lengths)) + headers + payload
+    return message + struct.pack(">I", crc32(message))
