@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.accumulate import TEXT, Assembler, Lane, first_lane
+from dragoman.codecs.accumulate import TEXT, EventBook, Lane, first_lane
 from dragoman.codecs.arguments import unwrap_arguments
 from dragoman.codecs.carried_signatures import signature_in
 from dragoman.codecs.event_decoder import EventDecoder
@@ -98,7 +98,7 @@ class PayloadDecoder(EventDecoder):
         self._lane = first_lane()
 
     @property
-    def _book(self) -> Assembler:
+    def _book(self) -> EventBook:
         return self._lane.book
 
     @staticmethod
@@ -146,7 +146,7 @@ class PayloadDecoder(EventDecoder):
         if self._state is ENDED:
             return []
         self._state = ENDED
-        self._book.end_all(incomplete=True)
+        self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(Failure("truncated", "the stream ended before it was done")))
         return self._book.take()
 
@@ -164,7 +164,7 @@ class PayloadDecoder(EventDecoder):
 
     def _fail(self, payload: bytes) -> list[AnyEvent]:
         self._move("error")
-        self._book.end_all(incomplete=True)
+        self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(decode_error(payload)))
         return self._book.take()
 
@@ -197,7 +197,7 @@ class PayloadDecoder(EventDecoder):
     def _finish(self, payload: bytes) -> None:
         self._move("done")
         closing = _read(_closings, payload)
-        self._book.end_all()
+        self._lane.end_all()
         events = self._book.events
         usage = decode_usage(closing.prompt_eval_count, closing.eval_count)
         if usage is not None:
