@@ -7,8 +7,6 @@ come in fragments. Some servers send each in a separate line, some all of them i
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
