@@ -181,7 +181,7 @@ def _encode_image(part: Image, log: LossLog) -> WireValue:
     media_type = "" if "~untyped" in extra else part.media_type or "image/png"
     url = part.url if part.data is None else data_url(media_type, part.data)
     if url is None:
-        log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
+        log.drop(part, "", "image by file id", "this API takes images as URL or data")
         return None
     if not (is_fetched(url) or url.startswith("data:")) and FAMILY not in (part.metadata or {}):
         log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
