@@ -60,6 +60,7 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
             "system_fingerprint",
             "tool_usage",
             "total_duration",
+            "updated",
             "usage_breakdown",
             "x_groq",
         }
@@ -68,6 +69,11 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     Message: frozenset({"avgLogprobs", "finishMessage", "native_finish_reason", "score"}),
     ToolCall: frozenset({"index"}),
     Audio: frozenset({"expires_at", "id"}),
+    # Positions of a citation in what the provider read: only it reads them back.
+    Text: frozenset(
+        {"document_index", "encrypted_index", "end_block_index", "end_char_index", "end_page_number"}
+        | {"search_result_index", "start_block_index", "start_char_index", "start_page_number"}
+    ),
 }
 """Keys about how an answer was made, not about its content. One list for all: servers that use
 another's format copy its names, and no name here means two things."""

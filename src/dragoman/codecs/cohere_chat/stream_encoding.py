@@ -253,7 +253,8 @@ class EventEncoder(BaseEventEncoder):
     def _on_finished(self, event: Finished) -> list[bytes]:
         out = self._on_start(StreamStart())
         answer = streamed_answer(calls=self._calls > 0, refused=self._refused)
-        native = FAMILY in (event.metadata or {})
+        notes = (event.metadata or {}).get(FAMILY)
+        native = notes is not None
         finish: Finish = event.finish
         has_calls = withholds_calls(finish) and self._calls > 0
         ending: dict[str, Any] = {
@@ -261,6 +262,8 @@ class EventEncoder(BaseEventEncoder):
         }
         if self._usage is not None:
             ending["usage"] = single_line(to_raw(encode_usage(self._usage, self._log, answer)))
+        # Keys without a field in any event: the decoder keeps them with the answer, so they go with its end.
+        ending |= {key: single_line(value) for key, value in (notes or {}).items() if not key.startswith("~")}
         return [*out, _event("message-end", delta=ending), _DONE]
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
