@@ -38,7 +38,7 @@ from dragoman.codecs.cohere_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.media import as_text_document, is_refused_image
+from dragoman.codecs.media import as_text_document, document_text, is_refused_image
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
@@ -393,11 +393,7 @@ class MessageEncoder:
                 self._log.degrade(part, "", "place of a document", why)
             self.documents.append(encode_document(part, self._log))
             return
-        self._log.degrade(part, "", "text document", "it crosses as plain text")
-        for field in ("title", "context", "cite", "cache", "signature"):
-            if getattr(part, field) is not None:
-                self._log.drop(part, field, f"{field} of a document", "its text alone is sent")
-        wires.append(TextPart(part.text or ""))
+        wires.append(TextPart(document_text(part, self._log)))
 
     def _fits(self, part: AnyPart, role: str) -> bool:
         """Whether the role may send the part: users send text and images; a system message is text."""

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
-from dragoman.codecs.media import audio_format, is_refused_image
+from dragoman.codecs.media import audio_format, is_refused_image, transcript
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
@@ -781,8 +781,7 @@ class MessageEncoder:
             return text
         if type(part) is not Audio or not part.transcript or self._speaks(part):
             return part
-        self._log.degrade(part, "", "audio", "its transcript is sent: an assistant message holds text and calls only")
-        text = Text(part.transcript)
+        text = Text(transcript(part, self._log, "an assistant message holds text and calls only"))
         self._log.replaced(text, part)
         return text
 
