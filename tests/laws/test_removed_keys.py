@@ -273,7 +273,7 @@ _MESSAGE = re.compile(r"\$\.(messages|contents)\[\d+\]|\$\.(choices|candidates)\
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Translation:
     """All that a translation says."""
 
     body: bytes
@@ -291,13 +291,13 @@ class Said:
                 yield loss.path
 
 
-def _said(kind: str, body: Any, source: str, target: str) -> Said | None:
-    """What the translation says; None if it is refused."""
+def _translated(kind: str, body: Any, source: str, target: str) -> Translation | None:
+    """The translation; None if it is refused."""
     try:
         encoded = getattr(dragoman, f"translate_{kind}")(json.dumps(body).encode(), source=source, target=target)
     except dragoman.DragomanError:
         return None
-    return Said(encoded.json(), encoded.path, tuple(sorted(encoded.headers.items())), tuple(encoded.losses))
+    return Translation(encoded.json(), encoded.path, tuple(sorted(encoded.headers.items())), tuple(encoded.losses))
 
 
 def _says_nothing(value: Any) -> bool:
@@ -317,11 +317,11 @@ def silent_removals(kind: str, name: str, body: Any) -> Iterator[tuple[str, Edit
         if edit.what == "removed" and not edit.path.endswith("]") and not _says_nothing(edit.before)
     ]
     for target in FORMATS:
-        whole = None if FAMILY[target] == FAMILY[name] else _said(kind, body, name, target)
+        whole = None if FAMILY[target] == FAMILY[name] else _translated(kind, body, name, target)
         if whole is None:
             continue
         for edit in removed:
-            if not whole.explains(edit.path) and _said(kind, edit.body, name, target) == whole:
+            if not whole.explains(edit.path) and _translated(kind, edit.body, name, target) == whole:
                 yield target, edit
 
 
