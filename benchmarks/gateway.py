@@ -138,7 +138,7 @@ def piece_alone(port: int) -> float:
 
 def show(measured: list[Measured], first: float, piece: float) -> None:
     """A Markdown table. The time without a relay is subtracted."""
-    print("| | requests/s | CPU of the process, each | adds to an answer | adds to a piece |")
+    print("| | requests/s | CPU of the process, each | adds to an answer | adds to a chunk |")
     print("|---|---:|---:|---:|---:|")
     for one in measured:
         for title, result in one.best.items():
