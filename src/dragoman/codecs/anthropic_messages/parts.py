@@ -33,7 +33,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
-from dragoman.codecs.media import TEXT_TYPES, as_text_document, is_fetched, is_refused_image, text_in
+from dragoman.codecs.media import TEXT_TYPES, as_text_document, is_fetched, is_refused_image, text_in, transcript
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
@@ -442,8 +442,7 @@ class PartEncoder(BlockEncoder):
     def _encode_audio(self, part: Audio, role: str) -> list[WireValue]:
         if not (part.transcript or "").strip():
             return self._lose(part, "this API has no audio")
-        self._log.degrade(part, "", "audio", "its transcript is sent: this API has no audio")
-        return self._encode_text(Text(part.transcript or ""), role)
+        return self._encode_text(Text(transcript(part, self._log, "this API has no audio")), role)
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
         if not self._native:

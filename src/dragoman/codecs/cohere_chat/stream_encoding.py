@@ -20,6 +20,7 @@ from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, enc
 from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import skip_logprobs
+from dragoman.codecs.media import document_text
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
@@ -180,8 +181,7 @@ class EventEncoder(BaseEventEncoder):
             why = "a message of this API holds text, thinking and calls"
             self._log.drop(part, "", type(part).__name__.lower(), why)
             return []
-        self._log.degrade(part, "", "text document", "it crosses as plain text")
-        text = Text(part.text)
+        text = Text(document_text(part, self._log))
         self._log.replaced(text, part)
         return self._open_block(outgoing, text)
 

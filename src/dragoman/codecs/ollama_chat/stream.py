@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.accumulate import TEXT, Assembler, Lane, first_lane
+from dragoman.codecs.accumulate import TEXT, EventBook, Lane, first_lane
 from dragoman.codecs.arguments import unwrap_arguments
 from dragoman.codecs.carried_signatures import signature_in
 from dragoman.codecs.event_decoder import EventDecoder
@@ -96,7 +96,7 @@ class PayloadDecoder(EventDecoder):
         self._late = {}
 
     @property
-    def _book(self) -> Assembler:
+    def _book(self) -> EventBook:
         return self._lane.book
 
     @staticmethod
@@ -156,7 +156,7 @@ class PayloadDecoder(EventDecoder):
         if self._state is ENDED:
             return []
         self._state = ENDED
-        self._book.end_all(incomplete=True)
+        self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(Failure("truncated", "the stream ended before it was done")))
         return self._book.take()
 
@@ -173,7 +173,7 @@ class PayloadDecoder(EventDecoder):
 
     def _fail(self, payload: bytes) -> list[AnyEvent]:
         self._move("error")
-        self._book.end_all(incomplete=True)
+        self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(decode_error(payload)))
         return self._book.take()
 
@@ -205,7 +205,7 @@ class PayloadDecoder(EventDecoder):
 
     def _finish(self, chunk: Chunk) -> None:
         self._move("done")
-        self._book.end_all()
+        self._lane.end_all()
         events = self._book.events
         usage = decode_usage(chunk.prompt_eval_count, chunk.eval_count)
         if usage is not None:

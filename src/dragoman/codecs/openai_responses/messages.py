@@ -585,7 +585,7 @@ class MessageEncoder(ItemEncoder):
                     items.append(self.usual_text(content))
                 else:
                     items += self._usual_turn(content) or self.encode_turn(message)
-            elif type(content) is str and message.metadata is None and message.name is None:
+            elif type(content) is str and message.metadata is None:
                 items.append(Item(UNSET, role, content))
             else:
                 items += self._encode_message(message)
@@ -614,8 +614,6 @@ class MessageEncoder(ItemEncoder):
         return [self.usual_call(part) if type(part) is ToolCall else self.usual_text(part.text) for part in content]
 
     def _encode_message(self, message: Message) -> list[WireValue]:
-        if message.name is not None:
-            self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
         notes = own(message.metadata)
         if WHOLE in notes:
             return [notes[WHOLE]]
