@@ -121,13 +121,6 @@ REQUEST_KEYS = (
     Unsaid("ollama-chat", "$.messages[].tool_calls[].id", _ORDER, targets="vertex"),
     Unsaid("openai-chat", "$.messages[].reasoning_details[].id", _ORDER, targets="anthropic-messages"),
     Unsaid("openai-responses", "$.input[].id", _OWN_IDS),
-    Unsaid("openai-responses", "$.input[].content[].detail", _WHOLE, ("high", "low")),
-    Unsaid(
-        "cohere-chat",
-        "$.messages[].content[].document.data.title",
-        "the document crosses as plain text, which is reported",
-        targets="openai-chat openai-responses",
-    ),
     Unsaid(_GOOGLE, "$.toolConfig.functionCallingConfig.allowedFunctionNames", _ALL_TOOLS, targets="cohere-chat"),
     Unsaid(
         "gemini-interactions",
