@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import accumulate, count
-from typing import Any, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
-from dragoman.ir import AnyTool, Completion, Message, StreamStart, ToolResult
+from dragoman.ir import AnyTool, Completion, Message, Request, StreamStart, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 from dragoman.loss import Loss, Severity
@@ -30,6 +30,22 @@ of things. The path of a tool depends on the tools and on notes of the request a
 
 Entry: TypeAlias = tuple[Value, str, str, Severity, str]
 """Node, field, what, severity, why."""
+
+
+Remark: TypeAlias = tuple[Value | None, str, Severity, str]
+"""Node (None: the whole record), what, severity, why."""
+
+
+class Remarks(NamedTuple):
+    """What reading a record found out about it, which is a loss in every format but its own."""
+
+    format: str
+    found: tuple[Remark, ...]
+
+
+def remarks_on(request: Request) -> Remarks | None:
+    """The remarks that the decoder left on a request. Like traits, they are lost when it is changed."""
+    return request._remarks  # type: ignore[no-any-return]  # noqa: SLF001
 
 
 class ToolLosses:
@@ -101,6 +117,11 @@ class LossLog:
 
     def note(self, node: Value, field: str, what: str, why: str) -> None:
         self.entries.append((node, field, what, "noted", why))
+
+    def add_remarks(self, remarks: Remarks, request: Request) -> None:
+        """Add what reading the request found out."""
+        for node, what, severity, why in remarks.found:
+            self.entries.append((request if node is None else node, "", what, severity, why))
 
     def add_tool_losses(self, losses: ToolLosses) -> None:
         """Add the losses of all tools of a request, which were written before."""

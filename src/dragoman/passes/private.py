@@ -60,6 +60,7 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
             "system_fingerprint",
             "tool_usage",
             "total_duration",
+            "updated",
             "usage_breakdown",
             "x_groq",
         }
@@ -68,6 +69,11 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     Message: frozenset({"avgLogprobs", "finishMessage", "native_finish_reason", "score"}),
     ToolCall: frozenset({"index"}),
     Audio: frozenset({"expires_at", "id"}),
+    # Positions of a citation in what the provider read: only it reads them back.
+    Text: frozenset(
+        {"document_index", "encrypted_index", "end_block_index", "end_char_index", "end_page_number"}
+        | {"search_result_index", "start_block_index", "start_char_index", "start_page_number"}
+    ),
 }
 """Keys about how an answer was made, not about its content. One list for all: servers that use
 another's format copy its names, and no name here means two things."""
@@ -96,6 +102,15 @@ def report_private_settings(request: Request, profile: Profile, log: LossLog) ->
 def report_private_content(request: Request, profile: Profile, log: LossLog) -> Request:
     """The same for messages and their parts."""
     _report_messages(request.messages, profile, log, {})
+    return request
+
+
+def report_speakers(request: Request, profile: Profile, log: LossLog) -> Request:
+    """Reports the names of speakers that the target's messages cannot have; its encoder does not look at them."""
+    if not profile.message_names:
+        for message in request.messages:
+            if message.name is not None:
+                log.drop(message, "name", "name of the speaker", "messages of this API have none")
     return request
 
 

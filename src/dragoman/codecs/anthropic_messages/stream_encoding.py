@@ -171,7 +171,8 @@ class EventEncoder(SequentialEncoder):
 
     def _spell(self, block: WireValue) -> list[bytes]:
         entries: dict[str, Any] = _entries(encode_json(block))
-        deltas = _SPELLED_IN.get(msgspec.json.decode(entries["type"]), ())
+        kind = msgspec.json.decode(entries.get("type", b"null"))  # an unknown block may have none
+        deltas = _SPELLED_IN.get(kind, ()) if isinstance(kind, str) else ()
         number = self._number()
         out = []
         for key, empty, delta, name in deltas:
