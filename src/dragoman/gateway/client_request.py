@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import urandom
 from typing import Any, TypeVar
 
@@ -88,12 +88,20 @@ def check_model_key(client_request: ClientRequest) -> None:
 
     Such a server would answer an unchanged body with that model, even if the client's key may not use it.
     """
-    if client_request.protocol.model_in_path:
-        return
-    for key in _object(client_request.body):
+    if not client_request.protocol.model_in_path:
+        check_one_model(client_request.body, client_request.protocol.format)
+
+
+def check_one_model(body: bytes, source: str) -> None:
+    """The same for any JSON body. A key that is given twice is refused, too: some servers read the first of them."""
+    wanted = "one model, under `model`"
+    for key in _object(body):
         if key != "model" and key.lower() == "model":
-            path, source = f"$.{key}", client_request.protocol.format
-            raise DecodeError(path=path, expected="one model, under `model`", got=f"the key {key!r}", source=source)
+            raise DecodeError(path=f"$.{key}", expected=wanted, got=f"the key {key!r}", source=source)
+    if body.count(b'"model"') > 1 or _ESCAPED_LETTER.search(body):
+        keys = sum(_is(token[0], "model") for token in _outer_strings(body) if _COLON.match(body, token.end()))
+        if keys > 1:
+            raise DecodeError(path="$.model", expected=wanted, got="the key twice", source=source)
 
 
 class ClientRequest(Struct, kw_only=True):
@@ -258,6 +266,8 @@ _MOST_PATHS = 1_000
 _MODEL_KEY = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.)*")')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
 _VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*")')
+_COLON = re.compile(rb"\s*:")
+_ESCAPED_LETTER = re.compile(rb"\\u00[46]")
 
 
 def with_model(body: bytes, old: str, new: str) -> bytes:
@@ -266,19 +276,27 @@ def with_model(body: bytes, old: str, new: str) -> bytes:
     found = _MODEL_KEY.search(body)
     if found is not None and _is(found[1], old) and b'"model"' not in body[found.end() :]:
         return b"%b%b%b" % (body[: found.start(1)], name, body[found.end(1) :])
-    out, depth, copied = [], 0, 0
+    out, copied = [], 0
+    for token in _outer_strings(body):
+        if _is(token[0], "model"):
+            value = _VALUE.match(body, token.end())
+            if value is not None:
+                out += [body[copied : value.start(1)], name]
+                copied = value.end(1)
+    return b"".join([*out, body[copied:]])
+
+
+def _outer_strings(body: bytes) -> Iterator[re.Match[bytes]]:
+    """Return the keys and texts of the outermost object."""
+    depth = 0
     for token in _TOKEN.finditer(body):
         first = token[0][:1]
         if first in b"{[":
             depth += 1
         elif first in b"}]":
             depth -= 1
-        elif depth == 1 and _is(token[0], "model"):
-            value = _VALUE.match(body, token.end())
-            if value is not None:
-                out += [body[copied : value.start(1)], name]
-                copied = value.end(1)
-    return b"".join([*out, body[copied:]])
+        elif depth == 1:
+            yield token
 
 
 def _is(quoted: bytes, text: str) -> bool:
