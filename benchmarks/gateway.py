@@ -1,10 +1,10 @@
 """Measures a gateway: requests per second, CPU time of its process, added latency per piece, memory.
 
     python benchmarks/gateway.py [--seconds 0.6] [--rounds 8] [--peer-python PYTHON]...
-    python benchmarks/gateway.py --instructions 1000
+    python benchmarks/gateway.py --instructions 300
 
 Three kinds of processes: an upstream that answers with bytes made beforehand (in Chat format), the relay in between
-(dragoman, two bare relays, and other gateways where an interpreter given by --peer-python has them), and this one,
+(dragoman, bare relays, and other gateways where an interpreter given by --peer-python has them), and this one,
 which asks. Requests are a Chat or a Messages body with a tool. CPU time is that of the gateway's process alone, from
 the kernel's own account. All are measured alternately, several times, and the best of each counts, because noise only
 adds time. With --instructions the processor's instructions for JSON requests are counted instead (valgrind), which
@@ -41,6 +41,8 @@ from benchmarks.relays import (
 )
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+_LIMITING: Final = 4
+"""How many of the relays have their instructions counted: dragoman, and those with which its cost is compared."""
 Case: TypeAlias = tuple[str, str, Callable[..., bytes], bool]
 CASES: Final[tuple[Case, ...]] = (
     ("JSON, the same bytes", CHAT, chat, False),
@@ -117,13 +119,13 @@ def main() -> None:
 
 
 def instructions(requests: int, concurrency: int) -> None:
-    """A Markdown table of instructions per JSON request, of the relays that the limits name."""
+    """A Markdown table of instructions per JSON request, of the first relays."""
     if not can_count():
         raise SystemExit("valgrind is needed to count instructions")
     cases = [case for case in CASES if not case[3]]
     print(f"| instructions, thousands | {' | '.join(title for title, *_ in cases)} |")
     print(f"|---|{'---:|' * len(cases)}", flush=True)
-    for relay in RELAYS[:3]:
+    for relay in RELAYS[:_LIMITING]:
         asked = [request(path, body(stream=False)) for _, path, body, _ in cases if path == CHAT or relay.translates]
         with tempfile.TemporaryDirectory() as folder, upstream() as target:
             found = count_instructions(relay, target, Path(folder), asked, requests, concurrency)

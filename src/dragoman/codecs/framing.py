@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import struct
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Protocol
+from zlib import crc32
 
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
@@ -18,6 +18,7 @@ from dragoman.ir.values import encode_json
 
 # As numbers: looking for one byte is nine times as fast as looking for a string of length one.
 LF, CR = 10, 13
+_SPACE = 32
 BOM = b"\xef\xbb\xbf"
 
 
@@ -129,7 +130,7 @@ _names = {b""}
 def _is_name(line: bytes) -> bool:
     if line in _names:
         return True
-    if line[:6] != b"event:" or line.find(LF) != len(line) - 1:
+    if line[:6] != b"event:" or line.find(LF) != len(line) - 1 or CR in line:
         return False
     if len(_names) < _MOST_NAMES and len(line) <= _LONGEST_NAME:
         _names.add(line)
@@ -148,21 +149,38 @@ class ServerSentEvents(BoundedFraming):
     _bare: bool = False  # in a JSON object outside of any field
     _after_return: bool = False
     _first: bool = True
+    # What surrounded the payload of the last event: most events have the same name, and all the same line ends.
+    _head: bytes = b"data: "
+    _tail: bytes = b"\n\n"
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Fast path: one or several events, each an optional name, one `data:` line and a blank line."""
         total = self._total + len(chunk)
         if not self.clean or total > self._room:
             return super().feed(chunk)
-        name, _, rest = chunk.partition(b"data: ")
-        payload = rest.removesuffix(b"\n\n")
-        if payload is rest:
-            payload = rest.removesuffix(b"\r\n\r\n")
-        if payload is rest or name not in _names or LF in payload or CR in payload or not payload or payload.isspace():
+        if not (chunk.startswith(self._head) and chunk.endswith(self._tail)) and not self._learn(chunk):
+            return self._several(chunk) or super().feed(chunk)
+        payload = chunk[len(self._head) : -len(self._tail)]
+        # A payload that begins with white space may be nothing else, and then is none.
+        if not payload or payload[0] <= _SPACE or LF in payload or CR in payload:
             return self._several(chunk) or super().feed(chunk)
         self._total = total
         self._first = False
         return [payload]
+
+    def _learn(self, chunk: bytes) -> bool:
+        """Remember what surrounds the payload of this event; return whether it is in the usual form."""
+        name, separator, rest = chunk.partition(b"data: ")
+        if not separator or len(name) > _LONGEST_NAME or not _is_name(name):
+            return False
+        if rest.endswith(b"\n\n"):
+            self._tail = b"\n\n"
+        elif rest.endswith(b"\r\n\r\n"):
+            self._tail = b"\r\n\r\n"
+        else:
+            return False
+        self._head = name + separator
+        return True
 
     def _several(self, chunk: bytes) -> list[bytes]:
         """Return the payloads of such events; none if there is anything else in the chunk."""
@@ -423,7 +441,7 @@ class AwsEventStream(BoundedFraming):
             return super().feed(chunk)
         # Only now: compiled, a slice that ends before it starts is an error, and any frame may lie about its headers.
         payload = chunk[start:-_CRC_BYTES]
-        if zlib.crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
+        if crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
             return super().feed(chunk)
         self._total = total
         return [head + payload + b"}"]
@@ -448,7 +466,7 @@ class AwsEventStream(BoundedFraming):
 
     def _prelude(self, buffer: bytes, start: int) -> tuple[int, int]:
         total, header_bytes, crc = _PRELUDE.unpack_from(buffer, start)
-        if zlib.crc32(buffer[start : start + 8]) != crc:
+        if crc32(buffer[start : start + 8]) != crc:
             raise self._broken("a prelude that fits its CRC", "another CRC")
         self._measure(total)
         if total < _PRELUDE_BYTES + header_bytes + _CRC_BYTES:
@@ -457,7 +475,7 @@ class AwsEventStream(BoundedFraming):
 
     def _frame(self, frame: bytes, header_bytes: int) -> bytes:
         (crc,) = struct.unpack_from(">I", frame, len(frame) - _CRC_BYTES)
-        if zlib.crc32(frame[:-_CRC_BYTES]) != crc:
+        if crc32(frame[:-_CRC_BYTES]) != crc:
             raise self._broken("a message that fits its CRC", "another CRC")
         start = _PRELUDE_BYTES + header_bytes
         encoded_headers, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
@@ -465,7 +483,7 @@ class AwsEventStream(BoundedFraming):
         if head is not None and payload and header_bytes <= _LONGEST_HEAD:
             if len(_beginnings) >= _MOST_BEGINNINGS:
                 _beginnings.clear()
-            _beginnings[frame[:start]] = (len(frame), head, zlib.crc32(frame[:start]))
+            _beginnings[frame[:start]] = (len(frame), head, crc32(frame[:start]))
         if head is None:
             try:
                 headers = read_aws_headers(encoded_headers)
@@ -501,7 +519,7 @@ def begins_with_frame(data: bytes | bytearray) -> bool:
     total, header_bytes, crc = _PRELUDE.unpack_from(data)
     if total < _PRELUDE_BYTES + header_bytes + _CRC_BYTES:
         return False
-    return zlib.crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) == crc
+    return crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) == crc
 
 
 def read_aws_headers(data: bytes) -> dict[str, str]:
@@ -536,5 +554,5 @@ def aws_headers(entries: Mapping[str, str]) -> bytes:
 def aws_frame(headers: bytes, payload: bytes) -> bytes:
     """Return one event-stream frame, with the CRC of its prelude and that of the whole."""
     lengths = struct.pack(">II", _PRELUDE_BYTES + len(headers) + len(payload) + _CRC_BYTES, len(headers))
-    message = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload
-    return message + struct.pack(">I", zlib.crc32(message))
+    message = lengths + struct.pack(">I", crc32(lengths)) + headers + payload
+    return message + struct.pack(">I", crc32(message))

@@ -141,7 +141,8 @@ async def _answers(
 async def _sent(gateway: Gateway, call: Call, candidate: Candidate, *, same: bool) -> tuple[bytes, dict[str, str]]:
     opened = await gateway.relay.open(call, candidate, same=same)
     try:
-        return await read_whole(opened.response, _LARGEST_ANSWER), dict(opened.response.headers)
+        with gateway.relay.counted() as count:
+            return await read_whole(opened.response, _LARGEST_ANSWER, count=count), dict(opened.response.headers)
     finally:
         opened.release()
 

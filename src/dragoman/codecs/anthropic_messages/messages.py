@@ -358,7 +358,7 @@ class MessageEncoder(PartEncoder):
         turn: list[WireValue] | None = None  # results, while the same turn may continue
         for message in messages:
             metadata = message.metadata
-            if metadata is not None or message.name is not None:
+            if metadata is not None:
                 turn = self._encode_noted(message, wires, turn)
                 continue
             role, content = message.role, content_held(message)
@@ -389,8 +389,6 @@ class MessageEncoder(PartEncoder):
         self, message: Message, wires: list[WireValue], turn: list[WireValue] | None
     ) -> list[WireValue] | None:
         """Encode a message with more than role and content; return the turn that later messages may still join."""
-        if message.name is not None:
-            self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
         notes = None if message.metadata is None else message.metadata.get(FAMILY)
         role, content = message.role, content_held(message)
         joined = turn is not None and (notes is None or "~turn" not in notes)

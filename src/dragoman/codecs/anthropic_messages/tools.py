@@ -18,6 +18,7 @@ from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema,
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import report_json_instruction
+from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -28,8 +29,6 @@ from dragoman.losses import LossLog
 
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
-FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
-"""The schema of a custom tool, which takes free text: its calls have one argument, `input`."""
 
 MOST_STRICT_TOOLS = 20
 
@@ -137,8 +136,8 @@ def _encode_tool(
             schema = object_schema(tool, tools, log, PROFILE.name)
         return _encode_function(tool, schema, mark, strict=strict)
     if type(tool) is CustomTool:
-        log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
-        return ToolWire(tool.name, UNSET if tool.description is None else tool.description, FREE_TEXT)
+        description = UNSET if tool.description is None else tool.description
+        return ToolWire(tool.name, description, parameters_of_custom(tool, log))
     return _encode_provider_tool(tool, log, mark)  # type: ignore[arg-type]
 
 

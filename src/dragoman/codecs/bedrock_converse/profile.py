@@ -21,6 +21,7 @@ PROFILE = Profile(
     answer_tiers=ANSWERED_BY_BEDROCK,
     usage_details=frozenset({"cache_written_1h"}),
     family=FAMILY,
+    message_names=False,
     system="field",
     # Claude's own rules apply underneath.
     final_assistant="trimmed",

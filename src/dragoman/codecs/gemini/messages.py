@@ -501,7 +501,7 @@ class MessageEncoder(PartEncoder):
                 self._add_system(message, leading=not contents)
                 continue
             content = content_held(message)
-            if type(content) is str and message.metadata is None and message.name is None:
+            if type(content) is str and message.metadata is None:
                 contents.append(ContentOut("user" if role == "user" else "model", (TextOut(content),)))
                 continue
             wire = self.encode_turn(message, index)
@@ -538,8 +538,6 @@ class MessageEncoder(PartEncoder):
 
     def encode_turn(self, message: Message, index: int = -1) -> WireValue:
         """Encode one user or model content; None if nothing is left of it. `index` is its position in the request."""
-        if message.name is not None:
-            self._log.drop(message, "name", "name of a participant", "this API has no such field")
         role = "user" if message.role == "user" else "model"
         content = content_held(message)
         notes = None if message.metadata is None else message.metadata.get(FAMILY)

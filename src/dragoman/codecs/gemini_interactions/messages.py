@@ -435,8 +435,6 @@ class MessageEncoder:
     # ── users ──
 
     def _encode_user(self, message: Message) -> list[WireValue]:
-        if message.name is not None:
-            self._log.drop(message, "name", "name of the speaker", "this API has no such field")
         content = content_held(message)
         notes = own(message.metadata)
         if type(content) is str and not notes:
@@ -509,8 +507,6 @@ class MessageEncoder:
 
     def encode_turn(self, message: Message) -> list[WireValue]:
         """Encode the steps of an assistant message, in order."""
-        if message.name is not None:
-            self._log.drop(message, "name", "name of the speaker", "this API has no such field")
         for key in own(message.metadata):
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "a turn is a row of steps here, and has no fields of its own")

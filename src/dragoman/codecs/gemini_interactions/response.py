@@ -30,8 +30,10 @@ _reader = WireReader(Interaction, SOURCE)
 _counts = WireReader(UsageWire, "gemini-interactions usage")
 
 _KEPT = {
-    **{name: MODELLED + name for name in ("object", "created", "updated", "output_text", "previous_interaction_id")},
-    **{name: name for name in ("service_tier", "agent", "agent_config", "environment_id", "errors", "input")},
+    **{name: MODELLED + name for name in ("object", "created", "output_text", "previous_interaction_id")},
+    **{
+        name: name for name in ("updated", "service_tier", "agent", "agent_config", "environment_id", "errors", "input")
+    },
     "continuation_token": "continuation_token",
 }
 _keys = collect_keys(Interaction, _KEPT)

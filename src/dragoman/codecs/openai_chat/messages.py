@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
-from dragoman.codecs.media import audio_format, is_refused_image
+from dragoman.codecs.media import audio_format, is_refused_image, transcript
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
@@ -73,7 +73,7 @@ from dragoman.ir import (
 from dragoman.ir.messages import Role, content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
 from dragoman.ir.parts import value_held
-from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
+from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, NAMED_SPEAKER, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -170,10 +170,15 @@ class MessageDecoder(TraitNotes):
         metadata: Metadata | None = {FAMILY: extra} if extra else None
         if metadata is not None:
             self.metadata(metadata)
-        return Message(role, content, None if wire.name is UNSET else wire.name, metadata)
+        if wire.name is UNSET:
+            return Message(role, content, None, metadata)
+        self.bits |= NAMED_SPEAKER
+        return Message(role, content, wire.name, metadata)
 
     def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
         message = decode_assistant(wire, index)
+        if wire.name is not UNSET:
+            self.bits |= NAMED_SPEAKER
         content = content_held(message)
         if message.metadata is not None:
             self.metadata(message.metadata)
@@ -558,7 +563,13 @@ class MessageEncoder:
     def _encode_content(self, parts: tuple[AnyPart, ...], role: str) -> WireValue:
         wires: list[WireValue] = []
         for part in parts:
-            if type(part) is Text and part.metadata is None and part.cache is None and part.signature is None:
+            if (
+                type(part) is Text
+                and part.metadata is None
+                and part.cache is None
+                and part.signature is None
+                and not part.citations
+            ):
                 wires.append(TextPart(part.text))
             elif self._native or self._fits(part, role):
                 wire = self._encode_part(part)
@@ -653,6 +664,8 @@ class MessageEncoder:
         return False
 
     def _encode_part(self, part: AnyPart) -> WireValue:
+        if type(part) is Text and part.citations:
+            self._log.drop(part, "citations", "citations", "only the assistant's messages have annotations in this API")
         if type(part) is Audio and not self._native and AUDIO_MODELS.search(self._model) is None:
             self._log.drop(part, "", "audio", "this model does not take audio")
             return None
@@ -768,8 +781,7 @@ class MessageEncoder:
             return text
         if type(part) is not Audio or not part.transcript or self._speaks(part):
             return part
-        self._log.degrade(part, "", "audio", "its transcript is sent: an assistant message holds text and calls only")
-        text = Text(part.transcript)
+        text = Text(transcript(part, self._log, "an assistant message holds text and calls only"))
         self._log.replaced(text, part)
         return text
 

@@ -14,7 +14,7 @@ from dragoman.codecs.openai_responses.profile import (
 )
 from dragoman.codecs.openai_responses.wire import ReasoningWire
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.reasoning_effort import effort_of_budget
+from dragoman.codecs.reasoning_effort import effort_asked
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import MODELLED, Extra
@@ -60,9 +60,7 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
 
 
 def _encode_effort(settings: ReasoningSettings, known: tuple[str, ...], request: Request, log: LossLog) -> Any:
-    budget, asked = settings.budget_tokens, settings.effort
-    if asked is None and budget is not None and budget > 0:
-        asked = effort_of_budget(budget, request, log)
+    asked = effort_asked(settings, request, log)
     if asked is None and settings.mode == "off":
         asked = "none"
     if asked is not None:
