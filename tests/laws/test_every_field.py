@@ -227,7 +227,7 @@ def faults(world: str, kind: type[Value], target: str, model: str | None = None)
         found = in_world(value)
         return found if model is None else Place(structs.replace(found.whole, model=model), found.path)
 
-    family = FAMILY[target]
+    family = FAMILY.get(target, "dragoman")  # stored histories have no family
     foreign = "anthropic" if family != "anthropic" else "google"
     plain: Any = resolved(EXAMPLES[kind].plain, family, foreign)
     for name, changes in _variants(kind, world, target):
@@ -259,7 +259,7 @@ def _variants(kind: type[Value], world: str, target: str) -> Iterator[tuple[str,
         yield name, changes
         if name == "metadata":
             (entries,) = changes["metadata"].values()
-            yield "metadata (own)", {"metadata": {FAMILY[target]: entries}}
+            yield "metadata (own)", {"metadata": {FAMILY.get(target, "dragoman"): entries}}
 
 
 def _removed(place: Place) -> Any:
