@@ -52,6 +52,7 @@ TESTS = (
     "tests/laws/test_losses_are_true.py",
     "tests/laws/test_whole_and_streamed.py",
     "tests/laws/test_every_stream_edit.py",
+    "tests/laws/test_written_again.py",
     "tests/codecs",
     "tests/streams",
     "tests/passes",
@@ -88,6 +89,7 @@ BY_BODY = (
     "tests/laws/test_every_edit.py",
     "tests/laws/test_limits.py",
     "tests/laws/test_every_field.py",
+    "tests/laws/test_written_again.py",
     "tests/datasets",
 )
 """Tests whose cases differ in what they reach: all of their cases are recorded."""
@@ -107,6 +109,7 @@ COLD = {
         "tests/laws/test_limits.py",
         "tests/laws/test_whole_and_streamed.py",
         "tests/laws/test_every_stream_edit.py",
+        "tests/laws/test_written_again.py",
         "tests/laws/test_law_03_legality.py",
         "tests/codecs/test_small_things.py",
         "tests/codecs/test_hosted_tools.py",
