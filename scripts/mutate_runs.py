@@ -89,8 +89,11 @@ BY_BODY = (
     "tests/laws/test_every_edit.py",
     "tests/laws/test_limits.py",
     "tests/laws/test_every_field.py",
+    "tests/laws/test_whole_and_streamed.py",
+    "tests/laws/test_every_stream_edit.py",
     "tests/laws/test_written_again.py",
     "tests/datasets",
+    "tests/records/test_every_field.py",
 )
 """Tests whose cases differ in what they reach: all of their cases are recorded."""
 LEFT_OUT = ("tests/streams/test_memory.py", "tests/records/test_command.py", "tests/records/test_docs.py")
