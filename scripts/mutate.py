@@ -271,6 +271,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=30, help="seconds of tests per mutant (default: %(default)s)")
     parser.add_argument("--cases", type=int, default=100, help="of a test function (default: %(default)s)")
+    parser.add_argument("--without", nargs="*", default=[], metavar="TESTS", help="test files that are not used")
     parser.add_argument("--again", action="store_true", help="run survivors of earlier runs once more")
     parser.add_argument("--show", action="store_true", help="list the mutants, run nothing")
     parser.add_argument("--report", action="store_true", help="report earlier results, run nothing")
@@ -290,7 +291,7 @@ def main() -> int:
     waiting.sort(key=lambda task: records[task.path].results.get(task.mutant.id) is None)  # survivors first
     if waiting and not options.report:
         every = _files(SOURCE / "codecs") + _files(SOURCE / "passes")
-        Session(work(waiting, records, options), every, options.cases).run()
+        Session(work(waiting, records, options), every, options.cases, options.without).run()
     return report(tasks, records)
 
 

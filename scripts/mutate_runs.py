@@ -288,8 +288,11 @@ def spread(cases: list[str]) -> list[str]:
 class Session:
     """A plugin of pytest: collects, then calls `work` instead of running the tests."""
 
-    def __init__(self, work: "Callable[[Session], None]", files: list[Path], cases: int) -> None:
+    def __init__(
+        self, work: "Callable[[Session], None]", files: list[Path], cases: int, left_out: Iterable[str] = ()
+    ) -> None:
         self._work, self._cases = work, cases
+        self._left_out = (*LEFT_OUT, *left_out)
         self.files = {place_of(path): path for path in files}
         self.coverage = Coverage({place: digest_of(path) for place, path in self.files.items()})
         self.killers: dict[str, Counter[str]] = defaultdict(Counter)
@@ -310,9 +313,9 @@ class Session:
         sys.settrace(None)
         self.coverage.imported = {self._names[file]: bits for file, bits in tracer.lines().items()}
         options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=no", "--assert=plain"]
-        options += [f"--ignore={place}" for place in LEFT_OUT]
+        options += [f"--ignore={place}" for place in self._left_out]
         with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):  # noqa: PTH123
-            code = pytest.main([*options, *TESTS], plugins=[self])
+            code = pytest.main([*options, *(place for place in TESTS if place not in self._left_out)], plugins=[self])
         if code:
             raise SystemExit(f"the tests could not be collected: {code!r}")
 
