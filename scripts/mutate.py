@@ -6,10 +6,10 @@
     python scripts/mutate.py --again                      # run the survivors once more, after a test was written
 
 A mutant is one change of the syntax tree: a comparison or a condition turned round, a constant changed, a statement
-that is only called for its effect left out, a returned value replaced by None. The sample is drawn per module, in
-proportion to its mutants and at least one, always the same for a seed. How tests are chosen and run:
-scripts/mutate_runs.py. Results are appended to build/mutants/, so that an interrupted run goes on where it stopped; a
-module whose text changed starts again.
+that is only called for its effect left out, a returned value replaced by None (unless it is as false as None). The
+sample is drawn per module, in proportion to its mutants and at least one, always the same for a seed. How tests are
+chosen and run: scripts/mutate_runs.py. Results are appended to build/mutants/, so that an interrupted run goes on where
+it stopped; a module whose text changed starts again.
 
 killed: a test fails, or takes far longer than without a change. survived: all tests pass that reach the line (as many
 as fit into `--budget`). Undecided: the change could not be run. `EQUIVALENT` names mutants that were judged by hand:
@@ -90,12 +90,25 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
             yield "call left out", lambda _: ast.Pass()
         case ast.AugAssign():
             yield "assignment left out", lambda _: ast.Pass()
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.expr() as value) if not _is_falsy(value):
             yield "nothing returned", lambda _: ast.Return(ast.Constant(None))
         case ast.Continue():
             yield "continue/break", lambda _: ast.Break()
         case _:
             return
+
+
+def _is_falsy(value: ast.expr) -> bool:
+    """Whether it is None or as false as None: callers that only ask for the truth could not tell them apart."""
+    match value:
+        case ast.Constant(value=constant):
+            return not constant
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return not items
+        case ast.Dict(keys=keys):
+            return not keys
+        case _:
+            return False
 
 
 def _compared(found: ast.Compare) -> ast.AST:

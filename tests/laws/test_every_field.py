@@ -394,7 +394,7 @@ def test_what_comes_back_as_another_kind_is_a_loss(world: str, target: str) -> N
             given = {key: resolved(value, FAMILY[target], "dragoman") for key, value in changes.items()}
             put = place(structs.replace(plain, **given))
             try:
-                written: Any = encode(put.whole, target)  # type: ignore[operator]
+                written: Any = encode(put.whole, target)
                 read = decode(written.json(), target)
             except (EncodeError, DecodeError):
                 continue
