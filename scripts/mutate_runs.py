@@ -417,6 +417,8 @@ class Session:
             result = self._warm(path, changed, tests)
             if result[0] == "survived":
                 result = self._warm_further(path, changed, self._further(reaching, budget)) or result
+            if result[0] == "survived":
+                result = self._warm_elsewhere(path, changed, reaching, budget) or result
             if result[0] != "survived" and result[1] != "closure":
                 if "::" in result[1]:
                     self.killers[place][result[1].partition("[")[0]] += 1
@@ -424,7 +426,7 @@ class Session:
             if result[1] != "closure" and not at_import:
                 return result
         elif changed is not None and not at_import:
-            return "survived", "no test reaches it"
+            return self._warm_elsewhere(path, changed, [], budget) or ("survived", "no test reaches it")
         return self._run_cold(path, tree, budget)
 
     def _in_order(self, place: str, tests: list[Reach], budget: float) -> list[Reach]:
@@ -484,6 +486,16 @@ class Session:
         if last == "closure":
             return "undecided", last
         return "killed", last if code == 1 else f"{last} ended with {code}"
+
+    def _warm_elsewhere(
+        self, path: Path, changed: dict[CodeType, CodeType], reaching: list[Reach], budget: float
+    ) -> tuple[str, str] | None:
+        """A kill by a test of `BY_BODY` that reaches the module: its recording may end before it reaches the line."""
+        place, known = place_of(path), {test.id for test in reaching}
+        others = [test for test in self.coverage.tests if place in test.lines and test.id not in known]
+        chosen = self._in_order(place, [test for test in others if test.id.startswith(BY_BODY)], budget)
+        result = self._warm(path, changed, chosen) if chosen else None
+        return result if result is not None and result[0] == "killed" else None
 
     def _warm_further(
         self, path: Path, changed: dict[CodeType, CodeType], tests: list[Reach]

@@ -1,6 +1,7 @@
 """Behaviours that no other test noticed when a mutation run broke them (scripts/mutate.py)."""
 
 import json
+from itertools import product
 from typing import Any, get_args
 
 import pytest
@@ -405,3 +406,75 @@ def test_a_limit_that_allows_no_answer_is_not_sent(model: str) -> None:
     encoded = dragoman.encode_request(request, "bedrock-converse")
     assert "maxTokens" not in encoded.body.get("inferenceConfig", {})
     assert [loss.severity for loss in encoded.losses if loss.path == "$.max_output_tokens"] == ["dropped"]
+
+
+_SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+_OUTPUT_KEYS: dict[str, tuple[Any, ...]] = {
+    "responseMimeType": ("application/json", "text/plain", "text/x.enum"),
+    "responseJsonSchema": (_SCHEMA, None),
+    "responseSchema": ({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}},),
+    "responseFormat": (
+        [{"text": {"mimeType": "APPLICATION_JSON", "schema": _SCHEMA}}],
+        {"text": {"mime_type": "APPLICATION_JSON"}},
+        [{"text": {"mimeType": "TEXT_PLAIN"}}],
+        [{"audio": {}}, {"text": {"mimeType": "APPLICATION_JSON"}}],
+        [{"text": "odd"}],
+        [],
+    ),
+}
+_ABSENT = object()
+
+
+@promise("law:1-identity")
+@pytest.mark.parametrize("target", ["gemini", "vertex"])
+def test_every_way_to_ask_gemini_for_json_comes_back(target: str) -> None:
+    differing = []
+    for values in product(*((_ABSENT, *given) for given in _OUTPUT_KEYS.values())):
+        config = {key: value for key, value in zip(_OUTPUT_KEYS, values, strict=True) if value is not _ABSENT}
+        body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": config}
+        request = dragoman.decode_request(body, target)
+        again = dragoman.encode_request(request, target)
+        if again.body != body or again.losses:
+            differing.append(config)
+        kind = None if request.output is None else request.output.kind
+        if kind != _asked_kind(config):
+            differing.append({"kind": kind, **config})
+    assert differing == []
+
+
+def _asked_kind(config: dict[str, Any]) -> str | None:
+    """By the rules of the API: the newer form alone, or the type JSON (which a schema implies) and perhaps a schema."""
+    mime, form = config.get("responseMimeType"), config.get("responseFormat")
+    if config.keys() == {"responseFormat"}:
+        known = _OUTPUT_KEYS["responseFormat"]
+        return "schema" if form == known[0] else "json" if form == known[1] else None
+    given = config.get("responseJsonSchema", config.get("responseSchema", _ABSENT))
+    if mime not in {None, "application/json"} or given is None:
+        return None
+    if given is _ABSENT:
+        return "json" if mime else None
+    return "schema"
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("it broke", "it broke"), ("", None), (None, None), ({"message": "it broke"}, "it broke"),
+        ({"type": "mcp_tool_error", "content": [{"type": "text", "text": "it broke"}]}, "it broke"),
+        ({"type": "mcp_tool_error", "content": [{"text": ""}, 7]}, "mcp_tool_error"), ({}, "the tool failed"),
+    ],
+)  # fmt: skip
+def test_why_an_mcp_tool_failed_is_read(error: Any, words: str | None) -> None:
+    item = {
+        "type": "mcp_call",
+        "id": "m1",
+        "name": "look",
+        "server_label": "s",
+        "arguments": "{}",
+        "output": None,
+        "error": error,
+    }
+    body = {"id": "r", "model": "m", "status": "completed", "output": [item]}
+    parts = dragoman.decode_response(body, "openai-responses").messages[0].parts
+    assert [part.error for part in parts if isinstance(part, ir.ServerToolResult)] == ([words] if words else [None])
