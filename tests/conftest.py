@@ -21,8 +21,8 @@ __all__ = ["dragoman_sim", "dragoman_simulator", "pytest_configure"]
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Modules and collected tests are millions of objects that stay. The collector does not look at them while they are
-# made, and freezing them lets it skip them during the tests.
+# Modules and collected tests are millions of objects that stay. The garbage collector is off while they are made, and
+# skips them during the tests because they are frozen.
 gc.disable()
 
 # A shell starts background jobs with SIGINT ignored, and their children inherit that: tests of Ctrl-C would hang.
