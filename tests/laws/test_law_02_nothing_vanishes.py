@@ -1,7 +1,7 @@
-"""Law 2. What the target cannot say is a loss with path and reason; strict mode refuses.
+"""Law 2. What the target cannot express is a loss with path and reason; strict mode refuses.
 
-Two ways of looking. Texts: each gets a mark of its own, and every mark is found in the target's body or told in a loss.
-Everything else: a field is taken away, and either the body changes, or a loss had told that it does not matter there.
+Two checks. Texts: each is marked, and every mark is found in the target's body or reported in a loss. Everything else:
+a field is removed, and either the body changes, or a loss has reported that the target has no place for the field.
 """
 
 import base64
@@ -190,11 +190,11 @@ def says(encoded: dragoman.Encoded) -> tuple[Any, ...]:
 
 def silent_fields(value: Any, whole: dragoman.Encoded, encode: Callable[[Any], dragoman.Encoded | None]) -> list[str]:
     """Paths of the fields without which the same is written, and which no loss names. None: it cannot be written."""
-    said = says(whole)
+    expected = says(whole)
     return [
         path
         for path, variant in without_one_field(value)
-        if (poorer := encode(variant)) is not None and says(poorer) == said and not told_at_all(path, whole.losses)
+        if (poorer := encode(variant)) is not None and says(poorer) == expected and not told_at_all(path, whole.losses)
     ]
 
 

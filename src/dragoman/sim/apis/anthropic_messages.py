@@ -79,7 +79,7 @@ _FINISH: Mapping[Finish, str] = {
     "calls": "tool_use",
     "refusal": "refusal",
 }
-# Thinking is on by default and its text is withheld by default: see the table in the wire notes.
+# Thinking is on by default, and its text is withheld by default, in these models.
 _THINKS_UNASKED = re.compile(r"claude-(?:(?:fable|mythos|opus|sonnet|haiku)-5|mythos-preview)")
 _SHOWS_NO_THOUGHTS = re.compile(r"claude-(?:(?:fable|mythos|opus|sonnet|haiku)-5|mythos-preview|opus-4-[78])")
 
