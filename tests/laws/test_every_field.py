@@ -15,12 +15,12 @@ from msgspec import structs
 
 import dragoman
 from dragoman import ir
-from dragoman.errors import EncodeError
+from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir.values import Value
 from dragoman.loss import Loss
 from dragoman.streams import StreamEncoder
 from tests.laws.known_field_failures import KNOWN
-from tests.support.formats import FAMILY, FORMATS
+from tests.support.formats import FAMILY, FORMATS, VARIED_MODELS
 from tests.support.ir_examples import EXAMPLES, MARK, example_fields, kinds, marks, resolved
 from tests.support.promises import promise
 from tests.support.trees import covers
@@ -293,10 +293,17 @@ WORLDS: dict[str, tuple[Callable[[Any], Place], Callable[[Any, str], Written], t
 }
 
 
-def faults(world: str, kind: type[Value], target: str, beside: str | None = None) -> Iterator[tuple[str, str]]:
-    """(field, what is wrong with it) for every field of the kind, set alone or beside another one."""
-    place, write, _ = WORLDS[world]
-    family = FAMILY[target]
+def faults(
+    world: str, kind: type[Value], target: str, beside: str | None = None, model: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """(field, what is wrong with it) for every field of the kind, alone or beside another, in a request to a model."""
+    in_world, write, _ = WORLDS[world]
+
+    def place(value: Value) -> Place:
+        found = in_world(value)
+        return found if model is None else Place(structs.replace(found.whole, model=model), found.path)
+
+    family = FAMILY.get(target, "dragoman")  # stored histories have no family
     foreign = "anthropic" if family != "anthropic" else "google"
     plain: Any = resolved(EXAMPLES[kind].plain, family, foreign)
     first = {} if beside is None else EXAMPLES[kind].fields[beside]
@@ -339,7 +346,7 @@ def _variants(kind: type[Value], world: str, target: str) -> Iterator[tuple[str,
         yield name, changes
         if name == "metadata":
             (entries,) = changes["metadata"].values()
-            yield "metadata (own)", {"metadata": {FAMILY[target]: entries}}
+            yield "metadata (own)", {"metadata": {FAMILY.get(target, "dragoman"): entries}}
 
 
 _HOLDER = re.compile(r"\$\.tools\[0\]|\$\.messages\[(\d+)\]\.parts\[(\d+)\]")
@@ -452,6 +459,71 @@ def test_every_field_arrives_or_is_a_loss_beside_every_other(world: str, kind: t
         if fault == VANISHES and name not in alone
     }
     assert found == {}
+
+
+SETTINGS = (
+    ir.Request, ir.ReasoningSettings, ir.StructuredOutput, ir.ToolChoice, ir.ToolDefinition, ir.CustomTool,
+    ir.ProviderTool, ir.Cache, ir.Image, ir.Document, ir.ToolResult,
+)  # fmt: skip
+_NEVER_THINKS = "this model does not reason, so there is nothing to turn off"
+_FOLLOWS = "the loss says degraded; the switch is not sent"
+KNOWN_BY_MODEL = {
+    ("gpt-4.1", "ReasoningSettings", "mode"): _NEVER_THINKS,
+    ("claude-3-5-haiku-latest", "ReasoningSettings", "mode"): _NEVER_THINKS,
+    ("command-a-03-2025", "ReasoningSettings", "mode"): _NEVER_THINKS,
+    ("us.amazon.nova-2-lite-v1:0", "ReasoningSettings", "budget_tokens"): "its loss names the effort",
+    ("us.amazon.nova-2-lite-v1:0", "ToolDefinition", "strict"): _FOLLOWS,
+    ("us.amazon.nova-pro-v1:0", "ToolDefinition", "strict"): _FOLLOWS,
+    ("us.deepseek.r1-v1:0", "ToolDefinition", "strict"): _FOLLOWS,
+}
+"""(model, kind, field) -> why the field fails there."""
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_every_setting_arrives_or_is_a_true_loss_whatever_the_model(target: str) -> None:
+    """The rules of a format differ by model."""
+    known = {(row.kind, row.field) for row in KNOWN if row.world == "request" and target in row.targets}
+    new = {
+        (model, kind.__name__, name): fault
+        for model in VARIED_MODELS[target]
+        for kind in SETTINGS
+        for name, fault in faults("request", kind, target, model=model)
+        if (kind.__name__, name) not in known and (kind, name) != (ir.Request, "model")
+    }
+    assert {row: fault for row, fault in new.items() if row not in KNOWN_BY_MODEL} == {}
+
+
+MEDIA = (ir.Refusal, ir.Image, ir.Document, ir.Audio, ir.SearchResult, ir.ToolResult, ir.ToolCall, ir.Reasoning)
+BARE_BYTES = {(ir.Audio, "ollama-chat")}
+"""Sound and images are bare bytes there, and these are neither."""
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("world", ["request", "answer"])
+def test_what_comes_back_as_another_kind_is_a_loss(world: str, target: str) -> None:
+    place, _, kinds = WORLDS[world]
+    encode, decode = (
+        (dragoman.encode_request, dragoman.decode_request)
+        if world == "request"
+        else (dragoman.encode_response, dragoman.decode_response)
+    )
+    silent = []
+    for kind in (one for one in MEDIA if one in kinds and (one, target) not in BARE_BYTES):
+        plain: Any = resolved(EXAMPLES[kind].plain, FAMILY[target], "dragoman")
+        for name, changes in [("", {}), *EXAMPLES[kind].fields.items()]:
+            given = {key: resolved(value, FAMILY[target], "dragoman") for key, value in changes.items()}
+            put = place(structs.replace(plain, **given))
+            try:
+                written: Any = encode(put.whole, target)
+                read = decode(written.json(), target)
+            except (EncodeError, DecodeError):
+                continue
+            counts = [
+                sum(type(part) is kind for one in whole.messages for part in one.parts) for whole in (put.whole, read)
+            ]
+            if counts[0] > counts[1] and not any(_concerns(loss, put.path) for loss in written.losses):
+                silent.append((kind.__name__, name))
+    assert silent == []
 
 
 def test_every_kind_and_every_field_has_an_example() -> None:

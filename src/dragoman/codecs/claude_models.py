@@ -276,6 +276,8 @@ class _Thinking:
         # Half of the limit is left for the answer itself.
         budget = max(_LEAST_BUDGET, wanted if wanted < limit else limit // 2)
         settings.thinking = ThinkingConfig("enabled", budget, self._display())
+        if reasoning.effort is not None and reasoning.budget_tokens is not None:
+            settings.effort = self._nearest(reasoning.effort, self._limits.efforts)
         if reasoning.budget_tokens is None:
             what = f"effort {reasoning.effort!r}" if reasoning.effort else "reasoning"
             self._log.degrade(self._request, "reasoning.effort", what, f"sent as a budget of {budget} tokens")

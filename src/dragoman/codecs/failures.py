@@ -129,7 +129,13 @@ def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[Fin
     log.degrade(completion, "finish", what, "sent as an error: an answer of this API cannot say that it failed")
     if completion.usage is not None:
         log.drop(completion, "usage", "usage", "an error of this API has none")
+    for name, what in _HEAD.items():
+        if getattr(completion, name) is not None:
+            log.note(completion, name, what, "an error of this API does not include it")
     return failure_of(finish)
+
+
+_HEAD = {"id": "id of the answer", "model": "name of the model", "created": "time of creation"}
 
 
 def refusal_told(parts: Sequence[AnyPart], words: object) -> tuple[AnyPart, ...] | None:

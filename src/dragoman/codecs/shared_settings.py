@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from dragoman.ir import ReasoningSettings, Request, StructuredOutput, Usage
+from dragoman.ir import Request, StructuredOutput, Usage
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.requests import schema_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
@@ -163,24 +163,6 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 JSON_INSTRUCTION: Final = "Answer with one JSON object and nothing else."
 """For APIs without JSON mode."""
-
-
-def report_unsent(settings: ReasoningSettings, sent: str, request: Request, log: LossLog) -> None:
-    """Report what a request says about reasoning beside the field that is sent, for APIs that take one of them."""
-    effort, budget = settings.effort, settings.budget_tokens
-    if sent != "effort" and effort is not None and effort.lower() != "none":
-        log.drop(request, "reasoning.effort", f"effort {effort!r}", _INSTEAD[sent])
-    if sent != "budget_tokens" and budget:
-        log.drop(request, "reasoning.budget_tokens", f"budget of {budget} tokens", _INSTEAD[sent])
-    if sent != "mode" and settings.mode == "off" and effort != "none":
-        log.degrade(request, "reasoning.mode", "reasoning off", _INSTEAD[sent])
-
-
-_INSTEAD: Final = {
-    "mode": "reasoning is switched off",
-    "effort": "the effort is sent, and this API takes one of them",
-    "budget_tokens": "the budget is sent, and this API takes one of them",
-}
 
 
 def json_instruction(output: StructuredOutput) -> str:

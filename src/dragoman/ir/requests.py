@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from dragoman.ir.messages import Message
 from dragoman.ir.parts import Cache, HostedKind
@@ -145,7 +145,7 @@ else:
 class ReasoningSettings(Value, frozen=True):
     """How much the model may think, and how much of it we see.
 
-    mode: off, on (with `budget_tokens`), adaptive (the model decides); None when only effort or visibility was said.
+    mode: off, on (with `budget_tokens`), adaptive (the model decides); None if only effort or visibility is set.
     """
 
     mode: Literal["off", "on", "adaptive"] | None = None
@@ -217,3 +217,6 @@ class Request(Value, frozen=True, gc=True, dict=True):
     metadata: Metadata | None = None
     origin: str | None = None
     """The format family this request was decoded from. What came from a family is legal there by definition."""
+
+    _remarks: ClassVar[Any] = None
+    """What a decoder of stored conversations found out (losses.py); beside the fields, like traits."""

@@ -8,7 +8,7 @@ from dragoman.codecs.cohere_chat.parts import report_keys
 from dragoman.codecs.cohere_chat.profile import BUDGET_OF_EFFORT, FAMILY, PLAIN_MODELS
 from dragoman.codecs.cohere_chat.wire import Thinking
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.shared_settings import report_unsent
+from dragoman.codecs.reasoning_effort import report_unsent
 from dragoman.ir import Metadata, ReasoningSettings, Request
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json

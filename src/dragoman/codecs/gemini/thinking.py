@@ -11,7 +11,7 @@ from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.wire import ALIASES, ThinkingConfig, keep_whole
 from dragoman.codecs.google_models import BUDGET_OF_EFFORT, ThinkingRule, fit_level, thinking_rule
 from dragoman.codecs.reading import WireReader, WireValue
-from dragoman.codecs.shared_settings import report_unsent
+from dragoman.codecs.reasoning_effort import report_unsent
 from dragoman.errors import DecodeError
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import Extra

@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from dragoman.codecs.ollama_chat.profile import FAMILY, LEVEL_OF_EFFORT, PLAIN_MODELS
 from dragoman.codecs.reading import WireValue
-from dragoman.codecs.shared_settings import report_unsent
+from dragoman.codecs.reasoning_effort import report_unsent
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.losses import LossLog
 
