@@ -16,15 +16,13 @@ from msgspec import structs
 import dragoman
 from dragoman import ir
 from dragoman.errors import DecodeError, EncodeError
-from tests.laws.test_every_edit import LARGE
 from tests.laws.test_every_field import WORLDS
-from tests.support.bodies import REQUESTS, RESPONSES
 from tests.support.edits import edits
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.ir_examples import EXAMPLES, resolved
 from tests.support.promises import promise
+from tests.support.small_bodies import small_bodies
 from tests.support.trees import difference, plain, variants
-from tests.support.ugly import UGLY_ANSWERS, UGLY_REQUESTS
 
 # (kind, body, target) -> what is different the second time.
 _MEDIA = "media beside the text of a result are read as a turn of their own"
@@ -53,10 +51,8 @@ KNOWN_EDITS = {
 
 def samples(kind: str) -> Iterator[tuple[str, str, Any]]:
     """(name, format, body)."""
-    own, ugly = (REQUESTS, UGLY_REQUESTS) if kind == "request" else (RESPONSES, UGLY_ANSWERS)
-    found = [(f"{one.format}: {one.name}", one.format, one.body) for one in own]
-    found += [(f"{name}: {of}", name, body) for name, bodies in ugly.items() for of, body in bodies.items()]
-    yield from (row for row in found if len(json.dumps(row[2])) < LARGE)
+    for row in small_bodies(kind):
+        yield (str(row.id), *row.values)
 
 
 def values(kind: str) -> Iterator[tuple[str, ir.Request | ir.Completion]]:
