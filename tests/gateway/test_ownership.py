@@ -320,6 +320,26 @@ def test_concurrency_does_not_overspend(shared_home: str, tmp_path: Path, dragom
         assert ask("poor") == 402
 
 
+@promise("gateway:costs-exact", "gateway:attacks")
+@pytest.mark.parametrize("shared_home", ["sqlite", "postgres"], indirect=True)
+def test_null_characters_are_stored_and_paid_for(shared_home: str) -> None:
+    """PostgreSQL refuses them in texts: a request whose model has one in its name would cost nothing."""
+    create(shared_home, key("ada", budget=5.0))
+    priced = '[prices."m"]\ninput = 1000\noutput = 1000\n[routes."*"]\nto = "p/m"\n'
+    keyed = {"authorization": "Bearer k-ada", "x-dragoman-provider": "dragoman"}
+    with scripted(reply(completion())) as upstream:
+        text = f'[server]\ndatabase = "{shared_home}"\n{upstream.table("p")}{priced}'
+        with RunningGateway(configured(text)) as gateway:
+            assert send(gateway.url, "/v1/chat/completions", chat("m\0"), {"x-api-key": "k-ada"}).status == 200
+            item = {"id": "a\0b", "type": "message", "role": "user", "content": "x"}
+            made = {"items": [item], "metadata": {"\0": "\0"}}
+            assert send(gateway.url, "/v1/conversations", made, keyed).status == 200
+            for path in ("/v1/files?after=%00", "/v1/batches?after=%00"):
+                assert send(gateway.url, path, headers=keyed, method="GET").status == 200
+    (row,) = in_store(shared_home, lambda store: store.listed())
+    assert row.spent == pytest.approx(0.007)
+
+
 @promise("gateway:budget-reserved")
 def test_an_expected_cost_is_of_the_dearest_candidate_and_the_limit_that_holds() -> None:
     config = read_config(

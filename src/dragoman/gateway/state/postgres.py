@@ -179,15 +179,17 @@ class PostgresDatabase:
                 raise
 
     async def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        given = _storable(values)
+
         async def work(connection: Any) -> list[Row]:
-            cursor = await connection.execute(statement.replace("?", "%s"), values)
+            cursor = await connection.execute(statement.replace("?", "%s"), given)
             return list(await cursor.fetchall()) if cursor.description is not None else []
 
         return await self._run(work)
 
     async def add(self, entries: Sequence[Row]) -> None:
         async def work(connection: Any) -> None:
-            values = [(entry[0], *entry) for entry in entries]
+            values = [_storable((entry[0], *entry)) for entry in entries]
             if len(values) == 1:
                 await connection.execute(_ADD, values[0])
                 return
@@ -256,6 +258,11 @@ class PostgresDatabase:
     async def close(self) -> None:
         self._is_closed = True
         await self._drop()
+
+
+def _storable(values: Sequence[object]) -> tuple[object, ...]:
+    """Replace what PostgreSQL's texts cannot hold: a model whose name has a null character would cost nothing."""
+    return tuple([one.replace("\0", "\ufffd") if isinstance(one, str) else one for one in values])
 
 
 def _reason(error: BaseException) -> str:
