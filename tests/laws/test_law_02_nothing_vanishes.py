@@ -190,11 +190,11 @@ def says(encoded: dragoman.Encoded) -> tuple[Any, ...]:
 
 def silent_fields(value: Any, whole: dragoman.Encoded, encode: Callable[[Any], dragoman.Encoded | None]) -> list[str]:
     """Paths of the fields without which the same is written, and which no loss names. None: it cannot be written."""
-    said = says(whole)
+    written = says(whole)
     return [
         path
         for path, variant in without_one_field(value)
-        if (poorer := encode(variant)) is not None and says(poorer) == said and not told_at_all(path, whole.losses)
+        if (poorer := encode(variant)) is not None and says(poorer) == written and not told_at_all(path, whole.losses)
     ]
 
 
