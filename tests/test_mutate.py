@@ -54,6 +54,8 @@ def test_statements_of_functions_and_loops() -> None:
         "def f(x: A[1]) -> B[2]:\n    '''Text.'''",
         "x = 'text'",
         "return_none = None",
+        "def f():\n    return ()",
+        "def f():\n    return ''",
     ],
 )
 def test_what_no_test_could_notice_is_left_alone(source: str) -> None:

@@ -4,8 +4,6 @@ _BLOCK_KEYS = "the start of a thinking block is written before the keys of the b
 _PLACEHOLDER = "the arguments at the start are a placeholder, which the fragments replace"
 _WHOLE_BLOCKS = "unknown keys of a delta belong to a block that is emitted whole; in other blocks they are skipped"
 _COUNTS = "what a provider counts beside its tokens stays with the usage of its own family"
-_STEP_KEYS = "a step has no node of its own: its parts begin with its first content"
-_UNWRITTEN = "a relay passes these bytes unchanged; the encoder of events writes documented keys only"
 _EVERY_CHUNK = "members of the whole answer come with every chunk; they are read in the first and last ones"
 
 KNOWN: dict[str, dict[str, str]] = {
@@ -18,11 +16,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "openai-responses": {},
     "openai-chat": {
         "chunk $ -> another": _EVERY_CHUNK,
-        "chunk $ -> itself": _UNWRITTEN,
-        "chunk $.choices[0] -> itself": _UNWRITTEN,
-        "chunk $.choices[0].delta -> itself": _UNWRITTEN,
-        "chunk $.choices[0].delta.tool_calls[0] -> itself": _UNWRITTEN,
-        "chunk $.choices[0].delta.tool_calls[0].function -> itself": _UNWRITTEN,
+        "chunk $ -> itself": _EVERY_CHUNK,
     },
     "bedrock-converse": {
         "contentBlockDelta $.contentBlockDelta.delta -> another": _WHOLE_BLOCKS,
@@ -32,8 +26,5 @@ KNOWN: dict[str, dict[str, str]] = {
     "cohere-chat": {
         "message-end $.delta.usage.tokens -> another": _COUNTS,
     },
-    "gemini-interactions": {
-        "step.start $.step -> another": _STEP_KEYS,
-        "step.start $.step -> itself": _STEP_KEYS,
-    },
+    "gemini-interactions": {},
 }

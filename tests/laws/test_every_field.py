@@ -303,7 +303,7 @@ def faults(
         found = in_world(value)
         return found if model is None else Place(structs.replace(found.whole, model=model), found.path)
 
-    family = FAMILY[target]
+    family = FAMILY.get(target, "dragoman")  # stored histories have no family
     foreign = "anthropic" if family != "anthropic" else "google"
     plain: Any = resolved(EXAMPLES[kind].plain, family, foreign)
     first = {} if beside is None else EXAMPLES[kind].fields[beside]
@@ -346,7 +346,7 @@ def _variants(kind: type[Value], world: str, target: str) -> Iterator[tuple[str,
         yield name, changes
         if name == "metadata":
             (entries,) = changes["metadata"].values()
-            yield "metadata (own)", {"metadata": {FAMILY[target]: entries}}
+            yield "metadata (own)", {"metadata": {FAMILY.get(target, "dragoman"): entries}}
 
 
 _HOLDER = re.compile(r"\$\.tools\[0\]|\$\.messages\[(\d+)\]\.parts\[(\d+)\]")

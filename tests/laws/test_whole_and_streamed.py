@@ -127,11 +127,15 @@ def pieces(text: str) -> list[str]:
     return [text[start : start + SIZE] for start in range(0, len(text), SIZE)]
 
 
-def streamed(answer: ir.Completion, parts: Iterator[ir.AnyEvent], target: str) -> ir.Completion:
+def stream_of(answer: ir.Completion, parts: Iterator[ir.AnyEvent]) -> list[ir.AnyEvent]:
     events: list[ir.AnyEvent] = [ir.StreamStart(answer.id, answer.model, answer.created, answer.metadata), *parts]
     events += [] if answer.usage is None else [ir.UsageUpdate(answer.usage)]
+    return [*events, ir.Finished(answer.finish or ir.Finish("stop"))]
+
+
+def streamed(answer: ir.Completion, parts: Iterator[ir.AnyEvent], target: str) -> ir.Completion:
     encoder, decoder = StreamEncoder(target), StreamDecoder(target)
-    read = decoder.feed(encoder.encode([*events, ir.Finished(answer.finish)]) + encoder.close())  # type: ignore[arg-type]
+    read = decoder.feed(encoder.encode(stream_of(answer, parts)) + encoder.close())
     return accumulate([*read, *decoder.close()])
 
 

@@ -78,6 +78,8 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
 """Keys about how an answer was made, not about its content. One list for all: servers that use
 another's format copy its names, and no name here means two things."""
 
+_QUOTED: Mapping[type[Value], frozenset[str]] = {Text: BOOKKEEPING[Text]}
+"""The same in a request, which repeats the citations of earlier answers."""
 _NONE: Mapping[type[Value], frozenset[str]] = {}
 _NO_KEYS: frozenset[str] = frozenset()
 
@@ -101,7 +103,7 @@ def report_private_settings(request: Request, profile: Profile, log: LossLog) ->
 
 def report_private_content(request: Request, profile: Profile, log: LossLog) -> Request:
     """The same for messages and their parts."""
-    _report_messages(request.messages, profile, log, {})
+    _report_messages(request.messages, profile, log, _QUOTED)
     return request
 
 

@@ -262,9 +262,11 @@ def dataset_paths(root: Request) -> PathLookup:
     """Return a lookup of the JSON path, in the record, of the message or part that a loss is about."""
     places: list[tuple[str, list[str]]] = getattr(root, "_places", [])
 
-    def lookup(message_index: int | None, part_index: int | None, _field: str) -> str:
+    keys = {key for notes in (root.metadata or {}).values() for key in notes}
+
+    def lookup(message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None or message_index >= len(places):
-            return "$"
+            return f"$.{field}" if message_index is None and part_index is None and field in keys else "$"
         place, parts = places[message_index]
         return parts[part_index] if part_index is not None and part_index < len(parts) else place
 
