@@ -65,7 +65,9 @@ def gather_results(entries: Iterable[Entry]) -> list[Entry]:
             results.setdefault(part["tool_call_id"], []).append(part)
     gathered = []
     for entry in entries:
-        remaining = [part for part in entry["content"] if not (_is_result(part) and part["tool_call_id"] in called)]
+        remaining = [
+            part for part in entry["content"] if part.get("type") != "tool_result" or part["tool_call_id"] not in called
+        ]
         if remaining:
             gathered.append({**entry, "content": remaining})
         calls = [part["tool_call_id"] for part in _parts_of_type(entry, "tool_call")]
@@ -73,10 +75,6 @@ def gather_results(entries: Iterable[Entry]) -> list[Entry]:
         if answers:
             gathered.append({"role": "tool", "content": answers})
     return gathered
-
-
-def _is_result(part: Mapping[str, Any]) -> bool:
-    return part.get("type") == "tool_result"
 
 
 def _string_at(data: Mapping[str, Any], key: str) -> str | None:

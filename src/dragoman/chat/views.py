@@ -39,13 +39,10 @@ def entries_for_model(entries: Sequence[Entry], model: str, *, share: bool = Fal
         elif entry.role == "tool":
             yield from _own_results(entry, model, own)
         elif entry.role == "user" and entry.content:
-            yield entry if _is_plain(entry) else structs.replace(entry, content=_without_reasoning(entry))
+            content = _without_reasoning(entry)
+            yield entry if len(content) == len(entry.content) else structs.replace(entry, content=content)
         elif share and entry.role not in OTHERS and entry.text:
             yield Entry(role="user", content=[text_part(f"[{entry.role} said]\n{entry.text}")], turn=entry.turn)
-
-
-def _is_plain(entry: Entry) -> bool:
-    return all(part.get("type") != "reasoning" for part in entry.content)
 
 
 def _without_reasoning(entry: Entry) -> list[Part]:
@@ -61,11 +58,8 @@ def _own_answer(entry: Entry) -> Iterator[Entry]:
     content = _without_reasoning(entry)
     if content:
         mark = _UNFINISHED[entry.status].format(error=entry.error)
-        yield structs.replace(entry, content=[*content, text_part(f"\n{mark}")] if _has_no_calls(content) else content)
-
-
-def _has_no_calls(parts: Iterable[Part]) -> bool:
-    return all(part.get("type") != "tool_call" for part in parts)
+        has_calls = any(part.get("type") == "tool_call" for part in content)
+        yield structs.replace(entry, content=content if has_calls else [*content, text_part(f"\n{mark}")])
 
 
 def _own_results(entry: Entry, model: str, own: set[str]) -> Iterator[Entry]:

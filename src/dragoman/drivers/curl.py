@@ -14,13 +14,9 @@ _PLAIN = frozenset({"user-agent", "accept-encoding"})
 """Headers that dragoman adds, not part of the API request."""
 
 
-def _variable(provider: Provider) -> str:
-    return f"${provider.key_environment[0]}" if provider.key_environment else "$API_KEY"
-
-
 def _header(name: str, word: str = "") -> Callable[[Provider, Place], _Words]:
     # Double quotes, so that the shell expands the variable.
-    return lambda provider, _place: [f'-H "{name}: {word}{_variable(provider)}"'] if provider.key_environment else []
+    return lambda provider, _place: [f'-H "{name}: {word}${key}"' for key in provider.key_environment[:1]]
 
 
 def _google(provider: Provider, place: Place) -> _Words:

@@ -29,7 +29,7 @@ from dragoman.drivers.typed_output import (
     schema_refusal,
 )
 from dragoman.errors import InvalidRequest
-from dragoman.ir import AnyEvent, Message, ToolCall, ToolChoice, ToolResult
+from dragoman.ir import AnyEvent, Message, ToolChoice, ToolResult
 
 T = TypeVar("T")
 
@@ -195,11 +195,8 @@ def correcting(message: Message, problem: str, mode: OutputMode) -> list[Message
     calls = message.tool_calls
     if not calls:
         return [Message("user", CALL_NEEDED if mode == "tool" else CORRECTION.format(problem=problem))]
-    return [Message("tool", tuple(_rejection(call, problem) for call in calls))]
-
-
-def _rejection(call: ToolCall, problem: str) -> ToolResult:
-    return ToolResult(call.id, call.name, "error", f"the answer was not accepted: {problem}")
+    rejection = f"the answer was not accepted: {problem}"
+    return [Message("tool", tuple(ToolResult(call.id, call.name, "error", rejection) for call in calls))]
 
 
 def _native(ask: Ask, output: Output[Any]) -> Ask:

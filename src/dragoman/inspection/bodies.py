@@ -37,7 +37,6 @@ from dragoman.ir import (
     StructuredOutput,
     Text,
     ToolCall,
-    ToolChoice,
     ToolDefinition,
     ToolResult,
     Usage,
@@ -148,8 +147,10 @@ def _add_settings(root: Node, request: Request) -> None:
         value = getattr(request, name)
         if value is not None and value != ():
             settings.add(Node(name, _json(value)))
-    if request.tool_choice is not None:
-        settings.add(Node("tool_choice", _choice(request.tool_choice), _private(request.tool_choice.metadata)))
+    choice = request.tool_choice
+    if choice is not None:
+        names = f": {', '.join(choice.names)}" if choice.names else ""
+        settings.add(Node("tool_choice", choice.mode + names, _private(choice.metadata)))
     if request.reasoning is not None:
         settings.add(Node("reasoning", _reasoning_settings(request.reasoning), _private(request.reasoning.metadata)))
     if request.output is not None:
@@ -158,10 +159,6 @@ def _add_settings(root: Node, request: Request) -> None:
         settings.add(Node("cache", request.cache.ttl or "default lifetime"))
     if settings.children:
         root.add(settings)
-
-
-def _choice(choice: ToolChoice) -> str:
-    return choice.mode + (f": {', '.join(choice.names)}" if choice.names else "")
 
 
 def _reasoning_settings(settings: ReasoningSettings) -> str:

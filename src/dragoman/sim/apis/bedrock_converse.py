@@ -163,16 +163,14 @@ def _turn(message: JsonObject, names: dict[str, str]) -> Turn:
 def _result(result: JsonObject, names: Mapping[str, str]) -> Result:
     blocks = objects_at(result, "content")
     texts = [
-        text_at(block, "text") if "text" in block else compact(block["json"]) for block in blocks if _is_text(block)
+        text_at(block, "text") if "text" in block else compact(block["json"])
+        for block in blocks
+        if "text" in block or "json" in block
     ]
     media = sum(1 for block in blocks for kind in _MEDIA if kind in block)
     call_id = text_at(result, "toolUseId")
     failed = result.get("status") == "error"
     return Result(names.get(call_id, "the tool"), "\n".join(texts), failed=failed, media=media, call_id=call_id)
-
-
-def _is_text(block: JsonObject) -> bool:
-    return "text" in block or "json" in block
 
 
 def _tools(body: JsonObject) -> Iterator[Tool]:
