@@ -74,6 +74,8 @@ _SHARED: Final = (
     "passes/private.py",
     "passes/survey.py",
     "passes/turns.py",
+    "schema/source.py",
+    "schema/walk.py",
 )
 
 

@@ -24,8 +24,8 @@ from dragoman.schema.dialects import (
     VERTEX_TYPED,
     SchemaDialect,
 )
-from dragoman.schema.source import Json, SchemaError
-from dragoman.schema.walk import SchemaNote, Walk
+from dragoman.schema.values import Json, SchemaError, SchemaNote
+from dragoman.schema.walk import Walk
 
 __all__ = [
     "ANTHROPIC_FORMAT",

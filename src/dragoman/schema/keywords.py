@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from dragoman.schema.source import Json, Node, json_type, step_into, type_names
+from dragoman.schema.source import json_type, step_into, type_names
 from dragoman.schema.steps import TYPE_OF_KEYWORD, is_object, main_type
+from dragoman.schema.values import Json, Node
 
 if TYPE_CHECKING:
     from dragoman.schema.dialects import SchemaDialect

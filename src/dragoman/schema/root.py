@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.schema.source import Json, Node, json_type, type_names
+from dragoman.schema.source import json_type, type_names
+from dragoman.schema.values import Json, Node
 
 if TYPE_CHECKING:
     from dragoman.schema.walk import Walk

@@ -10,14 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from typing import Any, TypeAlias
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
-from dragoman.errors import DragomanError
-
-Json: TypeAlias = Any
-Node: TypeAlias = dict[str, Json]
+from dragoman.schema.values import Derived, Json, Node, SchemaError
 
 MAX_JSON_DEPTH = 200
 """OpenAI refuses more than ten levels of objects; recorded schemas stay below thirty levels of brackets."""
@@ -39,24 +35,6 @@ _TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
 _CONTAINERS = (dict, list)
 
 
-class SchemaError(DragomanError, ValueError):
-    """A schema that cannot be adapted to the target."""
-
-    def __init__(self, *, path: str, expected: str, got: str, keyword: str = "") -> None:
-        self.path = path
-        self.expected = expected
-        self.got = got
-        self.keyword = keyword
-        super().__init__(f"expected {expected}, got {got} - at {path}")
-
-
-class _Derived(Struct, frozen=True):
-    node: Node  # kept alive, so that its id is not reused
-    base: Node
-    owners: Mapping[str, Node]
-    identities: tuple[int, ...]
-
-
 def json_type(value: Json) -> str:
     return next((name for kinds, name in _TYPES if isinstance(value, kinds)), "null")
 
@@ -72,7 +50,7 @@ class SchemaSource:
         self.root = root
         self._path = path
         self._places: dict[int, tuple[Json, str | int]] = {}
-        self._derived: dict[int, _Derived] = {}
+        self._derived: dict[int, Derived] = {}
         self._sizes: dict[int, int] = {}
         self._inlined = 0
         self._survey()
@@ -109,7 +87,7 @@ class SchemaSource:
 
     def derive(self, values: Node, base: Node, *others: Node, owners: Mapping[str, Node] | None = None) -> Node:
         made_of = dict.fromkeys(identity for node in (base, *others) for identity in self.identities(node))
-        self._derived[id(values)] = _Derived(values, base, owners or {}, tuple(made_of))
+        self._derived[id(values)] = Derived(values, base, owners or {}, tuple(made_of))
         return values
 
     def identities(self, node: Node) -> tuple[int, ...]:

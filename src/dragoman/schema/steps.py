@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.schema.source import Json, Node, json_type, step_into, type_names
+from dragoman.schema.source import json_type, step_into, type_names
+from dragoman.schema.values import Json, Node
 
 if TYPE_CHECKING:
     from dragoman.schema.walk import Walk

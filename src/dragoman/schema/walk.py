@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from dragoman.schema.dialects import ROOT_COMBINATORS, SchemaDialect
 from dragoman.schema.keywords import CHECKS, INERT, NEUTRAL, VISITS, rules_of
 from dragoman.schema.root import object_root, without_alternatives
-from dragoman.schema.source import Json, Node, SchemaError, SchemaSource, json_type
+from dragoman.schema.source import SchemaSource, json_type
 from dragoman.schema.steps import STEPS, is_normal, is_object
+from dragoman.schema.values import Action, Json, Node, SchemaError, SchemaNote
 
 MAX_SCHEMA_DEPTH = 64
 """Most nested schemas, following references. Leaves stack space for the caller."""
-
-Action = Literal["dropped", "rewritten", "kept"]
-
-
-class SchemaNote(Struct, frozen=True, order=True):
-    """One keyword of a schema that the target does not accept.
-
-    `dropped`: the keyword is gone. `rewritten`: it is expressed in another way, or something was added. `kept`: it is
-    still there although the target refuses it, because any other form would mean something else. `path` is the schema
-    that holds the keyword, in the source. `exact`: the adapted schema means the same, so nothing is lost.
-    """
-
-    path: str
-    keyword: str
-    action: Action
-    reason: str
-    exact: bool = False
 
 
 def _opening(method: Callable[[Walk, Node], Node]) -> Callable[[Walk, Node], Node]:
