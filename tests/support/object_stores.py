@@ -194,7 +194,8 @@ class AzureStore(Store):
         elif (content := self.objects.get(f"{container}/{name}")) is None:
             self._missing()
         else:
-            self._send(200, kind="application/octet-stream", Content_Length=str(len(content)), **self._headers(content))
+            length = str(len(content))
+            self._send(200, b"", "application/octet-stream", Content_Length=length, **self._headers(content))
 
     def do_GET(self) -> None:
         path, query, _ = self._read()
