@@ -1,10 +1,10 @@
-"""Measures a gateway: requests per second, CPU time of its process, added latency per piece, memory.
+"""Measures a gateway: requests per second, CPU time of its process, added latency per chunk, memory.
 
     python benchmarks/gateway.py [--seconds 0.6] [--rounds 8] [--peer-python PYTHON]...
-    python benchmarks/gateway.py --instructions 1000
+    python benchmarks/gateway.py --instructions 300
 
 Three kinds of processes: an upstream that answers with bytes made beforehand (in Chat format), the relay in between
-(dragoman, two bare relays, and other gateways where an interpreter given by --peer-python has them), and this one,
+(dragoman, bare relays, and other gateways where an interpreter given by --peer-python has them), and this one,
 which asks. Requests are a Chat or a Messages body with a tool. CPU time is that of the gateway's process alone, from
 the kernel's own account. All are measured alternately, several times, and the best of each counts, because noise only
 adds time. With --instructions the processor's instructions for JSON requests are counted instead (valgrind), which
@@ -41,12 +41,14 @@ from benchmarks.relays import (
 )
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+_LIMITING: Final = 4
+"""How many of the relays have their instructions counted: dragoman, and those with which its cost is compared."""
 Case: TypeAlias = tuple[str, str, Callable[..., bytes], bool]
 CASES: Final[tuple[Case, ...]] = (
     ("JSON, the same bytes", CHAT, chat, False),
     ("JSON, translated", MESSAGES, messages, False),
-    (f"{PIECES} pieces, the same bytes", CHAT, chat, True),
-    (f"{PIECES} pieces, translated", MESSAGES, messages, True),
+    (f"{PIECES} chunks, the same bytes", CHAT, chat, True),
+    (f"{PIECES} chunks, translated", MESSAGES, messages, True),
 )
 
 
@@ -95,12 +97,12 @@ def main() -> None:
         relays = [*RELAYS, *peers(arguments.peer_python)]
         measured = [Measured(relay, *running.enter_context(started(relay, target, folder))) for relay in relays]
         direct = int(target.rpartition(":")[2])
-        rates = {"JSON": 0.0, f"{PIECES} pieces": 0.0}
+        rates = {"JSON": 0.0, f"{PIECES} chunks": 0.0}
         for one in measured:  # some take seconds for their first answer
             json_load(one.port, request(CHAT, chat(stream=False)), 60.0, 1, 3)
         for number in range(arguments.rounds):
             print(f"round {number + 1}", file=sys.stderr)
-            for title, stream in (("JSON", False), (f"{PIECES} pieces", True)):
+            for title, stream in (("JSON", False), (f"{PIECES} chunks", True)):
                 sent = request(CHAT, chat(stream=stream))
                 seen = measure(direct, os.getpid(), sent, arguments.seconds, arguments.concurrency, stream=stream)
                 rates[title] = max(rates[title], seen.rate)
@@ -117,13 +119,13 @@ def main() -> None:
 
 
 def instructions(requests: int, concurrency: int) -> None:
-    """A Markdown table of instructions per JSON request, of the relays that the limits name."""
+    """A Markdown table of instructions per JSON request, of the first relays."""
     if not can_count():
         raise SystemExit("valgrind is needed to count instructions")
     cases = [case for case in CASES if not case[3]]
     print(f"| instructions, thousands | {' | '.join(title for title, *_ in cases)} |")
     print(f"|---|{'---:|' * len(cases)}", flush=True)
-    for relay in RELAYS[:3]:
+    for relay in RELAYS[:_LIMITING]:
         asked = [request(path, body(stream=False)) for _, path, body, _ in cases if path == CHAT or relay.translates]
         with tempfile.TemporaryDirectory() as folder, upstream() as target:
             found = count_instructions(relay, target, Path(folder), asked, requests, concurrency)
@@ -136,7 +138,7 @@ def piece_alone(port: int) -> float:
 
 def show(measured: list[Measured], first: float, piece: float) -> None:
     """A Markdown table. The time without a relay is subtracted."""
-    print("| | requests/s | CPU of the process, each | adds to an answer | adds to a piece |")
+    print("| | requests/s | CPU of the process, each | adds to an answer | adds to a chunk |")
     print("|---|---:|---:|---:|---:|")
     for one in measured:
         for title, result in one.best.items():

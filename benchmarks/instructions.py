@@ -1,7 +1,8 @@
 """Counts the instructions that relays execute for a request, with callgrind (valgrind).
 
 Other work on the machine does not change them, unlike CPU time, so two versions can be compared on a busy machine.
-Instructions of the kernel are not counted, and a relay is about fifty times slower meanwhile.
+Instructions of the kernel are not counted, and a relay is about fifty times slower meanwhile. Counting is off while a
+relay starts and its caches are filled, which would take minutes otherwise.
 """
 
 from __future__ import annotations
@@ -33,15 +34,17 @@ def count_instructions(
 ) -> list[float]:
     """Return the instructions of the relay's process for one of each of these requests."""
     out = folder / "callgrind"
-    valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
+    valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}"]
     counted = replace(relay, command=lambda up, port, place: [*valgrind, *relay.command(up, port, place)])
     found = []
     with started(counted, target, folder) as (port, pid):
         for one in sent:
             json_load(port, one, _PATIENCE, concurrency, _WARMING)
+            _control(pid, "--instr=on")
             _dump(pid, out)
             count = json_load(port, one, _PATIENCE, concurrency, requests)
             found.append(_dump(pid, out) / count)
+            _control(pid, "--instr=off")
     return found
 
 
@@ -49,7 +52,11 @@ def _dump(pid: int, out: Path) -> int:
     """Return the instructions since the last call: callgrind starts again from zero after each dump."""
     for file in out.parent.glob(f"{out.name}*"):
         file.unlink()
-    subprocess.run(["callgrind_control", "--dump", str(pid)], check=True, capture_output=True)  # noqa: S603, S607
+    _control(pid, "--dump")
     time.sleep(1.0)
     sums = [_SUMS.findall(file.read_text()) for file in out.parent.glob(f"{out.name}*")]
     return sum(int(found[-1]) for found in sums if found)
+
+
+def _control(pid: int, option: str) -> None:
+    subprocess.run(["callgrind_control", option, str(pid)], check=True, capture_output=True)  # noqa: S603, S607

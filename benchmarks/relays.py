@@ -1,4 +1,4 @@
-"""Relays between client and upstream for benchmarks/gateway.py: dragoman, two bare relays, and peers.
+"""Relays between client and upstream for benchmarks/gateway.py: dragoman, bare relays, and peers.
 
 The upstream and the bare relays are small programs, each run in its own Python process.
 """
@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.relay_programs import ASGI, BLIND, GRANIAN, UVICORN
+from benchmarks.relay_programs import ASGI, BLIND, GRANIAN, UVICORN, UVICORN_ON_ASYNCIO
 
 PIECES: Final = 200
 SCHEMA: Final = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -263,7 +263,9 @@ def _blind(*texts: str, more: tuple[str, ...] = ()) -> Callable[[str, int, Path]
 RELAYS: Final = (
     Relay("dragoman", _dragoman),
     Relay("bare granian + pyreqwest relay", _blind(GRANIAN, more=("uvloop",)), translates=False),
-    Relay("bare uvicorn + aiohttp relay", _blind(ASGI, UVICORN), translates=False),
+    # As `pip install 'uvicorn[standard]' aiohttp` leaves them, and as `pip install uvicorn aiohttp` does.
+    Relay("bare uvicorn + aiohttp relay (uvloop, httptools)", _blind(ASGI, UVICORN), translates=False),
+    Relay("bare uvicorn + aiohttp relay (asyncio, h11)", _blind(ASGI, UVICORN_ON_ASYNCIO), translates=False),
     Relay("bare aiohttp relay", lambda up, port, _: [sys.executable, "-c", BARE, up, str(port)], translates=False),
     Relay("raw asyncio relay", lambda up, port, _: [sys.executable, "-c", RAW, up, str(port)], translates=False),
 )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import accumulate
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from itertools import accumulate, count
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
-from dragoman.ir import Message, Request, ToolResult
+from dragoman.ir import AnyTool, Completion, Message, Request, StreamStart, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 from dragoman.loss import Loss, Severity
+
+_OF_THE_ANSWER = (StreamStart, Completion)
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -141,6 +143,14 @@ class LossLog:
         others = self.resolve_entries(before + behind, root, paths)
         return (*others[:start], *tools.resolve(self, root, paths), *others[start:])
 
+    def resolve_streamed(self) -> tuple[Loss, ...]:
+        """Return all losses of a stream, with paths in the whole answer: a part is spread over many events."""
+        losses = []
+        for node, field, what, severity, why in self.entries:
+            path = f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$"
+            losses.append(Loss(path, what, severity, why))
+        return tuple(losses)
+
     def resolve_entries(self, entries: list[Entry], root: Value, paths: JsonPaths) -> list[Loss]:
         """Return the losses of these entries of the log, in their order."""
         if not entries:
@@ -166,10 +176,17 @@ class LossLog:
 
     def _positions(self, entries: list[Entry], root: Value, kind: type[Value]) -> dict[int, Position]:
         """Return the positions of the nodes with losses, and of their originals."""
-        wanted = {id(entry[0]) for entry in entries if type(entry[0]) is not kind}
+        nodes = [entry[0] for entry in entries if type(entry[0]) is not kind]
         if self.origins is not None:
-            wanted.update([id(old) for old, _ in self.origins.values()])
-        return _walk(root, wanted)
+            nodes += [old for old, _ in self.origins.values()]
+        positions = _walk(getattr(root, "messages", ()), set(map(id, nodes)))
+        if not _TOOLS.isdisjoint(map(type, nodes)):
+            # An agent has many tools, and few of them lose something.
+            places = dict(zip(map(id, getattr(root, "tools", ())), count(), strict=False))
+            for node in nodes:
+                if id(node) in places:
+                    positions[id(node)] = (None, places[id(node)], False)
+        return positions
 
     def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
         """Return the position of the original of a node that a pass made."""
@@ -190,13 +207,12 @@ Position: TypeAlias = tuple[int | None, int | None, bool]
 _ROOT: Position = (None, None, False)
 
 
-def _walk(root: Value, wanted: set[int]) -> dict[int, Position]:
-    """Return the positions of the nodes with these ids."""
+_TOOLS: frozenset[type[Any]] = frozenset(get_args(AnyTool))
+
+
+def _walk(messages: tuple[Message, ...], wanted: set[int]) -> dict[int, Position]:
+    """Return the positions of the messages, their parts and the parts of results with these ids."""
     positions: dict[int, Position] = {}
-    for index, tool in enumerate(getattr(root, "tools", ())):
-        if id(tool) in wanted:
-            positions[id(tool)] = (None, index, False)
-    messages: tuple[Message, ...] = getattr(root, "messages", ())
     for message_index, message in enumerate(messages):
         if id(message) in wanted:
             positions[id(message)] = (message_index, None, False)

@@ -20,6 +20,8 @@ class HostedRule(Struct, frozen=True, kw_only=True):
     """Its name in a tool choice; None if a choice cannot name it."""
     options: frozenset[str] = frozenset()
     """Fields of `ProviderTool` that the target's tool of this kind has."""
+    one_domain_list: bool = False
+    """Whether allowed and blocked domains may not be given together; the allowed ones are sent."""
     most_results: int | None = None
     """The largest accepted `max_results`."""
 
@@ -56,6 +58,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """Whether its clients expect reasoning in an answer although their request did not ask for it."""
     names_speakers: bool = False
     """Whether an answer can name the model that gave it (multi-llm-chat and other stores of several models)."""
+    message_names: bool = True
+    """Whether a message of a request can name its speaker."""
     merge_model_turns: bool = False
     """Adjacent assistant messages become one (Gemini counts calls per model turn)."""
     first_turn_user: bool = False

@@ -61,6 +61,18 @@ KNOWN: tuple[Known, ...] = (
         _NOT_READ,
         ("openai-chat", "openai-responses", "gemini", "vertex", "gemini-interactions"),
     ),
+    Known(
+        "system message",
+        "Message",
+        "metadata (own)",
+        _NOT_READ,
+        ("openai-responses", "anthropic-messages", "bedrock-converse", "gemini-interactions"),
+    ),
+    Known("user message", "Image", "metadata (own)", _NOT_READ, ("ollama-chat",)),
+    Known("user message", "Audio", "metadata (own)", _NOT_READ, ("ollama-chat",)),
+    Known("assistant message", "Text", "metadata (own)", _NOT_READ, ("openai-chat", "ollama-chat")),
+    Known("assistant message", "Image", "metadata (own)", _NOT_READ, ("ollama-chat",)),
+    Known("assistant message", "Audio", "metadata (own)", _NOT_READ, ("ollama-chat",)),
     Known("answer", "Text", "metadata (own)", _NOT_READ, ("openai-chat", "ollama-chat")),
     Known(
         "answer",

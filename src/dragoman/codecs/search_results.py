@@ -55,6 +55,8 @@ def search_fields(part: SearchResult, family: str, *, typed: bool) -> dict[str, 
 def search_text(part: SearchResult, log: LossLog) -> str:
     """Return the text of a search result, for models without such a block."""
     log.degrade(part, "", "search result", "it crosses as text: this API has no such block")
+    if part.cite is not None:
+        log.drop(part, "cite", "citations of a search result", "text has no such switch")
     return search_words(part)
 
 

@@ -24,8 +24,6 @@ def split_system(messages: tuple[Message, ...], log: LossLog) -> tuple[str | Non
             continue
         if rest:
             log.degrade(message, "", "place of a system message", "this API has one field for it, at the front")
-        if message.name is not None:
-            log.drop(message, "name", "name of the speaker", "this API has no such field")
         texts += _texts_of(message, log)
     if len(texts) > 1:
         first = next(message for message in messages if message.role == "system")

@@ -36,10 +36,10 @@ from dragoman.gateway.batch_formats import (
     with_inlined,
 )
 from dragoman.gateway.batch_runner import KEPT_SECONDS
-from dragoman.gateway.client_request import with_model
 from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.model_key import with_model
 from dragoman.gateway.passed_endpoints import BATCH_PROVIDERS, PROVIDER_HEADER
 from dragoman.gateway.relay import off_loop_if_large
 from dragoman.gateway.request_records import Record

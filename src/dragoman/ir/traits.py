@@ -52,6 +52,8 @@ VENDOR_TOOL = 1 << 17
 """A tool that a provider runs or defines, that waits to be looked up, or that was given in the middle."""
 UNANSWERED_END = 1 << 18
 """The last message calls tools, and the conversation ends there, as many stored ones do."""
+NAMED_SPEAKER = 1 << 19
+"""A message names its speaker."""
 
 
 Traits: TypeAlias = tuple[int, Mapping[str, str], AbstractSet[str]]

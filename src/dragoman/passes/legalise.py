@@ -26,6 +26,7 @@ from dragoman.ir.traits import (
     LAST_ASSISTANT,
     LATE_SYSTEM,
     MISPLACED_PART,
+    NAMED_SPEAKER,
     NO_MESSAGES,
     ODD_ID,
     ODD_NAME,
@@ -37,12 +38,13 @@ from dragoman.ir.traits import (
     UNANSWERED_END,
     UNPAIRED,
     VENDOR_TOOL,
+    traits_of,
 )
 from dragoman.losses import LossLog
 from dragoman.passes.misplaced import check_places
 from dragoman.passes.names import alias_names
 from dragoman.passes.pairing import answer_last_calls, pair_results
-from dragoman.passes.private import report_private_content, report_private_settings
+from dragoman.passes.private import report_private_content, report_private_settings, report_speakers
 from dragoman.passes.provider_tools import cross_provider_tools
 from dragoman.passes.survey import survey
 from dragoman.passes.turns import (
@@ -90,6 +92,7 @@ STEPS: tuple[Step, ...] = (
     Step(check_places, _always(MISPLACED_PART | NO_MESSAGES)),
     Step(report_private_settings, _always(PRIVATE_SETTING)),
     Step(report_private_content, _always(PRIVATE_CONTENT)),
+    Step(report_speakers, lambda profile: 0 if profile.message_names else NAMED_SPEAKER),
     Step(cross_provider_tools, _always(VENDOR_TOOL)),
     Step(distinct_tools, _always(SAME_TOOL_NAMES)),
     Step(pair_results, _always(UNPAIRED | ODD_ID), moves=True),
@@ -107,7 +110,8 @@ STEPS: tuple[Step, ...] = (
 def legalise(request: Request, profile: Profile, log: LossLog) -> Request:
     """Returns the same request if it is legal. Requests from the target's own family are not changed."""
     if request.origin == profile.family and not profile.legalises_own_family:
-        return request
+        # A caller may have added named messages to a request that was decoded from the target's format.
+        return request if traits_of(request) is not None else report_speakers(request, profile, log)
     bits, calls, names = getattr(request, "_traits", None) or survey(request)
     target = _TARGETS.get(profile) or _new_target(profile)
     if calls:

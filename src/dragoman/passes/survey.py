@@ -10,6 +10,7 @@ from dragoman.ir.traits import (
     BLANK_TEXT,
     EMPTY_MESSAGE,
     MISPLACED_PART,
+    NAMED_SPEAKER,
     TraitNotes,
     Traits,
     tool_traits,
@@ -30,6 +31,8 @@ def _note_message(message: Message, notes: TraitNotes) -> None:
     role, content = message.role, content_held(message)
     if message.metadata is not None:
         notes.metadata(message.metadata)
+    if message.name is not None:
+        notes.bits |= NAMED_SPEAKER
     if role != "tool":
         notes.turn(role)
     elif type(content) is str:

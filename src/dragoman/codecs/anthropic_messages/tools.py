@@ -18,6 +18,7 @@ from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema,
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import report_json_instruction
+from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -28,8 +29,6 @@ from dragoman.losses import LossLog
 
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
-FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
-"""The schema of a custom tool, which takes free text: its calls have one argument, `input`."""
 
 MOST_STRICT_TOOLS = 20
 
@@ -82,7 +81,7 @@ decode_tools = ToolReader(ProviderToolWire, "anthropic-messages request", _decod
 
 
 def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: LossLog) -> tuple[WireValue, Extra | None]:
-    """Return the list on the wire, or None if no tool is left, and the key with the addresses of their MCP servers."""
+    """Encode the tools, or None if none is left, and the key with the addresses of their MCP servers."""
     native = request.origin == FAMILY
     choice = request.tool_choice
     tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
@@ -137,8 +136,8 @@ def _encode_tool(
             schema = object_schema(tool, tools, log, PROFILE.name)
         return _encode_function(tool, schema, mark, strict=strict)
     if type(tool) is CustomTool:
-        log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
-        return ToolWire(tool.name, UNSET if tool.description is None else tool.description, FREE_TEXT)
+        description = UNSET if tool.description is None else tool.description
+        return ToolWire(tool.name, description, parameters_of_custom(tool, log))
     return _encode_provider_tool(tool, log, mark)  # type: ignore[arg-type]
 
 
@@ -257,7 +256,7 @@ def _cannot_force(request: Request, log: LossLog) -> bool:
 
 
 def decode_output(wire: FormatWire) -> StructuredOutput | None:
-    """Return the output format; None if its kind is unknown."""
+    """Decode the output format; None for one of an unknown kind."""
     if wire.type != "json_schema":
         return None
     return StructuredOutput("schema", None if wire.schema is UNSET else wire.schema, metadata=keep(FAMILY, wire.extra))

@@ -146,7 +146,7 @@ def _marked_parts(message: Message) -> Iterator[tuple[Marked, str]]:
     thinks = any(isinstance(part, Reasoning) for part in message.parts)
     for part in message.parts:
         for inner in part.parts if isinstance(part, ToolResult) else ():
-            if isinstance(inner, Text | Image | Document | Audio) and inner.cache is not None:
+            if isinstance(inner, Text | Image | Document | Audio | SearchResult) and inner.cache is not None:
                 yield inner, "a result of this API holds no cache points"
         if isinstance(part, _MARKED) and part.cache is not None:
             yield part, "this API refuses a cache point in a turn with reasoning" if thinks else _refusal(part)

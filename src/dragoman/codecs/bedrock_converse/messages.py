@@ -164,7 +164,7 @@ class MessageDecoder(TraitNotes):
                 self.part(part)
 
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
-        """Add one message or two; return whether the turn ends with results (the next one is then noted as apart)."""
+        """Add one or two messages; return whether results end the turn: a user message after it is noted as apart."""
         content = wire.content or ()
         notes = APART if apart else {}
         if not [block for block in content if block.tool_result is not UNSET]:
@@ -409,14 +409,15 @@ class MessageEncoder(PartEncoder):
             place += 1
             role, metadata = message.role, message.metadata
             content = content_held(message)
-            is_bare = turn is None and metadata is None and message.name is None
+            is_bare = turn is None and metadata is None
             if is_bare and type(content) is str and role != "system":
                 wires.append(MessageWire(role, [Block(content)]))
                 continue
             notes: Extra = _NO_NOTES if metadata is None else metadata.get(FAMILY, _NO_NOTES)
             joined = turn is not None and "~turn" not in notes
             before = len(wires)
-            self._begin(message)
+            if self._media_met is not None:
+                self._media_met.next_message()
             if role == "tool" and "~order" in notes and place < len(messages) and messages[place].role == "user":
                 wires.append(self._encode_ordered(message, messages[place]))
                 place, turn = place + 1, None
@@ -440,12 +441,6 @@ class MessageEncoder(PartEncoder):
         for index, notes in noted:
             wires[index] = with_keys(wires[index], notes)
         return wires
-
-    def _begin(self, message: Message) -> None:
-        if message.name is not None:
-            self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
-        if self._media_met is not None:
-            self._media_met.next_message()
 
     def _results(self, message: Message) -> list[WireValue]:
         blocks: list[WireValue] = []

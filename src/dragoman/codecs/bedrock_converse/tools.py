@@ -27,6 +27,7 @@ from dragoman.codecs.memo import DecodedTools, ToolLists, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.shared_settings import report_json_instruction
+from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -40,8 +41,6 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
-FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
-"""The schema of a custom tool, which takes free text: its calls have the argument `input`."""
 
 _INNER = ("toolSpec", "inputSchema")
 
@@ -135,8 +134,7 @@ def _encode_tool(
         strict = UNSET if tool.strict is None else _enforced(tool, log, enforces=enforces)
         return _encode_function(tool, schema, tool.description or None, strict)
     if type(tool) is CustomTool:
-        log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
-        return ToolWire(ToolSpec(tool.name, tool.description or UNSET, InputSchema(FREE_TEXT)))
+        return ToolWire(ToolSpec(tool.name, tool.description or UNSET, InputSchema(parameters_of_custom(tool, log))))
     wire = definition_held(tool) if tool.origin == FAMILY else HOSTED.write_tool(tool)  # type: ignore[union-attr, arg-type]
     if wire is not None:
         return wire
@@ -222,7 +220,7 @@ def _read_entries(raw: Raw | UnsetType) -> Extra:
 
 
 def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
-    """Return the tools that the choice allows: this API has no choice among several, so only those are offered."""
+    """Return the tools to offer: this API has no choice among several tools, so only the chosen ones are offered."""
     tools = request.tools
     if choice.mode == "required" and len(choice.names) == 1 and limits_of(request.model).named_choice:
         return tools

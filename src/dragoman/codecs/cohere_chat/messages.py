@@ -38,7 +38,7 @@ from dragoman.codecs.cohere_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.media import as_text_document, is_refused_image
+from dragoman.codecs.media import as_text_document, document_text, is_refused_image
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
@@ -84,7 +84,7 @@ class MessageDecoder(TraitNotes):
     tagged: bool = False
 
     def decode(self, wires: Sequence[AnyMessage]) -> tuple[Message, ...]:
-        """Decode the messages. The usual ones are read inline; others by their own method."""
+        """Decode the messages. The usual ones are read inline, others by their own method."""
         messages: list[Message] = []
         content: Any
         for index, wire in enumerate(wires):
@@ -281,7 +281,7 @@ def _odd_result(call_id: str, name: str, content: str | list[ContentPart], extra
 
 
 class MessageEncoder:
-    """Encodes messages one after the other; images of results wait until the last result of the turn is written.
+    """Encodes messages in order; images of results wait until the last result of the turn is written.
 
     `to_client`: an answer, which also carries signatures of other families. `native`: the conversation came in this
     format. `foreign`: it came in another one. `documents`: those that belong to the request as a whole;
@@ -319,7 +319,7 @@ class MessageEncoder:
                 self._flush_media(wires)
             if role == "assistant":
                 wire = self.encode_assistant(message)
-            elif type(content) is str and message.metadata is None and message.name is None:
+            elif type(content) is str and message.metadata is None:
                 wire = UserMessage(content) if role == "user" else SystemMessage(content)
             else:
                 wire = self._encode_plain(message)
@@ -336,7 +336,6 @@ class MessageEncoder:
 
     def _encode_plain(self, message: Message) -> WireValue:
         """Encode a system or user message; None if nothing of it can be sent (logged)."""
-        self._report_name(message)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
         content: Any = content_held(message)
         if type(content) is tuple:
@@ -360,10 +359,6 @@ class MessageEncoder:
     def _report_keys(self, message: Message, notes: Extra) -> None:
         if notes:
             self._log.drop(message, "", "keys of a message", "nothing else of the message can be sent")
-
-    def _report_name(self, message: Message) -> None:
-        if message.name is not None:
-            self._log.drop(message, "name", "name of a participant", "this API has no such field")
 
     def _encode_content(self, parts: tuple[AnyPart, ...], role: str) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -398,11 +393,7 @@ class MessageEncoder:
                 self._log.degrade(part, "", "place of a document", why)
             self.documents.append(encode_document(part, self._log))
             return
-        self._log.degrade(part, "", "text document", "it crosses as plain text")
-        for field in ("title", "context", "cite", "cache", "signature"):
-            if getattr(part, field) is not None:
-                self._log.drop(part, field, f"{field} of a document", "its text alone is sent")
-        wires.append(TextPart(part.text or ""))
+        wires.append(TextPart(document_text(part, self._log)))
 
     def _fits(self, part: AnyPart, role: str) -> bool:
         """Whether the role may send the part: users send text and images; a system message is text."""
@@ -412,7 +403,7 @@ class MessageEncoder:
         return False
 
     def _is_taken(self, part: AnyPart) -> bool:
-        """Whether this API reads an image of this type; a refused one is reported."""
+        """Whether this API reads images of this type; refused ones are reported."""
         if type(part) is Image and is_refused_image(part.media_type, part.url):
             self._log.drop(part, "", "image", "this API takes PNG, JPEG, GIF and WebP")
             return False
@@ -421,7 +412,6 @@ class MessageEncoder:
     def encode_assistant(self, message: Message) -> WireValue:
         """Encode the message; None if nothing of it can be sent (logged): an empty turn is refused."""
         content: Any = content_held(message)
-        self._report_name(message)
         if type(content) is str and message.metadata is None:
             return AssistantMessage([TextPart(content)] if self._to_client else content)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})

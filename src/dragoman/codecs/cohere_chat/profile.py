@@ -13,6 +13,7 @@ PATH = "/v2/chat"
 PROFILE = Profile(
     name="cohere-chat",
     family=FAMILY,
+    message_names=False,
     # No hyphen, no dot, no leading digit.
     tool_name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}"),
     call_id=re.compile(r"\S+"),

@@ -144,7 +144,7 @@ class MessageDecoder(TraitNotes):
         self._served = []
 
     def decode(self, contents: Sequence[Content], system: Content | None | UnsetType = UNSET) -> tuple[Message, ...]:
-        """Decode the contents. The usual content is read inline; `_decode_content` reads all others."""
+        """Decode the contents. The usual ones are read inline, others by `_decode_content`."""
         messages = self._messages
         if system is not None and system is not UNSET:
             messages.append(self._decode_system(system))
@@ -442,7 +442,7 @@ class _Unanswered:
 
 
 class MessageEncoder(PartEncoder):
-    """Encodes messages one after the other. Results are held until the last one of their turn has come."""
+    """Encodes messages in order; results wait until the last result of the turn has come."""
 
     _model: str | None
     _calls: dict[str, tuple[int, str, bool]]
@@ -501,7 +501,7 @@ class MessageEncoder(PartEncoder):
                 self._add_system(message, leading=not contents)
                 continue
             content = content_held(message)
-            if type(content) is str and message.metadata is None and message.name is None:
+            if type(content) is str and message.metadata is None:
                 contents.append(ContentOut("user" if role == "user" else "model", (TextOut(content),)))
                 continue
             wire = self.encode_turn(message, index)
@@ -538,8 +538,6 @@ class MessageEncoder(PartEncoder):
 
     def encode_turn(self, message: Message, index: int = -1) -> WireValue:
         """Encode one user or model content; None if nothing is left of it. `index` is its position in the request."""
-        if message.name is not None:
-            self._log.drop(message, "name", "name of a participant", "this API has no such field")
         role = "user" if message.role == "user" else "model"
         content = content_held(message)
         notes = None if message.metadata is None else message.metadata.get(FAMILY)

@@ -37,6 +37,7 @@ class GeminiProfile(Profile, frozen=True, kw_only=True):
 PROFILE = GeminiProfile(
     name="gemini",
     family=FAMILY,
+    message_names=False,
     says_logprobs=True,
     system="field",
     merge_model_turns=True,

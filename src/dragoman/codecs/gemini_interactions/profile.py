@@ -31,6 +31,7 @@ PROFILE = InteractionsProfile(
     name="gemini-interactions",
     answer_tiers=ANSWERED_BY_GOOGLE,
     family=FAMILY,
+    message_names=False,
     signature_family=GOOGLE,
     system="field",
     no_prefill_models=NO_PREFILL,

@@ -143,7 +143,7 @@ class MessageDecoder(TraitNotes):
     _unanswered: _Unanswered = _NO_CALLS
 
     def decode(self, wires: Sequence[AnyMessage], first: int = 0) -> tuple[Message, ...]:
-        """Decode the messages. The usual ones are read inline; others by their own method."""
+        """Decode the messages. The usual ones are read inline, others by their own method."""
         messages: list[Message] = []
         for index, wire in enumerate(wires, first):
             kind = type(wire)
@@ -301,7 +301,7 @@ def _decode_plain(role: Role, wire: UserMessage | SystemMessage) -> Message:
 
 
 def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = False) -> Message:
-    """Decode an assistant message of a history or a response. `seed` identifies it, for ids the wire does not give."""
+    """Decode an assistant message of a history or response; `seed`, its position, makes ids the wire does not give."""
     content = wire.content
     calls = wire.tool_calls
     if wire.extra is wire.thinking is wire.images is UNSET and type(content) is str:
@@ -440,7 +440,7 @@ class MessageEncoder:
             if role == "tool":
                 for part in content:
                     add(self._encode_result(part))  # type: ignore[arg-type]
-            elif type(content) is str and message.metadata is None and message.name is None:
+            elif type(content) is str and message.metadata is None:
                 add(TextOut(role, content))
             elif role == "assistant":
                 add(self.encode_assistant(message))
@@ -449,7 +449,6 @@ class MessageEncoder:
         return wires
 
     def _encode_plain(self, message: Message) -> WireValue:
-        self._report_name(message)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
         gathered = gather(message.parts, self._log)
         for part in message.parts:
@@ -463,10 +462,6 @@ class MessageEncoder:
             gathered.texts.append(NOT_SENT)  # the losses are logged; the turn must not be empty
         body = kind(_spelled_content("\n".join(gathered.texts), notes), gathered.images or UNSET)
         return _with_notes(body, notes)
-
-    def _report_name(self, message: Message) -> None:
-        if message.name is not None:
-            self._log.drop(message, "name", "name of a participant", "this API has no such field")
 
     def _report_signature(self, part: Text | ToolCall) -> None:
         if part.signature is not None and part.signature.data:
@@ -491,11 +486,10 @@ class MessageEncoder:
         return AssistantMessage(text, UNSET, wires or UNSET)
 
     def encode_assistant(self, message: Message) -> WireValue:
-        if message.name is None and (message.metadata is None or FAMILY not in message.metadata):
+        if message.metadata is None or FAMILY not in message.metadata:
             plain = self._plain_assistant(message.parts)
             if plain is not None:
                 return plain
-        self._report_name(message)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
         parts = message.parts
         thoughts: list[str] = []
@@ -581,6 +575,9 @@ class MessageEncoder:
         kind = result.kind
         if result.parts or kind == "multimodal":
             gathered = gather(result.parts, self._log, text_first=True)
+            for part in result.parts:
+                if type(part) is Text:
+                    self._report_signature(part)
             if len(gathered.texts) > 1:
                 what = f"borders between {len(gathered.texts)} texts"
                 self._log.degrade(result, "parts", what, "joined by line breaks: a message of this API holds one text")

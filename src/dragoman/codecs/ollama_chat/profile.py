@@ -10,7 +10,13 @@ FAMILY = "ollama"
 
 PATH = "/api/chat"
 
-PROFILE = Profile(name="ollama-chat", family=FAMILY, says_logprobs=True, tool_name=re.compile(r"[\w.:/-]{1,128}"))
+PROFILE = Profile(
+    name="ollama-chat",
+    family=FAMILY,
+    message_names=False,
+    says_logprobs=True,
+    tool_name=re.compile(r"[\w.:/-]{1,128}"),
+)
 
 PLAIN_MODELS = re.compile(
     r"(?:^|/)(?:llama[23]|llava|bakllava|mistral|mixtral|codellama|codegemma|gemma[23]?(?::|$|n)|phi[34]?(?:-mini)?(?::|$)"

@@ -89,3 +89,6 @@ def _report_foreign(part: Audio, log: LossLog) -> None:
         why = "this API names none: its clients expect the one that they asked for"
         log.degrade(part, "media_type", f"media type {part.media_type}", why)
     log.note(part, "", "id of the audio", "audio of this API has one")
+    for field, what in (("cache", "cache mark"), ("signature", "signature")):
+        if getattr(part, field) is not None:
+            log.drop(part, field, what, "audio of this API has none")

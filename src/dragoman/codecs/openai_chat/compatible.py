@@ -11,8 +11,10 @@ from typing import Any, TypeAlias
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.arguments import arguments_as_object
+from dragoman.codecs.media import document_text
 from dragoman.codecs.openai_chat.profile import ChatProfile
 from dragoman.codecs.search_results import search_text
+from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.ir import (
     AnyPart,
     AnyTool,
@@ -36,7 +38,6 @@ from dragoman.ir.values import Metadata, encode_json, note
 from dragoman.losses import LossLog
 
 FAMILY = "openai"
-FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
 
 _Parts: TypeAlias = tuple[AnyPart, ...]
 
@@ -107,8 +108,7 @@ def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mappin
 def _function(tool: AnyTool, log: LossLog) -> AnyTool:
     if type(tool) is not CustomTool:
         return tool
-    log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
-    function = ToolDefinition(tool.name, tool.description, FREE_TEXT)
+    function = ToolDefinition(tool.name, tool.description, parameters_of_custom(tool, log))
     log.replaced(function, tool)
     return function
 
@@ -231,8 +231,7 @@ def _media(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
     if not profile.text_only:
         return (part,)
     if isinstance(part, Document) and part.text is not None:
-        log.degrade(part, "", "text document", "it crosses as plain text")
-        return (Text(part.text),)
+        return (Text(document_text(part, log)),)
     log.drop(part, "", type(part).__name__.lower(), "this server takes text only")
     return ()
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
-from dragoman.codecs.media import audio_format, is_refused_image
+from dragoman.codecs.media import audio_format, is_refused_image, transcript
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
@@ -73,7 +73,7 @@ from dragoman.ir import (
 from dragoman.ir.messages import Role, content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
 from dragoman.ir.parts import value_held
-from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
+from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, NAMED_SPEAKER, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -109,7 +109,7 @@ class MessageDecoder(TraitNotes):
     """Calls without an id, which results without an id answer in order."""
 
     def decode(self, wires: list[AnyMessage]) -> tuple[Message, ...]:
-        """Decode the messages: usual ones inline, those with further keys in a separate method.
+        """Decode the messages. The usual ones are read inline, others by their own method.
 
         (An isinstance that fails on a struct costs seven times what `type(…) is` costs.)
         """
@@ -162,7 +162,7 @@ class MessageDecoder(TraitNotes):
     def _decode_noted(
         self, role: Role, wire: UserMessage | SystemMessage | DeveloperMessage, content: Any, spelled: Extra
     ) -> Message:
-        """Convert a message that has a name or further keys."""
+        """Encode a message that has a name or further keys."""
         extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
         if wire.cache_control is not UNSET:
             extra["cache_control"] = wire.cache_control
@@ -170,10 +170,15 @@ class MessageDecoder(TraitNotes):
         metadata: Metadata | None = {FAMILY: extra} if extra else None
         if metadata is not None:
             self.metadata(metadata)
-        return Message(role, content, None if wire.name is UNSET else wire.name, metadata)
+        if wire.name is UNSET:
+            return Message(role, content, None, metadata)
+        self.bits |= NAMED_SPEAKER
+        return Message(role, content, wire.name, metadata)
 
     def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
         message = decode_assistant(wire, index)
+        if wire.name is not UNSET:
+            self.bits |= NAMED_SPEAKER
         content = content_held(message)
         if message.metadata is not None:
             self.metadata(message.metadata)
@@ -382,7 +387,7 @@ def decode_call(call: Call, seed: object, index: int) -> ToolCall:
 
 
 def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
-    """Decode a call with more or fewer keys than specified: see wire notes on compatible servers."""
+    """Decode a call with more or fewer keys than specified, as compatible servers send it."""
     extra: Extra = _call_keys(call) or {}
     call_id, invented = call.id, False
     if call_id is UNSET or not call_id:
@@ -493,7 +498,7 @@ _NO_FILES = ("audio/", "video/")
 
 
 class MessageEncoder:
-    """Encodes messages in order; images of results wait until the turn's last result has been written."""
+    """Encodes messages in order; images of results wait until the last result of the turn is written."""
 
     _log: LossLog
     _profile: ChatProfile
@@ -558,7 +563,13 @@ class MessageEncoder:
     def _encode_content(self, parts: tuple[AnyPart, ...], role: str) -> WireValue:
         wires: list[WireValue] = []
         for part in parts:
-            if type(part) is Text and part.metadata is None and part.cache is None and part.signature is None:
+            if (
+                type(part) is Text
+                and part.metadata is None
+                and part.cache is None
+                and part.signature is None
+                and not part.citations
+            ):
                 wires.append(TextPart(part.text))
             elif self._native or self._fits(part, role):
                 wire = self._encode_part(part)
@@ -568,7 +579,7 @@ class MessageEncoder:
         return wires if wires or self._native else "" if _is_blank(parts) else NOT_SENT
 
     def _encode_noted(self, message: Message) -> WireValue:
-        """Convert a message that has a name or further keys."""
+        """Encode a message that has a name or further keys."""
         role, content = message.role, content_held(message)
         wires: Any = content if type(content) is str else self._encode_content(content, role)  # type: ignore[arg-type]
         name = UNSET if message.name is None else self._speaker(message, message.name)
@@ -644,7 +655,7 @@ class MessageEncoder:
         return AssistantMessage(body.content, body.tool_calls, refusal, body.name, NO_ANNOTATIONS)
 
     def _fits(self, part: AnyPart, role: str) -> bool:
-        """Whether a role may hold this part: users may send any media, a system message is text."""
+        """Whether the role may send the part: users send any media; a system message is text."""
         if type(part) in _WORDS or (type(part) is Document and part.text is not None):
             return True
         if role == "user" and isinstance(part, Media):
@@ -653,6 +664,8 @@ class MessageEncoder:
         return False
 
     def _encode_part(self, part: AnyPart) -> WireValue:
+        if type(part) is Text and part.citations:
+            self._log.drop(part, "citations", "citations", "only the assistant's messages have annotations in this API")
         if type(part) is Audio and not self._native and AUDIO_MODELS.search(self._model) is None:
             self._log.drop(part, "", "audio", "this model does not take audio")
             return None
@@ -663,7 +676,7 @@ class MessageEncoder:
         return encode_part(part, self._log)
 
     def _is_taken(self, part: AnyPart) -> bool:
-        """Whether OpenAI accepts media of this kind; reports those it would refuse."""
+        """Whether this API reads media of this type; refused ones are reported."""
         why = ""
         if type(part) is Image and is_refused_image(part.media_type, part.url):
             why = "this API takes PNG, JPEG, GIF and WebP"
@@ -768,8 +781,7 @@ class MessageEncoder:
             return text
         if type(part) is not Audio or not part.transcript or self._speaks(part):
             return part
-        self._log.degrade(part, "", "audio", "its transcript is sent: an assistant message holds text and calls only")
-        text = Text(part.transcript)
+        text = Text(transcript(part, self._log, "an assistant message holds text and calls only"))
         self._log.replaced(text, part)
         return text
 
@@ -839,7 +851,7 @@ class MessageEncoder:
         return write_error(result.value) if kind == "error" else compact_text(value_held(result))
 
     def _content_with_media(self, result: ToolResult) -> WireValue:
-        """Text stays in the tool message; images and files follow in a tagged user turn."""
+        """Encode text in the tool message; images and files follow in a tagged user turn."""
         texts: list[WireValue] = []
         media: list[WireValue] = []
         notes = (result.metadata or {}).get(FAMILY, {})

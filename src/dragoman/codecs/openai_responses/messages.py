@@ -117,7 +117,7 @@ def decode_answer(items: Sequence[Item | Raw], seed: str) -> tuple[AnyPart, ...]
 
 
 class MessageDecoder(TraitNotes):
-    """Decodes items in order; results take their names from the calls before them.
+    """Decodes the items of one request, in order: results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py).
     """
@@ -576,7 +576,7 @@ class MessageEncoder(ItemEncoder):
         for message in messages:
             role = message.role
             content = content_held(message)
-            if message.metadata is not None and role in {"tool", "assistant"}:
+            if role in {"tool", "assistant"} and (message.metadata is not None or message.name is not None):
                 self._report_turn(message)
             if role == "tool":
                 items += [self.result(part) for part in content]  # type: ignore[arg-type]
@@ -585,13 +585,15 @@ class MessageEncoder(ItemEncoder):
                     items.append(self.usual_text(content))
                 else:
                     items += self._usual_turn(content) or self.encode_turn(message)
-            elif type(content) is str and message.metadata is None and message.name is None:
+            elif type(content) is str and message.metadata is None:
                 items.append(Item(UNSET, role, content))
             else:
                 items += self._encode_message(message)
         return items
 
     def _report_turn(self, message: Message) -> None:
+        if message.name is not None:
+            self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
         for key in own(message.metadata):
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "a turn is a row of items here, and has no fields of its own")
@@ -612,8 +614,6 @@ class MessageEncoder(ItemEncoder):
         return [self.usual_call(part) if type(part) is ToolCall else self.usual_text(part.text) for part in content]
 
     def _encode_message(self, message: Message) -> list[WireValue]:
-        if message.name is not None:
-            self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
         notes = own(message.metadata)
         if WHOLE in notes:
             return [notes[WHOLE]]
@@ -639,7 +639,7 @@ class MessageEncoder(ItemEncoder):
     # ── the model's turn ──
 
     def encode_turn(self, message: Message) -> list[WireValue]:
-        """Return the items of an assistant message, in order."""
+        """Encode the items of an assistant message, in order."""
         parts = message.parts
         items: list[WireValue] = []
         run: list[AnyPart] = []

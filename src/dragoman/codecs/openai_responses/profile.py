@@ -19,6 +19,7 @@ PROFILE = Profile(
     name="openai-responses",
     answer_tiers=ANSWERED_BY_OPENAI,
     family=FAMILY,
+    message_names=False,
     says_logprobs=True,
     # The server's message: string too long, expected a string with maximum length 64.
     call_id=re.compile(r"[^\s]{1,64}"),

@@ -321,7 +321,7 @@ def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, 
     noted = own(first.metadata).keys() == {"~instructions"}
     if native:
         return (first.text, messages[1:]) if noted else (None, messages)
-    if first.name is not None or len(messages) == 1 or messages[1].role == "system" or not _is_plain(first):
+    if len(messages) == 1 or messages[1].role == "system" or not _is_plain(first):
         return None, messages
     if request.output is not None and request.output.kind == "json" and not _says_json(messages[1:]):
         return None, messages  # the API looks for the word in messages only

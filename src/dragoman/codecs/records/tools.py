@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.reading import keep, spliced
 from dragoman.codecs.records.reading import TRUE, as_json
+from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool, CustomTool, ProviderTool, Request, ToolChoice, ToolDefinition
@@ -19,7 +20,6 @@ NESTED = "~nested"
 BARE = "~bare"
 MODES = ("auto", "none", "required")
 NO_PARAMETERS = {"type": "object", "properties": {}}
-FREE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 
 class FunctionRecord(Wire, frozen=True):
@@ -115,8 +115,7 @@ def _encode_tool(tool: AnyTool, index: int, style: ToolStyle, log: LossLog, *, n
         reason = f"a tool named {tool.name!r} could not be told from that word of the tool choice"
         raise EncodeError(path=f"$.tools[{index}].name", reason=reason, target=style.family)
     if isinstance(tool, CustomTool):
-        log.degrade(tool, "", f"custom tool {tool.name!r}", "stored as a function with one text: `input`")
-        tool = ToolDefinition(tool.name, tool.description, FREE_TEXT)
+        tool = ToolDefinition(tool.name, tool.description, parameters_of_custom(tool, log))
     elif tool.cache is not None:
         log.drop(tool, "cache", "cache mark on a tool", "a stored definition has none")
     notes: Extra = (tool.metadata or {}).get(style.family, {})
