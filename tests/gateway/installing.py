@@ -79,6 +79,11 @@ def more_python_packages(folder: Path = FOLDER) -> Path:
     return python_packages(folder, "python-more")
 
 
+def storage_packages(folder: Path = FOLDER) -> Path:
+    """The clients of Google's and Azure's object storage."""
+    return python_packages(folder, "storage")
+
+
 def _once(name: str, sources: tuple[Path, ...], install: Callable[[Path], None], folder: Path) -> Path:
     """A stamp says of which pins it is made, or in which run it failed and why."""
     interpreter = f"{sys.prefix} {sys.version}".encode()
@@ -132,7 +137,7 @@ def installed(client: str, packages: Callable[[], Path], program: str) -> Path:
 
 def main() -> int:
     failed = 0
-    for packages in (npm_packages, front_end_packages, python_packages, more_python_packages):
+    for packages in (npm_packages, front_end_packages, python_packages, more_python_packages, storage_packages):
         started = time.monotonic()
         try:
             sys.stdout.write(f"{packages()}: {time.monotonic() - started:.0f} s\n")
