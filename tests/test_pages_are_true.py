@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import dragoman
 from dragoman.cli.main import COMMANDS, Parser
 from tests.support.promises import promise
 
@@ -171,3 +172,10 @@ def test_every_file_that_a_comment_or_docstring_names_exists() -> None:
             names = set(_NAMED_IN_CODE.findall(path.read_text(encoding="utf-8")))
             wrong += [f"{page}: {name}" for name in names - OF_READERS if not exists(name, page)]
     assert wrong == []
+
+
+@promise("front:pages-are-true")
+def test_the_page_of_the_gateway_has_a_name_for_every_format() -> None:
+    table = re.search(r"FORMATS[^{]*\{(.*?)\}", (ROOT / "web/src/live/words.ts").read_text(encoding="utf-8"), re.DOTALL)
+    assert table is not None
+    assert set(re.findall(r'^ *"?([a-z-]+)"?: ', table[1], re.MULTILINE)) == set(dragoman.formats())

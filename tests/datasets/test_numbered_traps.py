@@ -104,7 +104,7 @@ def _depths() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "5", "{", '"x"', "{'city': 'Oslo'}"])
-def test_text_that_is_no_object_at_any_depth_stays_text(text: str) -> None:
+def test_text_that_is_not_an_object_at_any_depth_stays_text(text: str) -> None:
     quoted = json.dumps(text)
     one = {"type": "function", "function": {"name": "weather", "arguments": quoted}}
     record = {"messages": [USER, asked(one)], "tools": "[]"}

@@ -268,7 +268,7 @@ _MESSAGE = re.compile(r"\$\.(messages|contents)\[\d+\]|\$\.(choices|candidates)\
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Translation:
     """All that a translation says."""
 
     body: bytes
@@ -286,13 +286,13 @@ class Said:
                 yield loss.path
 
 
-def _said(kind: str, body: Any, source: str, target: str) -> Said | None:
-    """What the translation says; None if it is refused."""
+def _translated(kind: str, body: Any, source: str, target: str) -> Translation | None:
+    """The translation; None if it is refused."""
     try:
         encoded = getattr(dragoman, f"translate_{kind}")(json.dumps(body).encode(), source=source, target=target)
     except dragoman.DragomanError:
         return None
-    return Said(encoded.json(), encoded.path, tuple(sorted(encoded.headers.items())), tuple(encoded.losses))
+    return Translation(encoded.json(), encoded.path, tuple(sorted(encoded.headers.items())), tuple(encoded.losses))
 
 
 def _says_nothing(value: Any) -> bool:
@@ -316,11 +316,11 @@ def removals(body: Any) -> list[Edit]:
 def silent_removals(kind: str, name: str, body: Any, removed: list[Edit]) -> Iterator[tuple[str, Edit]]:
     """Each removed key that another format does not notice, with that format."""
     for target in FORMATS:
-        whole = None if FAMILY[target] == FAMILY[name] else _said(kind, body, name, target)
+        whole = None if FAMILY[target] == FAMILY[name] else _translated(kind, body, name, target)
         if whole is None:
             continue
         for edit in removed:
-            if not whole.explains(edit.path) and _said(kind, edit.body, name, target) == whole:
+            if not whole.explains(edit.path) and _translated(kind, edit.body, name, target) == whole:
                 yield target, edit
 
 

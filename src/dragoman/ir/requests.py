@@ -145,7 +145,7 @@ else:
 class ReasoningSettings(Value, frozen=True):
     """How much the model may think, and how much of it we see.
 
-    mode: off, on (with `budget_tokens`), adaptive (the model decides); None when only effort or visibility was said.
+    mode: off, on (with `budget_tokens`), adaptive (the model decides); None if only effort or visibility is set.
     """
 
     mode: Literal["off", "on", "adaptive"] | None = None

@@ -1,4 +1,4 @@
-"""Tools that Anthropic runs, or defines for clients to run, in terms shared by all vendors."""
+"""Tools that Anthropic runs, or defines for clients to run, in terms that all vendors share."""
 
 from __future__ import annotations
 

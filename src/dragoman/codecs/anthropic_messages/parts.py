@@ -294,7 +294,7 @@ class PartEncoder(BlockEncoder):
         return to_raw({"type": "search_result", **search_fields(part, FAMILY, typed=True), **marked})
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
-        """Return the blocks of one part: none if it is lost, two if a signature travels before it."""
+        """Encode the blocks of one part: none if it is lost, two if a signature is sent before it."""
         if role == "system" and type(part) is not Text and not self._native:
             return self.refuse(part, role)
         return _ENCODERS[type(part)](self, part, role)

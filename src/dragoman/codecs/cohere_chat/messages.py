@@ -84,7 +84,7 @@ class MessageDecoder(TraitNotes):
     tagged: bool = False
 
     def decode(self, wires: Sequence[AnyMessage]) -> tuple[Message, ...]:
-        """Decode the messages. The usual ones are read inline; others by their own method."""
+        """Decode the messages. The usual ones are read inline, others by their own method."""
         messages: list[Message] = []
         content: Any
         for index, wire in enumerate(wires):
@@ -281,7 +281,7 @@ def _odd_result(call_id: str, name: str, content: str | list[ContentPart], extra
 
 
 class MessageEncoder:
-    """Encodes messages one after the other; images of results wait until the last result of the turn is written.
+    """Encodes messages in order; images of results wait until the last result of the turn is written.
 
     `to_client`: an answer, which also carries signatures of other families. `native`: the conversation came in this
     format. `foreign`: it came in another one. `documents`: those that belong to the request as a whole;
@@ -403,7 +403,7 @@ class MessageEncoder:
         return False
 
     def _is_taken(self, part: AnyPart) -> bool:
-        """Whether this API reads an image of this type; a refused one is reported."""
+        """Whether this API reads images of this type; refused ones are reported."""
         if type(part) is Image and is_refused_image(part.media_type, part.url):
             self._log.drop(part, "", "image", "this API takes PNG, JPEG, GIF and WebP")
             return False

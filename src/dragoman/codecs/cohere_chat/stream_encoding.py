@@ -1,4 +1,4 @@
-"""Events to a chat stream of Cohere: `message-start`, blocks, calls and citations, `message-end`, `[DONE]`.
+"""Encodes events as a chat stream: `message-start`, blocks, calls and citations, `message-end`, `[DONE]`.
 
 There is no event for an error: a stream that fails ends with `message-end`, the reason ERROR and its text.
 """
@@ -275,7 +275,7 @@ class EventEncoder(BaseEventEncoder):
 
 
 class _Outgoing:
-    """One part while it is encoded: the bytes around each of its fragments, none if it is not sent."""
+    """One part while it is encoded: the bytes around each of its fragments, empty if the part is not sent."""
 
     __slots__ = ("head", "index", "length", "part", "pieces", "tail")
 

@@ -127,7 +127,7 @@ WAITS, STREAMS, COMPLETE = "may still get arguments", "gets them piece by piece"
 
 
 class _Call:
-    """One call from its first piece until it is emitted."""
+    """One call from its first fragment until it is emitted."""
 
     number: int
     place: int  # in the queue

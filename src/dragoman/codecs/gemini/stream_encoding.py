@@ -1,4 +1,4 @@
-"""Encodes events as the bytes of a generateContent stream (see `stream`)."""
+"""Encodes events as a generateContent stream."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class _Answer:
 
 
 class _Outgoing:
-    """One part while it is encoded, with the bytes around each of its pieces if it is streamed."""
+    """One part while it is encoded: the bytes around each of its fragments, if it is streamed."""
 
     answer: _Answer
     start: PartStart

@@ -359,7 +359,7 @@ JSON = "application/json"
 
 
 def decode_output(config: GenerationConfig, notes: Extra) -> StructuredOutput | None:
-    """Return the output format in the settings; one that is not JSON is kept in `notes`, unchanged."""
+    """Decode the output format in the settings; one that is not JSON is kept in `notes`, unchanged."""
     if (
         config.response_mime_type
         is config.response_json_schema

@@ -117,7 +117,7 @@ class _Call:
 
 
 class PayloadDecoder(EventDecoder):
-    """Decodes the payloads of one stream to events."""
+    """Decodes the payloads of one stream into events."""
 
     texts: Mapping[int, list[str]] | None = None
     """An accumulator's text of each part, if there is one; otherwise this decoder keeps reasoning that may repeat."""

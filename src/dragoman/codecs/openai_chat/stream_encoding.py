@@ -247,7 +247,7 @@ class EventEncoder(BaseEventEncoder):
         return [self._chunk(b'"annotations":' + encode_json(annotations))]
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:
-        """Add logprobs to the chunk of their text, or to an empty one if that chunk has been sent."""
+        """Add log probabilities to the chunk of their text, or to an empty one if that chunk was already sent."""
         if event.candidate:
             return  # the text of further candidates is not sent either
         has_text = bool(out) and out[-1].endswith(self._tail)
@@ -293,7 +293,7 @@ def _with_keys(chunk: bytes, notes: Extra) -> bytes:
 
 
 class _Outgoing:
-    """One part being written: the bytes around each of its fragments, empty if the part is not sent."""
+    """One part while it is encoded: the bytes around each of its fragments, empty if the part is not sent."""
 
     head: bytes
     tail: bytes

@@ -117,7 +117,7 @@ def decode_answer(items: Sequence[Item | Raw], seed: str) -> tuple[AnyPart, ...]
 
 
 class MessageDecoder(TraitNotes):
-    """Decodes items in order; results take their names from the calls before them.
+    """Decodes the items of one request, in order: results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py).
     """
@@ -639,7 +639,7 @@ class MessageEncoder(ItemEncoder):
     # ── the model's turn ──
 
     def encode_turn(self, message: Message) -> list[WireValue]:
-        """Return the items of an assistant message, in order."""
+        """Encode the items of an assistant message, in order."""
         parts = message.parts
         items: list[WireValue] = []
         run: list[AnyPart] = []

@@ -251,7 +251,7 @@ class PartEncoder:
     """The model accepts cache marks."""
 
     def encode_part(self, part: AnyPart, role: str) -> WireValue:
-        """Return the part on the wire, or None if this API cannot hold it there (logged)."""
+        """Encode one part, or return None if this API cannot hold it there (logged)."""
         if self._marks and type(part) in _MARKED and role != "assistant" and part.cache is not None:  # type: ignore[union-attr]
             part = with_breakpoint(part, FAMILY, self._log)  # type: ignore[type-var]
         return _ENCODERS[type(part)](self, part, role)

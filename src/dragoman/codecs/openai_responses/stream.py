@@ -169,7 +169,7 @@ def _item_decoder(seed: str = "") -> MessageDecoder:
 
 
 class PayloadDecoder(EventDecoder):
-    """Decodes the payloads of one stream to events."""
+    """Decodes the payloads of one stream into events."""
 
     _events: list[AnyEvent]
     _next_index: int = 0
@@ -379,10 +379,8 @@ class PayloadDecoder(EventDecoder):
         """Return the answer's keys, and those of events that neither the answer nor any of its parts repeats."""
         notes = metadata_of(wire)
         if self._late:
-            repeated = {
-                key for part in self._finished_parts for key in _keys_within(own(getattr(part, "metadata", None)))
-            }
-            notes = {**{key: value for key, value in self._late.items() if key not in repeated}, **notes}
+            kept = {key for part in self._finished_parts for key in _keys_within(own(getattr(part, "metadata", None)))}
+            notes = {**{key: value for key, value in self._late.items() if key not in kept}, **notes}
         return notes
 
     def _on_error(self, event: OtherEvent, payload: bytes) -> None:

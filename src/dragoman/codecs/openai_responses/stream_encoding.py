@@ -90,7 +90,7 @@ class _Item:
 
 
 class _Outgoing:
-    """One part being written: its item, its position there, and the bytes around each of its fragments."""
+    """One part while it is encoded: its item, its position there, and the bytes around each of its fragments."""
 
     part: Any
     item: _Item | None = None
@@ -363,7 +363,7 @@ class EventEncoder(BaseEventEncoder):
         ]
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:
-        """Add logprobs to the fragment of their text, or to an empty one if that fragment has been sent."""
+        """Add log probabilities to the fragment of their text, or to an empty one if that fragment was already sent."""
         text = self._last_text
         if event.candidate:
             return  # the text of further candidates is not sent either
