@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman.codecs.stream_limits import Limits
-from dragoman.gateway import app, client_request, relay, routing
+from dragoman.gateway import app, relay, routing, upstream_calls
 from dragoman.gateway.config import ConfigError, read_config
 from dragoman.sim.exchange import Exchange, Reply
 from dragoman.sim.script import load_script
@@ -292,7 +292,7 @@ def test_large_bodies_are_converted_off_the_event_loop(
     gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[threading.Thread] = []
-    prepare = client_request.prepare_call
+    prepare = upstream_calls.prepare_call
 
     def prepared(*given: Any) -> Any:
         threads.append(threading.current_thread())

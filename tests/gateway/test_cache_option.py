@@ -6,9 +6,9 @@ import pytest
 
 import dragoman
 from dragoman import ir
-from dragoman.gateway.client_request import _with_settings
 from dragoman.gateway.config import ConfigError, read_config
 from dragoman.gateway.routing import RouteSettings
+from dragoman.gateway.upstream_calls import _with_settings
 from tests.support.promises import promise
 
 pytestmark = promise("core:automatic-cache-marks")

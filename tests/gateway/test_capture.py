@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from dragoman.drivers.secret import HIDDEN
-from dragoman.gateway.capture import (
-    Capture,
-    CapturedRequest,
-    CaptureLimits,
-    Feed,
-    hidden_headers,
-    hidden_query,
-    without_keys,
-)
+from dragoman.gateway.capture import Capture, CapturedRequest, Feed, hidden_headers, hidden_query, without_keys
+from dragoman.gateway.captured_values import CaptureLimits
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.serving import Setting, serving

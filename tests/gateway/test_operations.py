@@ -22,9 +22,10 @@ from dragoman.gateway.access import Access
 from dragoman.gateway.config import Config, read_config
 from dragoman.gateway.endpoints import Operation, match_endpoint
 from dragoman.gateway.http_request import Head
+from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.openapi import DESCRIBED, description
 from dragoman.gateway.request_log import Log, LogFile, TextLog, open_log
-from dragoman.gateway.request_records import Metrics, Record
+from dragoman.gateway.request_records import Record
 from dragoman.gateway.serve_command import ServeOptions, checked
 from dragoman.gateway.state.base import Timing, Unavailable
 from dragoman.gateway.state.ledger import Ledger

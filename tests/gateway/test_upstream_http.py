@@ -2,8 +2,11 @@
 
 import asyncio
 import gzip
+import os
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 import zlib
@@ -19,6 +22,7 @@ from dragoman.drivers.transport import HttpRequest, Timeouts, Tls, read_whole
 from dragoman.errors import AnswerCut, ConnectionFailed, InvalidRequest, TimedOut
 from dragoman.gateway.upstream_http import UpstreamHttp, stream_to
 from dragoman.gateway.upstreams import BreakerSettings, open_upstreams
+from tests.gateway.scripted_upstream import reply, scripted
 from tests.sim.test_sim_tls import certificate
 from tests.support.promises import promise
 
@@ -289,3 +293,22 @@ def test_a_proxy_is_left_to_the_drivers() -> None:
     options = {"api_key": "k", "environment": {}, "proxy": "http://127.0.0.1:1"}
     (upstream,) = open_upstreams("p", PROVIDERS["anthropic"], options, (), BreakerSettings())  # type: ignore[arg-type]
     assert isinstance(upstream.channel.transport, HttpTransport)
+
+
+FIND = """
+import asyncio, os, sys
+from dragoman.gateway.local_servers import find_local_servers
+print(asyncio.run(find_local_servers(os.environ))["ollama"], "aiohttp" in sys.modules)
+"""
+
+
+def test_servers_of_this_machine_are_found_without_loading_another_http_client() -> None:
+    with scripted(reply({"models": [{"name": "tiny:1b"}]})) as upstream:
+        found = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-c", FIND],
+            env={**os.environ, "OLLAMA_HOST": upstream.url},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert found.stdout == "('tiny:1b',) False\n"

@@ -17,8 +17,9 @@ import msgspec
 import pytest
 
 from dragoman.gateway.merged_metrics import merge_health, merge_metrics, upstream_health
+from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.other_workers import OtherWorkers
-from dragoman.gateway.request_records import Metrics, Record
+from dragoman.gateway.request_records import Record
 from dragoman.gateway.workers import Pace
 from dragoman.sim.server import Simulator
 from dragoman.web.serving import page_before

@@ -43,8 +43,8 @@ class BoundedFraming:
     _room: int
     """The number of bytes of a stream that are within both limits, however they are split."""
     _source: str
-    clean: bool = True
-    _total: int = 0
+    clean: bool
+    _total: int
     _pieces: list[bytes] | None = None
     _buffered_bytes: int = 0
     _fault: DecodeError | None = None
@@ -54,6 +54,9 @@ class BoundedFraming:
         self._limits = limits
         self._room = event if event < stream else stream  # noqa: FURB136 - for every stream; `min` costs more
         self._source = source
+        # Read for every chunk: interpreted, a default in the class is found later than an attribute of the object.
+        self.clean = True
+        self._total = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the payloads that end in this chunk.
@@ -130,7 +133,7 @@ _names = {b""}
 def _is_name(line: bytes) -> bool:
     if line in _names:
         return True
-    if line[:6] != b"event:" or line.find(LF) != len(line) - 1 or CR in line:
+    if line[:6] != b"event:" or line.find(LF) != len(line) - 1:
         return False
     if len(_names) < _MOST_NAMES and len(line) <= _LONGEST_NAME:
         _names.add(line)
@@ -149,38 +152,23 @@ class ServerSentEvents(BoundedFraming):
     _bare: bool = False  # in a JSON object outside of any field
     _after_return: bool = False
     _first: bool = True
-    # What surrounded the payload of the last event: most events have the same name, and all the same line ends.
-    _head: bytes = b"data: "
-    _tail: bytes = b"\n\n"
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Fast path: one or several events, each an optional name, one `data:` line and a blank line."""
         total = self._total + len(chunk)
         if not self.clean or total > self._room:
             return super().feed(chunk)
-        if not (chunk.startswith(self._head) and chunk.endswith(self._tail)) and not self._learn(chunk):
+        name, _, rest = chunk.partition(b"data: ")
+        payload = rest.removesuffix(b"\n\n")
+        if payload is rest:
+            payload = rest.removesuffix(b"\r\n\r\n")
+        if payload is rest or (name and name not in _names) or LF in payload or CR in payload:
             return self._several(chunk) or super().feed(chunk)
-        payload = chunk[len(self._head) : -len(self._tail)]
-        # A payload that begins with white space may be nothing else, and then is none.
-        if not payload or payload[0] <= _SPACE or LF in payload or CR in payload:
+        if not payload or payload[0] <= _SPACE:  # may be white space alone, and then is no event
             return self._several(chunk) or super().feed(chunk)
         self._total = total
         self._first = False
         return [payload]
-
-    def _learn(self, chunk: bytes) -> bool:
-        """Remember what surrounds the payload of this event; return whether it is in the usual form."""
-        name, separator, rest = chunk.partition(b"data: ")
-        if not separator or len(name) > _LONGEST_NAME or not _is_name(name):
-            return False
-        if rest.endswith(b"\n\n"):
-            self._tail = b"\n\n"
-        elif rest.endswith(b"\r\n\r\n"):
-            self._tail = b"\r\n\r\n"
-        else:
-            return False
-        self._head = name + separator
-        return True
 
     def _several(self, chunk: bytes) -> list[bytes]:
         """Return the payloads of such events; none if there is anything else in the chunk."""

@@ -19,13 +19,14 @@ from msgspec import Struct, structs
 
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.registry import codec
-from dragoman.gateway.client_request import ClientRequest, encode_answer, opened, outgoing_of
+from dragoman.gateway.client_request import ClientRequest, opened, outgoing_of
 from dragoman.gateway.config import CacheTable
 from dragoman.gateway.relay import LARGE
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.answers import AnswerStore
 from dragoman.gateway.state.base import Unavailable
+from dragoman.gateway.upstream_calls import encode_answer
 from dragoman.ir import (
     AnyEvent,
     AnyPart,

@@ -19,13 +19,7 @@ from dragoman.gateway.batch_runner import BatchRunner
 from dragoman.gateway.body_log import logged_bodies
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
-from dragoman.gateway.client_request import (
-    ClientRequest,
-    check_model_key,
-    peek,
-    prepare_count,
-    with_model_in_body,
-)
+from dragoman.gateway.client_request import ClientRequest, check_model_key, peek, with_model_in_body
 from dragoman.gateway.config import Config
 from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.costs import PriceList
@@ -40,22 +34,14 @@ from dragoman.gateway.mcp_endpoint import McpEndpoint, mcp
 from dragoman.gateway.mcp_tools import McpTools
 from dragoman.gateway.merged_metrics import Peers
 from dragoman.gateway.message_threads import MessageThreads, Thread
+from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.model_catalogue import Catalogue
 from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
 from dragoman.gateway.pass_through import pass_through
 from dragoman.gateway.realtime import realtime
-from dragoman.gateway.relay import (
-    LARGE,
-    Failed,
-    Relay,
-    StreamedAnswer,
-    WholeAnswer,
-    loss_headers,
-    off_loop_if_large,
-    refuse,
-)
+from dragoman.gateway.relay import LARGE, Failed, Relay, loss_headers, off_loop_if_large, refuse
 from dragoman.gateway.request_log import Log
-from dragoman.gateway.request_records import Metrics, Record
+from dragoman.gateway.request_records import Record
 from dragoman.gateway.responses_endpoints import RESPONSES_ENDPOINTS
 from dragoman.gateway.routing import Candidate, NoSuchModel, Plan, Router
 from dragoman.gateway.signature_memory import SignatureMemory, is_signed
@@ -64,6 +50,8 @@ from dragoman.gateway.state_errors import UnknownResponse
 from dragoman.gateway.stored_interactions import Interactions, KeptInteraction
 from dragoman.gateway.stored_responses import Keeping, Responses
 from dragoman.gateway.token_counting import COUNTERS, estimate
+from dragoman.gateway.upstream_answers import StreamedAnswer, WholeAnswer
+from dragoman.gateway.upstream_calls import prepare_count
 from dragoman.gateway.upstreams import Upstream
 from dragoman.ir import Completion, Failure
 

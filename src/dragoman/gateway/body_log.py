@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from dragoman.gateway.capture import Capture, CapturedRequest, CaptureLimits, without_keys
+from dragoman.gateway.capture import Capture, CapturedRequest, without_keys
+from dragoman.gateway.captured_values import CaptureLimits
 
 _DATA_URL = re.compile(r"(data:[\w.+-]*+/?+[\w.+-]*+(?:;[\w.=+-]+)*;base64,)([\w+/=-]*)")
 _LONG = re.compile(r'(?<=")[\w+/-]{256,}={0,2}(?=["\\]|$)')

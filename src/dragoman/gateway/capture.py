@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from dragoman.drivers.secret import HIDDEN, hide_url
-from dragoman.drivers.transport import HttpRequest
-from dragoman.streams import StreamTranslator
+from dragoman.gateway.captured_values import Attempt, Body, CaptureLimits, Content, HeldCall
+from dragoman.gateway.capturing_translator import CapturingTranslator
 
 if TYPE_CHECKING:
     from dragoman.drivers.remote import Channel
@@ -25,78 +25,12 @@ if TYPE_CHECKING:
     from dragoman.gateway.client_request import UpstreamCall
     from dragoman.gateway.http_request import Head
     from dragoman.gateway.request_records import Record
-    from dragoman.ir import Failure
-    from dragoman.loss import Loss
 
 Phase: TypeAlias = Literal["begun", "answering", "ended"]
-_Content: TypeAlias = "bytes | Body"
-"""A body as it is; or its beginning without keys, if it is too long to be held."""
 Piece: TypeAlias = tuple[float, bytes, bytes]
 """Seconds since the request came, what the upstream sent then, and what the client was sent because of it."""
 _HOUSING = 200
 """Memory overhead of a piece: two bytes objects, a float, a tuple of three."""
-
-
-class CaptureLimits(Struct, frozen=True, kw_only=True):
-    requests: int = 200
-    total: int = 32 << 20
-    """Bytes of everything that is held."""
-    body: int = 2 << 20
-    """Bytes of one body, and of each side of a stream. The rest is dropped, and shown as truncated."""
-    pieces: int = 4_000
-    """Pieces of one stream; further ones are only counted."""
-
-
-class Body(Struct, frozen=True, gc=False):
-    content: bytes
-    size: int
-    """The original size in bytes."""
-
-    @property
-    def is_cut(self) -> bool:
-        return self.size > len(self.content)
-
-
-class Attempt(Struct, frozen=True, kw_only=True, gc=False):
-    """One call to one upstream."""
-
-    upstream: str
-    model: str
-    format: str
-    is_same: bool
-    """Client and upstream use the same format: bytes pass unchanged."""
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    body: Body
-    losses: tuple[Loss, ...]
-    began: float
-    """Seconds since the request came, as are all times here."""
-    ended: float | None
-    status: int | None
-    answer: Body | None
-    """The body of an answer that did not stream."""
-    failure: str
-    error: str
-
-
-class _Call(Struct, gc=False):
-    """What is held of one attempt: references to what the call consists of. Times are those of `perf_counter`."""
-
-    upstream: str
-    model: str
-    format: str
-    is_same: bool
-    http: HttpRequest
-    """The request before it is signed."""
-    sent: _Content
-    losses: tuple[Loss, ...]
-    began: float
-    ended: float | None = None
-    status: int | None = None
-    answer: _Content | None = None
-    failure: str = ""
-    error: str = ""
 
 
 class CapturedRequest:
@@ -111,8 +45,8 @@ class CapturedRequest:
     unheld = 0
     unheld_bytes = 0
     is_gone = False
-    _body: _Content | None = None
-    _answer: _Content | None = None
+    _body: Content | None = None
+    _answer: Content | None = None
     _cut_keys = True
     """Whether a client's body that is not held whole may contain keys."""
     _whole_size = 0
@@ -125,7 +59,7 @@ class CapturedRequest:
         self._head = head
         self._longest = store.most_of_body
         """Maximum bytes of a body that is held as it is; -1 if nothing is held any more."""
-        self._calls: list[_Call] = []
+        self._calls: list[HeldCall] = []
         self.pieces: list[Piece] = []
         self.bytes_left = 2 * self._longest
         """Bytes that may still be held of the stream, which has two sides."""
@@ -142,7 +76,7 @@ class CapturedRequest:
 
     def attempted(self, upstream_call: UpstreamCall, upstream: str, model: str) -> None:
         http = upstream_call.call.http
-        sent: _Content = http.body
+        sent: Content = http.body
         if sent is not self._body:
             sent = self._captured_body(http.body, keyed=True)
             if sent is not http.body:
@@ -150,7 +84,7 @@ class CapturedRequest:
         if self.is_gone:
             return
         format, same, losses = upstream_call.channel.provider.format, upstream_call.same, upstream_call.losses
-        self._calls.append(_Call(upstream, model, format, same, http, sent, losses, perf_counter()))
+        self._calls.append(HeldCall(upstream, model, format, same, http, sent, losses, perf_counter()))
 
     def received(self, status: int, body: bytes) -> None:
         """Record a whole answer of the last upstream called."""
@@ -219,7 +153,7 @@ class CapturedRequest:
 
     # ── holding ──
 
-    def _captured_body(self, content: bytes, *, keyed: bool = False) -> _Content:
+    def _captured_body(self, content: bytes, *, keyed: bool = False) -> Content:
         size = len(content)
         if size <= self._longest:
             self._whole_size += size
@@ -281,12 +215,12 @@ class CapturedRequest:
         """Whether the client's body may contain keys; if not, its translation contains none either."""
         return may_have_keys(self._body, self.record.client) if isinstance(self._body, bytes) else self._cut_keys
 
-    def _shown(self, held: _Content, *, keyed: bool) -> Body:
+    def _shown(self, held: Content, *, keyed: bool) -> Body:
         if isinstance(held, Body):  # its keys were removed when it was cut
             return held
         return Body(without_keys(held) if keyed else held, len(held))
 
-    def _attempt(self, call: _Call, *, keyed: bool) -> Attempt:
+    def _attempt(self, call: HeldCall, *, keyed: bool) -> Attempt:
         started = self.record.started
         return Attempt(
             upstream=call.upstream,
@@ -305,29 +239,6 @@ class CapturedRequest:
             failure=call.failure,
             error=call.error,
         )
-
-
-class CapturingTranslator(StreamTranslator):
-    """A translator that records what goes through it."""
-
-    captured: CapturedRequest
-
-    def feed(self, data: bytes) -> bytes:
-        out = StreamTranslator.feed(self, data)
-        self.captured.piece(data, out)
-        return out
-
-    def close(self) -> bytes:
-        return self.capture_last(super().close())
-
-    def fail(self, failure: Failure) -> bytes:
-        return self.capture_last(super().fail(failure))
-
-    def capture_last(self, last: bytes) -> bytes:
-        """Record what the client is sent at the end, without input from the upstream."""
-        if last:
-            self.captured.piece(b"", last)
-        return last
 
 
 class Feed:

@@ -20,7 +20,6 @@ from dragoman.drivers.remote import Call, error_of
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.embeddings import Dialect, EmbeddingResponse, dialect, merge, split
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.gateway.client_request import with_model
 from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
@@ -28,6 +27,7 @@ from dragoman.gateway.pass_through import back_headers, model_in
 from dragoman.gateway.relay import loss_headers, off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate
+from dragoman.gateway.upstream_calls import with_model
 from dragoman.ir import Failure, Usage
 from dragoman.loss import Loss
 

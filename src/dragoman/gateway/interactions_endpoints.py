@@ -10,7 +10,6 @@ from urllib.parse import parse_qs
 from dragoman.drivers.providers import Target
 from dragoman.drivers.transport import HttpRequest, HttpResponse, read_whole
 from dragoman.errors import ProviderError
-from dragoman.gateway.client_request import upstream_path
 from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.other_endpoints import JSON, Handler, query_for_upstream
@@ -20,6 +19,7 @@ from dragoman.gateway.running_events import RunningEvents, UnknownEvent
 from dragoman.gateway.state.base import Kept
 from dragoman.gateway.stored_interactions import FORMAT, no_interaction, unknown_event
 from dragoman.gateway.stored_responses import Noted
+from dragoman.gateway.upstream_calls import upstream_path
 from dragoman.gateway.upstream_http import stream_to
 from dragoman.ir import Failure
 

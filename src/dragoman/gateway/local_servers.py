@@ -9,6 +9,7 @@ from dragoman.drivers.model_listing import list_models
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import DragomanError
+from dragoman.gateway.upstream_http import UpstreamHttp
 from dragoman.gateway.upstreams import ONCE
 from dragoman.local.models import installed_models
 
@@ -27,8 +28,9 @@ async def find_local_servers(environment: Environment) -> dict[str, tuple[str, .
 
 async def _models(provider: Provider, environment: Environment) -> tuple[str, ...]:
     """Return the server's models. A listener on its port is not enough: it must list models as that server does."""
-    options: Options = {"environment": environment, "proxy": "", "timeouts": _TIMEOUTS, "retry": ONCE}
-    channel = open_channel(provider, options)
+    options: Options = {"environment": environment, "timeouts": _TIMEOUTS, "retry": ONCE}
+    # The gateway's own HTTP client: the drivers' would load aiohttp, which takes 9 MB that nothing else here needs.
+    channel = open_channel(provider, {**options, "transport": UpstreamHttp()})
     try:
         return tuple(await list_models(channel))
     except (DragomanError, OSError):

@@ -26,10 +26,10 @@ from dragoman.gateway.access import Caller
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.config import McpServerTable, McpTable
 from dragoman.gateway.content_type import BadBody
-from dragoman.gateway.relay import WholeAnswer
 from dragoman.gateway.request_log import Log
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Plan, revealed_key
+from dragoman.gateway.upstream_answers import WholeAnswer
 from dragoman.ir import (
     Completion,
     Failure,

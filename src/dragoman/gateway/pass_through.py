@@ -27,18 +27,19 @@ from dragoman.gateway.access import Caller, Denied, presented_key
 from dragoman.gateway.batch_endpoints import Here, listed_here, serve_here
 from dragoman.gateway.batch_formats import address_of
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
-from dragoman.gateway.client_request import with_model
 from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.other_endpoints import query_for_upstream
 from dragoman.gateway.passed_endpoints import PROVIDER_HEADER, Passed
-from dragoman.gateway.relay import OpenAnswer, failed_as, kept_headers, off_loop_if_large
+from dragoman.gateway.relay import failed_as, kept_headers, off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import PLAIN, Candidate, Plan
 from dragoman.gateway.state_errors import UnknownResponse
 from dragoman.gateway.stored_responses import Noted
+from dragoman.gateway.upstream_answers import OpenAnswer
+from dragoman.gateway.upstream_calls import with_model
 from dragoman.gateway.upstream_http import stream_to
 from dragoman.ir import Failure, Usage
 

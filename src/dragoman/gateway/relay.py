@@ -14,23 +14,25 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from dragoman.codecs.encoded import Encoded
 from dragoman.drivers.base import failure_in
 from dragoman.drivers.remote import Call, Channel, error_of, failure_within, send_once
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import HttpResponse, read_whole, transport_error
 from dragoman.errors import DecodeError, EncodeError, LimitExceeded, ProviderError, provider_error
-from dragoman.gateway.capture import CapturedRequest, CapturingTranslator
-from dragoman.gateway.client_request import ClientRequest, UpstreamCall, prepare_call, translate_answer
+from dragoman.gateway.capture import CapturedRequest
+from dragoman.gateway.capturing_translator import CapturingTranslator
+from dragoman.gateway.client_request import ClientRequest, UpstreamCall
 from dragoman.gateway.exchange import Budget, Exchange
 from dragoman.gateway.gateway_errors import encode_failure, unencodable_request
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate, Plan
+from dragoman.gateway.upstream_answers import OpenAnswer, Refusal, StreamedAnswer, WholeAnswer
+from dragoman.gateway.upstream_calls import prepare_call, translate_answer
 from dragoman.gateway.upstream_http import Sink, UpstreamResponse, stream_to
 from dragoman.gateway.upstreams import FINAL, Upstream, was_processed
-from dragoman.ir import Completion, Failure, StreamFailed
+from dragoman.ir import Failure, StreamFailed
 from dragoman.loss import Loss
 from dragoman.streams import StreamEncoder, StreamTranslator
 
@@ -75,50 +77,6 @@ class Failed(Exception):
         self.failure = failure
         self.raw = raw
         super().__init__(failure.message)
-
-
-class Refusal(Struct, frozen=True):
-    """An answer in the client's own format, unchanged."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class WholeAnswer(Struct, frozen=True):
-    """An answer that did not stream."""
-
-    upstream_call: UpstreamCall
-    encoded: Encoded
-    completion: Completion | None
-    headers: dict[str, str]
-    status: int = 200
-
-
-class StreamedAnswer(Struct, frozen=True):
-    """An answer that has begun to stream."""
-
-    upstream_call: UpstreamCall
-    upstream: Upstream
-    response: HttpResponse
-    translator: StreamTranslator
-    first: bytes
-    headers: dict[str, str]
-
-    def release(self) -> None:
-        self.response.close()
-        self.upstream.in_flight -= 1
-
-
-class OpenAnswer(Struct, frozen=True):
-    """An answer whose body has not been read yet."""
-
-    upstream: Upstream
-    response: HttpResponse
-
-    def release(self) -> None:
-        self.response.close()
-        self.upstream.in_flight -= 1
 
 
 LARGE = 256 << 10

@@ -17,7 +17,7 @@ from dragoman.gateway.conversation_items import identified
 from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.other_endpoints import JSON, Handler
-from dragoman.gateway.relay import Failed, WholeAnswer
+from dragoman.gateway.relay import Failed
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.state.base import Kept
 from dragoman.gateway.state_errors import (
@@ -27,6 +27,7 @@ from dragoman.gateway.state_errors import (
     no_item,
     too_long_a_history,
 )
+from dragoman.gateway.upstream_answers import WholeAnswer
 from dragoman.ir import Failure, Usage
 
 if TYPE_CHECKING:

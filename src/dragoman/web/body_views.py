@@ -13,7 +13,7 @@ from dragoman.codecs.framing import AwsEventStream, begins_with_frame
 from dragoman.codecs.registry import codec
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, DragomanError
-from dragoman.gateway.capture import Body
+from dragoman.gateway.captured_values import Body
 from dragoman.ir import Completion, Failure, Request, StreamFailed
 from dragoman.loss import SEVERITIES, Loss
 from dragoman.streams import StreamDecoder

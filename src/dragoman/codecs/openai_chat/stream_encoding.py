@@ -303,12 +303,13 @@ class _Outgoing:
     start: int = -1
     """The offset of a text in the joined content."""
     length: int = 0
-    pieces: list[str] | None = None
+    pieces: list[str] | None
     signature: Signature | None = None
 
     def __init__(self, head: bytes, tail: bytes) -> None:
         self.head = head
         self.tail = tail
+        self.pieces = None
 
 
 _ARGUMENTS_HEAD = b'"tool_calls":[{"index":%d,"function":{"arguments":'

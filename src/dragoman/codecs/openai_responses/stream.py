@@ -379,8 +379,10 @@ class PayloadDecoder(EventDecoder):
         """Return the answer's keys, and those of events that neither the answer nor any of its parts repeats."""
         notes = metadata_of(wire)
         if self._late:
-            kept = {key for part in self._finished_parts for key in _keys_within(own(getattr(part, "metadata", None)))}
-            notes = {**{key: value for key, value in self._late.items() if key not in kept}, **notes}
+            repeated = {
+                key for part in self._finished_parts for key in _keys_within(own(getattr(part, "metadata", None)))
+            }
+            notes = {**{key: value for key, value in self._late.items() if key not in repeated}, **notes}
         return notes
 
     def _on_error(self, event: OtherEvent, payload: bytes) -> None:
