@@ -32,7 +32,7 @@ class CallFragment(Struct, gc=False, forbid_unknown_fields=True):
     extra_content: Raw | UnsetType = UNSET
 
 
-class SoundFragment(Struct, gc=False):
+class SoundFragment(Struct, gc=False, forbid_unknown_fields=True):
     id: str | None = None
     data: str | None = None
     transcript: str | None = None
