@@ -29,11 +29,47 @@ def test_compiled_modules_define_no_structs() -> None:
     assert structs == []
 
 
+def _type_only(tree: ast.Module) -> set[str]:
+    """The names that a module imports for the type checker alone."""
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom | ast.Import)]
+    return {(name.asname or name.name).partition(".")[0] for node in imports for name in node.names}
+
+
 def test_compiled_modules_import_what_their_annotations_name() -> None:
-    """Mypyc evaluates annotations that Python leaves alone."""
-    assert [
-        module for module in MODULES if "TYPE_CHECKING" in (ROOT / "src" / module).read_text(encoding="utf-8")
-    ] == []
+    """Mypyc evaluates annotations in the body of a module or class, which Python leaves alone."""
+    found = []
+    for module in MODULES:
+        tree = ast.parse(_text(module))
+        bodies = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+        annotations = [node.annotation for body in bodies for node in body if isinstance(node, ast.AnnAssign)]
+        names = {node.id for one in annotations for node in ast.walk(one) if isinstance(node, ast.Name)}
+        found += [f"{module}: {name}" for name in sorted(names & _type_only(tree))]
+    assert found == []
+
+
+def _unions() -> dict[str, str]:
+    """Type aliases of unions, by name."""
+    found = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias" and node.value:
+                text = node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value)
+                found[ast.unparse(node.target)] = str(text)
+    return {name: text for name, text in found.items() if " | " in text}
+
+
+def test_compiled_classes_have_no_default_that_mypyc_leaves_out() -> None:
+    """None as the default of a class attribute whose type is a union of more than two: it would be undefined."""
+    unions, found = _unions(), []
+    for module in MODULES:
+        classes = [node for node in ast.walk(ast.parse(_text(module))) if isinstance(node, ast.ClassDef)]
+        for node in [one for made in classes for one in made.body if isinstance(one, ast.AnnAssign) and one.value]:
+            members = ast.unparse(node.annotation).split(" | ")
+            count = sum(unions.get(one, one).count(" | ") + 1 for one in members)
+            if ast.unparse(node.value or node.target) == "None" and count > 2:  # noqa: PLR2004
+                found.append(f"{module}: {ast.unparse(node)}")
+    assert found == []
 
 
 def test_each_codec_has_compiled_modules() -> None:
