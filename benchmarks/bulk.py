@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -67,10 +68,10 @@ def _run(workers: int, engine: str = "local") -> RunOptions:
     return RunOptions(workers=workers, engine=engine, overwrite=True, restart=True)  # type: ignore[arg-type]
 
 
-def _together(work: Callable[[Path], None], path: Path) -> None:
+def _together(work: Callable[[], None]) -> None:
     """Run the work twice at the same time, in two processes."""
     context = get_context("fork")
-    processes = [context.Process(target=work, args=(path,)) for _ in range(2)]
+    processes = [context.Process(target=work) for _ in range(2)]
     for process in processes:
         process.start()
     for process in processes:
@@ -80,7 +81,7 @@ def _together(work: Callable[[Path], None], path: Path) -> None:
 Clock = Callable[[], float]
 
 
-def _measured(candidates: dict[str, Callable[[], None]], rounds: int, clock: Clock) -> dict[str, float]:
+def _measured(candidates: Mapping[str, Callable[[], None]], rounds: int, clock: Clock) -> dict[str, float]:
     best = dict.fromkeys(candidates, float("inf"))
     for _ in range(rounds):
         for name, work in candidates.items():
@@ -90,33 +91,37 @@ def _measured(candidates: dict[str, Callable[[], None]], rounds: int, clock: Clo
     return best
 
 
+def _print_rows(best: dict[str, float], unit: str, factor: float = 1.0) -> None:
+    for name, seconds in best.items():
+        print(f"{name:14} {seconds * factor:7.2f} {unit}")
+
+
 def _one(path: Path, target: str, records: int, rounds: int) -> None:
-    candidates: dict[str, Callable[[], None]] = {
-        "floor": lambda: _floor(path),
-        "loop": lambda: _loop(path, target),
-        "convert_lines": lambda: _lines(path, target),
-        "engine": lambda: _engine(path, target, _run(1)),
+    candidates = {
+        "floor": partial(_floor, path),
+        "loop": partial(_loop, path, target),
+        "convert_lines": partial(_lines, path, target),
+        "engine": partial(_engine, path, target, _run(1)),
     }
     best = _measured(candidates, rounds, time.process_time)
-    for name, seconds in best.items():
-        print(f"{name:14} {seconds / records * 1e6:7.2f} us/record")
+    _print_rows(best, "us/record", 1e6 / records)
     print(f"engine / loop            {best['engine'] / best['loop']:.3f}  (wanted: at most 1.1)")
     print(f"convert_lines / engine   {best['convert_lines'] / best['engine']:.3f}  (limit: within 10 %)")
     print(f"engine, of the floor     {best['floor'] / best['engine']:.3f}  (limit: at least 0.45)")
 
 
 def _cores(path: Path, target: str, rounds: int) -> None:
-    candidates: dict[str, Callable[[], None]] = {
-        "one floor": lambda: _floor(path),
-        "two floors": lambda: _together(_floor, path),
-        "one loop": lambda: _loop(path, target),
-        "two loops": lambda: _together(lambda one: _loop(one, target), path),
-        "engine, 1": lambda: _engine(path, target, _run(1)),
-        "engine, 2": lambda: _engine(path, target, _run(2)),
+    floor, loop = partial(_floor, path), partial(_loop, path, target)
+    candidates = {
+        "one floor": floor,
+        "two floors": partial(_together, floor),
+        "one loop": loop,
+        "two loops": partial(_together, loop),
+        "engine, 1": partial(_engine, path, target, _run(1)),
+        "engine, 2": partial(_engine, path, target, _run(2)),
     }
     best = _measured(candidates, rounds, time.perf_counter)
-    for name, seconds in best.items():
-        print(f"{name:14} {seconds:7.2f} s")
+    _print_rows(best, "s")
     print(f"two floors side by side  {2 * best['one floor'] / best['two floors']:.2f} x")
     print(f"two loops side by side   {2 * best['one loop'] / best['two loops']:.2f} x")
     print(f"engine on two cores      {best['engine, 1'] / best['engine, 2']:.2f} x  (limit: at least 1.8)")
@@ -131,13 +136,12 @@ def _ray(path: Path, target: str, rounds: int) -> None:
     started = time.perf_counter()
     _engine(path, target, _run(2, "ray"))  # starts Ray's workers, which import dragoman
     print(f"first job             {time.perf_counter() - started:7.2f} s")
-    candidates: dict[str, Callable[[], None]] = {
-        "local": lambda: _engine(path, target, _run(2)),
-        "ray": lambda: _engine(path, target, _run(2, "ray")),
+    candidates = {
+        "local": partial(_engine, path, target, _run(2)),
+        "ray": partial(_engine, path, target, _run(2, "ray")),
     }
     best = _measured(candidates, rounds, time.perf_counter)
-    for name, seconds in best.items():
-        print(f"{name:21} {seconds:7.2f} s")
+    _print_rows(best, "s")
     print(f"Ray, of the local engine's rate  {best['local'] / best['ray']:.2f}  (limit: at least 0.7)")
     ray.shutdown()
 

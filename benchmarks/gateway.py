@@ -1,4 +1,4 @@
-"""Measures a gateway: requests per second, CPU time of its process, added latency per piece, memory.
+"""Measures a gateway: requests per second, CPU time of its process, added latency per chunk, memory.
 
     python benchmarks/gateway.py [--seconds 0.6] [--rounds 8] [--peer-python PYTHON]...
     python benchmarks/gateway.py --instructions 300
@@ -47,8 +47,8 @@ Case: TypeAlias = tuple[str, str, Callable[..., bytes], bool]
 CASES: Final[tuple[Case, ...]] = (
     ("JSON, the same bytes", CHAT, chat, False),
     ("JSON, translated", MESSAGES, messages, False),
-    (f"{PIECES} pieces, the same bytes", CHAT, chat, True),
-    (f"{PIECES} pieces, translated", MESSAGES, messages, True),
+    (f"{PIECES} chunks, the same bytes", CHAT, chat, True),
+    (f"{PIECES} chunks, translated", MESSAGES, messages, True),
 )
 
 
@@ -97,12 +97,12 @@ def main() -> None:
         relays = [*RELAYS, *peers(arguments.peer_python)]
         measured = [Measured(relay, *running.enter_context(started(relay, target, folder))) for relay in relays]
         direct = int(target.rpartition(":")[2])
-        rates = {"JSON": 0.0, f"{PIECES} pieces": 0.0}
+        rates = {"JSON": 0.0, f"{PIECES} chunks": 0.0}
         for one in measured:  # some take seconds for their first answer
             json_load(one.port, request(CHAT, chat(stream=False)), 60.0, 1, 3)
         for number in range(arguments.rounds):
             print(f"round {number + 1}", file=sys.stderr)
-            for title, stream in (("JSON", False), (f"{PIECES} pieces", True)):
+            for title, stream in (("JSON", False), (f"{PIECES} chunks", True)):
                 sent = request(CHAT, chat(stream=stream))
                 seen = measure(direct, os.getpid(), sent, arguments.seconds, arguments.concurrency, stream=stream)
                 rates[title] = max(rates[title], seen.rate)
@@ -138,7 +138,7 @@ def piece_alone(port: int) -> float:
 
 def show(measured: list[Measured], first: float, piece: float) -> None:
     """A Markdown table. The time without a relay is subtracted."""
-    print("| | requests/s | CPU of the process, each | adds to an answer | adds to a piece |")
+    print("| | requests/s | CPU of the process, each | adds to an answer | adds to a chunk |")
     print("|---|---:|---:|---:|---:|")
     for one in measured:
         for title, result in one.best.items():

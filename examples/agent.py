@@ -1,4 +1,4 @@
-"""An agent with two tools, watched by its events.
+"""An agent with two tools, and its events as they happen.
 
 python examples/agent.py anthropic/claude-sonnet-5 "What is the weather in Oslo?"
 """
@@ -21,7 +21,7 @@ def get_time(city: str) -> str:
     return f"It is noon in {city}"
 
 
-async def main(model: str, question: str) -> None:
+async def main(model: str = "anthropic/claude-sonnet-5", question: str = "What is the weather in Oslo?") -> None:
     async with dragoman.Agent(dragoman.connect(model), tools=[get_weather, get_time]) as agent:
         async for event in agent.run_stream(question):
             match event.type:

@@ -10,7 +10,7 @@ from pathlib import Path
 import dragoman
 
 
-def main(file: str, target: str) -> None:
+def main(file: str = "examples/request.json", target: str = "gemini") -> None:
     body = Path(file).read_bytes()
     found = dragoman.detect(body)
     if found is None:

@@ -1,4 +1,4 @@
-"""One tool loop for every provider: each model that is named takes one turn of the same conversation.
+"""One tool loop for every provider: each model that you name takes one turn of the same conversation.
 
 python examples/tool_loop.py anthropic/claude-sonnet-5 openai/gpt-5.6
 """
@@ -13,12 +13,13 @@ WEATHER = ToolDefinition(
     "Weather of a city",
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
+MODELS = ("anthropic/claude-sonnet-5", "openai/gpt-5.6")
 QUESTIONS = ("What is the weather in Oslo?", "And what is the weather in Paris?")
 
 
 def main(*models: str) -> None:
     history: list[Message] = []
-    for model, question in zip(models, QUESTIONS, strict=False):
+    for model, question in zip(models or MODELS, QUESTIONS, strict=False):
         history.append(Message.user(question))
         with connect_sync(model) as driver:
             answer = driver.query(history, tools=[WEATHER])

@@ -1,4 +1,4 @@
-"""A stream of one format as a stream of another, each piece as it comes.
+"""A stream of one format as a stream of another, each chunk as it comes.
 
 python examples/translate_stream.py openai-chat anthropic-messages < examples/stream.sse
 """
@@ -8,7 +8,7 @@ import sys
 import dragoman
 
 
-def main(source: str, target: str) -> None:
+def main(source: str = "openai-chat", target: str = "anthropic-messages") -> None:
     translator = dragoman.StreamTranslator(source=source, target=target)
     for line in sys.stdin.buffer:
         sys.stdout.buffer.write(translator.feed(line))

@@ -6,10 +6,10 @@
     python scripts/mutate.py --again                      # run the survivors once more, after a test was written
 
 A mutant is one change of the syntax tree: a comparison or a condition turned round, a constant changed, a statement
-that is only called for its effect left out, a returned value replaced by None. The sample is drawn per module, in
-proportion to its mutants and at least one, always the same for a seed. How tests are chosen and run:
-scripts/mutate_runs.py. Results are appended to build/mutants/, so that an interrupted run goes on where it stopped; a
-module whose text changed starts again.
+that is only called for its effect left out, a returned value replaced by None (unless it is as false as None). The
+sample is drawn per module, in proportion to its mutants and at least one, always the same for a seed. How tests are
+chosen and run: scripts/mutate_runs.py. Results are appended to build/mutants/, so that an interrupted run goes on where
+it stopped; a module whose text changed starts again.
 
 killed: a test fails, or takes far longer than without a change. survived: all tests pass that reach the line (as many
 as fit into `--budget`). Undecided: the change could not be run. `EQUIVALENT` names mutants that were judged by hand:
@@ -90,12 +90,25 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
             yield "call left out", lambda _: ast.Pass()
         case ast.AugAssign():
             yield "assignment left out", lambda _: ast.Pass()
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.expr() as value) if not _is_falsy(value):
             yield "nothing returned", lambda _: ast.Return(ast.Constant(None))
         case ast.Continue():
             yield "continue/break", lambda _: ast.Break()
         case _:
             return
+
+
+def _is_falsy(value: ast.expr) -> bool:
+    """Whether it is None or as false as None: callers that only ask for the truth could not tell them apart."""
+    match value:
+        case ast.Constant(value=constant):
+            return not constant
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return not items
+        case ast.Dict(keys=keys):
+            return not keys
+        case _:
+            return False
 
 
 def _compared(found: ast.Compare) -> ast.AST:
@@ -271,6 +284,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=30, help="seconds of tests per mutant (default: %(default)s)")
     parser.add_argument("--cases", type=int, default=100, help="of a test function (default: %(default)s)")
+    parser.add_argument("--without", nargs="*", default=[], metavar="TESTS", help="test files that are not used")
     parser.add_argument("--again", action="store_true", help="run survivors of earlier runs once more")
     parser.add_argument("--show", action="store_true", help="list the mutants, run nothing")
     parser.add_argument("--report", action="store_true", help="report earlier results, run nothing")
@@ -290,7 +304,7 @@ def main() -> int:
     waiting.sort(key=lambda task: records[task.path].results.get(task.mutant.id) is None)  # survivors first
     if waiting and not options.report:
         every = _files(SOURCE / "codecs") + _files(SOURCE / "passes")
-        Session(work(waiting, records, options), every, options.cases).run()
+        Session(work(waiting, records, options), every, options.cases, options.without).run()
     return report(tasks, records)
 
 

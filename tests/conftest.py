@@ -1,5 +1,6 @@
 """What all tests share: profiles of Hypothesis, recordings, and servers that are started once for a worker."""
 
+import gc
 import os
 import signal
 import sys
@@ -20,6 +21,10 @@ __all__ = ["dragoman_sim", "dragoman_simulator", "pytest_configure"]
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Modules and collected tests are millions of objects that stay. The garbage collector is off while they are made, and
+# skips them during the tests because they are frozen.
+gc.disable()
+
 # A shell starts background jobs with SIGINT ignored, and their children inherit that: tests of Ctrl-C would hang.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,6 +36,12 @@ settings.register_profile("ci", max_examples=30, derandomize=True, deadline=None
 settings.register_profile("quick", max_examples=4, derandomize=True, deadline=None, database=None)  # scripts/mutate.py
 settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -600,6 +600,7 @@ FRONT: tuple[tuple[str, str], ...] = (
     ("typed", "A program that uses the public API passes mypy and pyright in strict mode."),
     ("same-values", "What people build and what decoders build are values of the same classes."),
     ("pages-run", "The pages about the four types and about other libraries run as printed."),
+    ("pages-are-true", "Files, commands, options and targets of the Makefile that a page names exist."),
     ("site", "The documentation site builds without a warning; its links lead somewhere, its programs run as printed."),
     ("examples", "The programs of examples/ run as their README says."),
     ("release", "The sdist and the wheel are the same bytes each time, complete, and each extra works alone."),

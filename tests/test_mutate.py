@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scripts.mutate import EQUIVALENT, interval, mutants_of, mutated, sampled
-from scripts.mutate_runs import SOURCE, Changed, Coverage, Tracer, changed_functions, replace_code
+from scripts.mutate_runs import SOURCE, Changed, Coverage, Tracer, changed_functions, replace_code, spread
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,8 @@ def test_statements_of_functions_and_loops() -> None:
         "def f(x: A[1]) -> B[2]:\n    '''Text.'''",
         "x = 'text'",
         "return_none = None",
+        "def f():\n    return ()",
+        "def f():\n    return ''",
     ],
 )
 def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
@@ -145,6 +147,16 @@ def test_lines_of_a_file_that_has_changed_since_count_as_reached() -> None:
     coverage.add({"test": [1.0, {"a.py": "4", "b.py": "4"}]}, {"a.py": "old", "b.py": "same"})
     assert [len(coverage.reaching("a.py", line)) for line in (2, 3)] == [1, 1]
     assert [len(coverage.reaching("b.py", line)) for line in (2, 3)] == [1, 0]
+
+
+def test_the_first_cases_of_a_test_have_every_word() -> None:
+    formats = [f"format_{number}" for number in range(9)]
+    cases = [f"test_it[{source}-{target}]" for source in formats for target in formats]
+    chosen = spread(cases)
+    assert sorted(chosen) == sorted(cases) != chosen
+    assert spread(cases) == chosen
+    first = " ".join(chosen[: 2 * len(formats)])
+    assert all(name in first for name in formats)
 
 
 def test_a_sample_has_every_module_and_is_proportional_from_its_start() -> None:

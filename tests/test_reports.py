@@ -40,8 +40,8 @@ def spoken_text(request: ir.Request) -> list[str]:
 
 
 @promise("report:18")
-@pytest.mark.parametrize(("source", "target"), PAIRS)
-@pytest.mark.parametrize("count", [1, 2, 7])
+@each(("source", "target"), PAIRS)
+@each("count", [1, 2, 7])
 def test_as_many_calls_leave_as_came(source: str, target: str, count: int) -> None:
     calls = tuple(ir.ToolCall(f"call_{number}", "fgh"[number % 3], {"n": number}) for number in range(count))
     answer = ir.Completion((ir.Message("assistant", calls),), ir.Finish("tool_calls"), ir.Usage(), "r", "m", 1)
@@ -139,8 +139,8 @@ ASKS_IN_WORDS = {"bedrock-converse"}
 
 
 @promise("report:68")
-@pytest.mark.parametrize(("source", "target"), PAIRS)
-@pytest.mark.parametrize("mode", ["auto", "required"])
+@each(("source", "target"), PAIRS)
+@each("mode", ["auto", "required"])
 def test_a_choice_among_several_tools_stays_one_among_these(source: str, target: str, mode: Any) -> None:
     """Named in the choice, or, where there is no such choice, the only tools that are left."""
     request = request_of(tools=TOOLS, tool_choice=ir.ToolChoice(mode, ("f", "g")))
@@ -240,7 +240,7 @@ def test_structured_output_is_never_a_tool_in_disguise(target: str) -> None:
 
 
 @promise("report:74")
-@pytest.mark.parametrize(("source", "target"), CROSSINGS)
+@each(("source", "target"), CROSSINGS)
 def test_structured_output_crosses_with_its_schema(source: str, target: str) -> None:
     request = request_of(output=ir.StructuredOutput("schema", WEATHER, "weather"))
     body = dragoman.encode_request(request, source).json()
@@ -255,8 +255,8 @@ REASONS: tuple[ir.FinishReason, ...] = get_args(ir.FinishReason)
 
 
 @promise("report:79", "report:83")
-@pytest.mark.parametrize(("source", "target"), PAIRS)
-@pytest.mark.parametrize("reason", REASONS)
+@each(("source", "target"), PAIRS)
+@each("reason", REASONS)
 def test_every_finish_reason_crosses_or_is_reported(source: str, target: str, reason: ir.FinishReason) -> None:
     parts: dict[ir.FinishReason, Any] = {
         "tool_calls": (ir.ToolCall("call_1", "f", {}),),

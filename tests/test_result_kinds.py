@@ -7,6 +7,7 @@ import pytest
 import dragoman
 from dragoman import ir
 from dragoman.ir.values import compact_text
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 
@@ -89,8 +90,8 @@ def test_what_comes_back(
 
 
 @promise("report:45")
-@pytest.mark.parametrize("source", FORMATS)
-@pytest.mark.parametrize("target", FORMATS)
+@each("source", FORMATS)
+@each("target", FORMATS)
 def test_every_format_shows_that_a_tool_failed(source: str, target: str) -> None:
     failed = conversation(ir.ToolResult("call_1", "f", "error", "no such city"))
     there = dragoman.translate_request(
@@ -152,8 +153,8 @@ def test_an_image_for_gemini_3_is_a_part_of_the_result(target: str) -> None:
 
 
 @promise("report:56")
-@pytest.mark.parametrize("model", ["some-model", "gemini-2.5-flash", "gemini-3-pro-preview"])
-@pytest.mark.parametrize("target", FORMATS)
+@each("model", ["some-model", "gemini-2.5-flash", "gemini-3-pro-preview"])
+@each("target", FORMATS)
 def test_images_find_their_way_back(target: str, model: str) -> None:
     request = conversation(SEEN)
     body = dragoman.encode_request(ir.Request(model, request.messages, request.tools), target).json()

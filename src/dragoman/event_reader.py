@@ -28,7 +28,7 @@ Change = Callable[[list[AnyEvent]], list[AnyEvent]]
 class EventReader:
     """Bytes of one stream in, events out. Faults become a last `StreamFailed`, after the ends of open parts."""
 
-    failed: bool = False
+    failed: bool
     decoder: EventDecoder
     framing: BoundedFraming
     _source: str
@@ -42,6 +42,7 @@ class EventReader:
         self, source: str, codec: StreamCodec, account: Accumulator | None, restore: Change | None, limits: Limits
     ) -> None:
         texts = None if account is None else account.texts
+        self.failed = False
         self._source = source
         self.decoder = codec.decoder(texts)
         self.framing = codec.framing(limits)

@@ -26,13 +26,14 @@ class EventWriter:
     encoder: BaseEventEncoder
     opening: Opening | None = None
     """Changes how the answer begins; None once it has begun."""
-    is_plain: bool = True
+    is_plain: bool
     """Whether nothing changes the events before they are encoded."""
     _private: PrivateEvents
     _changes: tuple[Change, ...] = ()
 
     def __init__(self, codec: StreamCodec, texts: Texts | None, options: dict[str, Any]) -> None:
         self.log = log = LossLog()
+        self.is_plain = True
         self.encoder = codec.encoder(log, texts, options)
         self._private = PrivateEvents(codec.profile, log)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import accumulate
-from typing import Any, Protocol, TypeAlias, TypeVar
+from itertools import accumulate, count
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
-from dragoman.ir import Message, ToolResult
+from dragoman.ir import AnyTool, Completion, Message, Request, StreamStart, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 from dragoman.loss import Loss, Severity
+
+_OF_THE_ANSWER = (StreamStart, Completion)
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -28,6 +30,22 @@ of things. The path of a tool depends on the tools and on notes of the request a
 
 Entry: TypeAlias = tuple[Value, str, str, Severity, str]
 """Node, field, what, severity, why."""
+
+
+Remark: TypeAlias = tuple[Value | None, str, Severity, str]
+"""Node (None: the whole record), what, severity, why."""
+
+
+class Remarks(NamedTuple):
+    """What reading a record found out about it, which is a loss in every format but its own."""
+
+    format: str
+    found: tuple[Remark, ...]
+
+
+def remarks_on(request: Request) -> Remarks | None:
+    """The remarks that the decoder left on a request. Like traits, they are lost when it is changed."""
+    return request._remarks  # type: ignore[no-any-return]  # noqa: SLF001
 
 
 class ToolLosses:
@@ -100,6 +118,11 @@ class LossLog:
     def note(self, node: Value, field: str, what: str, why: str) -> None:
         self.entries.append((node, field, what, "noted", why))
 
+    def add_remarks(self, remarks: Remarks, request: Request) -> None:
+        """Add what reading the request found out."""
+        for node, what, severity, why in remarks.found:
+            self.entries.append((request if node is None else node, "", what, severity, why))
+
     def add_tool_losses(self, losses: ToolLosses) -> None:
         """Add the losses of all tools of a request, which were written before."""
         if losses.entries:
@@ -119,6 +142,14 @@ class LossLog:
         before, behind = self.entries[:start], self.entries[start + len(tools.entries) :]
         others = self.resolve_entries(before + behind, root, paths)
         return (*others[:start], *tools.resolve(self, root, paths), *others[start:])
+
+    def resolve_streamed(self) -> tuple[Loss, ...]:
+        """Return all losses of a stream, with paths in the whole answer: a part is spread over many events."""
+        losses = []
+        for node, field, what, severity, why in self.entries:
+            path = f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$"
+            losses.append(Loss(path, what, severity, why))
+        return tuple(losses)
 
     def resolve_entries(self, entries: list[Entry], root: Value, paths: JsonPaths) -> list[Loss]:
         """Return the losses of these entries of the log, in their order."""
@@ -145,10 +176,17 @@ class LossLog:
 
     def _positions(self, entries: list[Entry], root: Value, kind: type[Value]) -> dict[int, Position]:
         """Return the positions of the nodes with losses, and of their originals."""
-        wanted = {id(entry[0]) for entry in entries if type(entry[0]) is not kind}
+        nodes = [entry[0] for entry in entries if type(entry[0]) is not kind]
         if self.origins is not None:
-            wanted.update([id(old) for old, _ in self.origins.values()])
-        return _walk(root, wanted)
+            nodes += [old for old, _ in self.origins.values()]
+        positions = _walk(getattr(root, "messages", ()), set(map(id, nodes)))
+        if not _TOOLS.isdisjoint(map(type, nodes)):
+            # An agent has many tools, and few of them lose something.
+            places = dict(zip(map(id, getattr(root, "tools", ())), count(), strict=False))
+            for node in nodes:
+                if id(node) in places:
+                    positions[id(node)] = (None, places[id(node)], False)
+        return positions
 
     def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
         """Return the position of the original of a node that a pass made."""
@@ -169,13 +207,12 @@ Position: TypeAlias = tuple[int | None, int | None, bool]
 _ROOT: Position = (None, None, False)
 
 
-def _walk(root: Value, wanted: set[int]) -> dict[int, Position]:
-    """Return the positions of the nodes with these ids."""
+_TOOLS: frozenset[type[Any]] = frozenset(get_args(AnyTool))
+
+
+def _walk(messages: tuple[Message, ...], wanted: set[int]) -> dict[int, Position]:
+    """Return the positions of the messages, their parts and the parts of results with these ids."""
     positions: dict[int, Position] = {}
-    for index, tool in enumerate(getattr(root, "tools", ())):
-        if id(tool) in wanted:
-            positions[id(tool)] = (None, index, False)
-    messages: tuple[Message, ...] = getattr(root, "messages", ())
     for message_index, message in enumerate(messages):
         if id(message) in wanted:
             positions[id(message)] = (message_index, None, False)

@@ -20,6 +20,8 @@ class HostedRule(Struct, frozen=True, kw_only=True):
     """Its name in a tool choice; None if a choice cannot name it."""
     options: frozenset[str] = frozenset()
     """Fields of `ProviderTool` that the target's tool of this kind has."""
+    one_domain_list: bool = False
+    """Whether allowed and blocked domains may not be given together; the allowed ones are sent."""
     most_results: int | None = None
     """The largest accepted `max_results`."""
 
@@ -74,6 +76,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     call_id_length: int | None = None
     """The exact length of an alias, if all ids must have the same length (Mistral)."""
     tool_name: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+    unanswered_calls: bool = False
+    """Whether a call may stand without a result (stored conversations: the call is often what is to be learned)."""
     tools_with_calls: bool = False
     """A history with calls needs tool definitions (Anthropic)."""
     sends_foreign_ids: bool = True

@@ -29,7 +29,6 @@ from dragoman.losses import LossLog
 from dragoman.passes.answers import HiddenReasoning, RestoredEvents, hides_reasoning
 
 _LIMITS = Limits()
-_OF_THE_ANSWER = (StreamStart, Completion)
 
 
 @cache
@@ -122,18 +121,7 @@ class StreamEncoder:
     @property
     def losses(self) -> tuple[Loss, ...]:
         """Losses with paths in the whole answer, because a part is spread over many events."""
-        return _resolved(self._writer.log)
-
-
-def _resolved(log: LossLog) -> tuple[Loss, ...]:
-    if not log.entries:
-        return ()
-    return tuple(
-        [
-            Loss(f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$", what, severity, why)
-            for node, field, what, severity, why in log.entries
-        ]
-    )
+        return self._writer.log.resolve_streamed()
 
 
 class StreamTranslator:
@@ -166,6 +154,9 @@ class StreamTranslator:
                 writer.change_events(HiddenReasoning(writer.log))
             if outgoing is not None:
                 writer.change_events(outgoing)
+        if type(self).feed is StreamTranslator.feed:
+            # It runs for every event: without this frame of Python, one costs a tenth less where the core is compiled.
+            self.feed = relay.relay  # type: ignore[method-assign]
 
     def feed(self, data: bytes) -> bytes:
         return self._relay.relay(data)
@@ -199,7 +190,7 @@ class StreamTranslator:
     @property
     def losses(self) -> tuple[Loss, ...]:
         writer = self._relay.writer
-        return () if writer is None else _resolved(writer.log)
+        return () if writer is None else writer.log.resolve_streamed()
 
 
 class TextStream:

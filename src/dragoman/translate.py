@@ -13,7 +13,7 @@ from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misre
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
-from dragoman.losses import JsonPaths, LossLog, intermediate_paths
+from dragoman.losses import JsonPaths, LossLog, intermediate_paths, remarks_on
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
 
@@ -157,6 +157,9 @@ def _spoken_by(completion: Completion, speaker: str, outgoing: Codec) -> Complet
 
 def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict: bool) -> Encoded:  # noqa: FBT001
     log = LossLog()
+    remarks = remarks_on(request)
+    if remarks is not None and remarks.format != outgoing.name:
+        log.add_remarks(remarks, request)
     try:
         encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
     except _UNWRITABLE as error:

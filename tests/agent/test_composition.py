@@ -1,6 +1,8 @@
 """Toolsets, agents as tools, hand-off to another model, and hosted tools beside own ones."""
 
 import asyncio
+import gc
+import warnings
 from typing import Any
 
 import msgspec
@@ -218,6 +220,30 @@ def test_hand_off_between_all_formats_in_mid_loop(dragoman_sim: Simulator) -> No
                 await other.close()
 
     run(session())
+
+
+@promise("agent:hand-off")
+def test_an_agent_closes_all_drivers_that_it_connected(
+    dragoman_sim: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC", "OPENAI"):
+        monkeypatch.setenv(f"{name}_API_KEY", "k")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", dragoman_sim.url)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{dragoman_sim.url}/v1")
+    dragoman_sim.play({"calls": [{"name": "over", "arguments": {}}]}, {"text": "Here."}, {"text": "Again."})
+
+    async def session() -> None:
+        over = hand_off_tool("openai-chat/gpt-4.1", name="over", description="Hands over.")
+        async with Agent("anthropic/claude-sonnet-4-6", tools=[over]) as agent:
+            assert (await agent.run("Go")).text == "Here."
+            assert (await agent.run("Go")).text == "Again."
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        run(session())
+        gc.collect()
+    assert [str(one.message) for one in found if "Unclosed" in str(one.message)] == []
+    assert len(dragoman_sim.requests) == 3
 
 
 @promise("agent:hosted-tools")

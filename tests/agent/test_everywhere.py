@@ -3,7 +3,6 @@
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
@@ -18,7 +17,7 @@ import dragoman
 from dragoman.agent import Agent, NestedEvent, SessionStore, StepCompleteEvent, agent_tool, done, tool, toolset
 from dragoman.agent.evaluation import Case, evaluate
 from dragoman.agent.history_repair import is_whole
-from dragoman.agent.mcp import McpServers, StdioServer
+from dragoman.agent.mcp import HttpServer, McpServers
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.retries import RetryPolicy
@@ -30,7 +29,6 @@ from tests.drivers.partners import COMPATIBLE, EACH_FORMAT, EVERY, FORMATS, KEY,
 from tests.support.agents import Story, plain, run, story_of, types
 from tests.support.promises import promise
 
-MCP_SERVER = Path(__file__).parent / "fixtures" / "mcp_server.py"
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -244,9 +242,9 @@ def test_toolsets_agents_as_tools_instructions_and_processors(partner: Partner, 
 
 
 @promise("agent:mcp", "agent:mcp-results", "agent:mcp-requests", "agent:same-story")
-def test_tools_of_a_server_on_every_provider(dragoman_sim: Simulator) -> None:
+def test_tools_of_a_server_on_every_provider(dragoman_sim: Simulator, mcp_server_url: str) -> None:
     """Text, data, pictures and errors of a server reach every model, and every model answers what the server asks."""
-    address = StdioServer(command=sys.executable, args=[str(MCP_SERVER)])
+    address = HttpServer(url=mcp_server_url)
     calls: list[tuple[str, dict[str, Any]]] = [
         ("add", {"a": 2, "b": 3}),
         ("greet", {"name": "Ada"}),

@@ -2,10 +2,7 @@
 
 import asyncio
 import re
-import socket
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -90,40 +87,11 @@ EVERYTHING = (
 )
 
 
-@pytest.fixture
-def http_server() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)  # noqa: S603
-    try:
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.kill()
-        process.wait()
-
-
-async def _answers(url: str) -> None:
-    """Wait until the port is open."""
-    port = int(url.split(":")[2].split("/", maxsplit=1)[0])
-    for _ in range(300):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.1)
-        else:
-            writer.close()
-            await writer.wait_closed()
-            return
-    raise AssertionError("the server did not start")
-
-
 @promise("agent:mcp")
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer key"}])
-def test_a_server_over_http(http_server: str, headers: dict[str, str]) -> None:
+def test_a_server_over_http(mcp_server_url: str, headers: dict[str, str]) -> None:
     async def session() -> None:
-        await _answers(http_server)
-        async with McpServers({"tests": HttpServer(url=http_server, headers=headers)}) as servers:
+        async with McpServers({"tests": HttpServer(url=mcp_server_url, headers=headers)}) as servers:
             _, story = await told_by(servers, ("greet", {"name": "Bo"}), permissions=Rules(allow=["greet"]))
         assert story == [
             *step(1, "call_1", "greet", {"name": "Bo"}),
@@ -275,8 +243,9 @@ def test_an_invalid_mcp_json_is_refused(given: dict[str, Any], words: str) -> No
 @promise("agent:mcp-requests")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_servers_ask_for_a_model_and_for_the_user(transport: str, request: pytest.FixtureRequest) -> None:
-    url = request.getfixturevalue("http_server") if transport == "http" else ""
-    address = HttpServer(url=url, protocol="legacy") if url else LEGACY
+    address: StdioServer | HttpServer = LEGACY
+    if transport == "http":
+        address = HttpServer(url=request.getfixturevalue("mcp_server_url"), protocol="legacy")
 
     async def elicit(message: str, schema: Any) -> dict[str, Any] | None:
         assert message == "How many seats?"
@@ -284,8 +253,6 @@ def test_servers_ask_for_a_model_and_for_the_user(transport: str, request: pytes
         return {"seats": 3}
 
     async def session() -> None:
-        if url:
-            await _answers(url)
         model = ScriptedDriver(["Yes."], name="scripted/model")
         async with McpServers({"tests": address}, sampling=model, elicit=elicit) as servers:
             agent, _ = await told_by(servers, ("ask_model", {"question": "Is it?"}), ("book", {}))
@@ -347,7 +314,7 @@ MODERN = ["stdio", "http"]
 
 
 def _modern(transport: str, request: pytest.FixtureRequest) -> Any:
-    return HttpServer(url=request.getfixturevalue("http_server")) if transport == "http" else STDIO
+    return HttpServer(url=request.getfixturevalue("mcp_server_url")) if transport == "http" else STDIO
 
 
 @promise("agent:mcp-requests")
@@ -361,8 +328,6 @@ def test_forms_and_models_in_the_protocol_of_2026(transport: str, request: pytes
         return {"seats": 3}
 
     async def session() -> None:
-        if transport == "http":
-            await _answers(address.url)
         model = ScriptedDriver(["Yes."], name="scripted/model")
         async with McpServers({"tests": address}, sampling=model, elicit=elicit) as servers:
             agent, _ = await told_by(servers, ("order", {}))

@@ -4,9 +4,13 @@ import gzip
 import importlib.util
 import io
 import json
+import re
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +178,45 @@ def test_globs_folders_and_object_storage(tmp_path: Path) -> None:
         assert gzip.decompress(stream.read()) == expected
     convert("memory://in/*.jsonl", "memory://shards", ALONE, target="gemini")
     assert converted_folder("memory://shards") == expected
+
+
+class _Ranges(SimpleHTTPRequestHandler):
+    """Files of a folder; ranges of bytes as object stores and servers of datasets give them."""
+
+    def do_GET(self) -> None:
+        content = Path(self.translate_path(self.path)).read_bytes()
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        start, end = (int(asked[1]), min(int(asked[2]) + 1, len(content))) if asked else (0, len(content))
+        self.send_response(206 if asked else 200)
+        if asked:
+            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
+        self.send_header("Content-Length", str(end - start))
+        self.send_header("Accept-Ranges", "bytes")
+        self.end_headers()
+        self.wfile.write(content[start:end])
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@promise("batch:sources")
+@pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz", "in.parquet"])
+def test_files_of_a_web_server(name: str, tmp_path: Path) -> None:
+    records = lines(30)
+    write = {"in.jsonl": as_lines, "in.jsonl.gz": as_gzip, "in.parquet": as_parquet}[name]
+    write(records, tmp_path)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Ranges, directory=str(tmp_path)))
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}/{name}"
+        assert converted(address, tmp_path, shard_bytes=1_000) == converted(str(tmp_path / name), tmp_path)
+        with pytest.raises(SourceError, match="cannot read"):
+            converted(address + ".missing", tmp_path)
+    finally:
+        server.shutdown()
+        serving.join()
+        server.server_close()
 
 
 class _Object(AbstractBufferedFile):  # type: ignore[misc]

@@ -1,6 +1,8 @@
 """The twenty-five traps of batch files and batch jobs: a row per trap, and a test that fails if a number has no row."""
 
 import json
+import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +17,18 @@ from dragoman.batch import (
     convert,
     convert_lines,
     fetch_job_sync,
+    retry_job_sync,
     submit_job_sync,
 )
 from dragoman.batch.job_file import JobFolder
-from dragoman.batch.job_states import ENDED, state_of
+from dragoman.batch.job_states import ENDED, STATES, state_of
 from dragoman.batch.provider_files import BATCH_FILES, BatchItem, read_id, written_id
 from dragoman.batch.provider_jobs import JOB_APIS, JobContext, Reply, Seen
 from dragoman.drivers.http import HttpTransport
 from dragoman.errors import NoAnswer
 from dragoman.sim.server import Simulator
 from dragoman.translate import decode_request, decode_response
-from tests.batch.test_jobs import KEY, LosesTheAnswer, Place, json_of, lines_of, play, question
+from tests.batch.test_jobs import KEY, MODELS, LosesTheAnswer, Place, json_of, lines_of, play, question
 from tests.support.promises import promise
 from tests.support.traps import Traps
 
@@ -382,23 +385,43 @@ def _limits(simulator: Simulator, folder: Path) -> None:
 
 
 @trap(25, "A job that ended in time, too late, or whose results are gone: each says so, and none looks like success.")
-def _clocks(_simulator: Simulator, _folder: Path) -> None:
-    ended = [
-        ("openai", "expired"),
-        ("gemini", "JOB_STATE_EXPIRED"),
-        ("bedrock", "Expired"),
-        ("mistral", "TIMEOUT_EXCEEDED"),
-    ]
-    assert {state_of(*one) for one in ended} == {"expired"}
-    counts = {"processing": 0, "succeeded": 2, "errored": 0, "canceled": 0, "expired": 0}
-    archived = {
-        "processing_status": "ended",
-        "request_counts": counts,
-        "results_url": None,
-        "archived_at": "2026-01-01",
-    }
-    assert seen("anthropic", archived).outputs == ()
-    rejects: list[Reject] = []
+def _clocks(simulator: Simulator, folder: Path) -> None:
+    for vocabulary, words in STATES.items():
+        late = {word for word in words if "xpired" in word or "EXPIRED" in word or "TIMEOUT" in word}
+        assert {state_of(vocabulary, word) for word in late} <= {"expired"}
+        assert late or vocabulary in {"anthropic", "xai"}, "these two have counts instead of a state"
+    for provider in MODELS:
+        (folder / provider).mkdir()
+        in_time = Place(folder / provider, simulator, provider, ["a", "b", "c"])
+        simulator.play_batches()
+        in_time.submit()
+        report = in_time.fetch()
+        assert (report.state, report.succeeded, report.retryable) == ("completed", 3, 0)
+        in_time.output.unlink()
+        shutil.rmtree(in_time.output.with_name("answers.jsonl.job"))
+        simulator.play_batches(ends="expired", finished=0)
+        in_time.submit()
+        report = in_time.fetch()
+        assert (report.state, report.succeeded, report.retryable) == ("expired", 0, 3), provider
+        assert report.expired + report.missing == 3
+        assert all(one["response"] is None or one["response"]["status_code"] != 200 for one in in_time.answers)
     lines = [{"custom_id": "r", "result": {"type": "expired"}}]
+    rejects: list[Reject] = []
     assert convert_lines(json.dumps(lines[0]).encode(), target="openai-chat", on_reject=rejects.append) == b""
     assert [reject.line for reject in rejects] == [1]
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_results_that_are_gone_are_neither_missing_nor_paid_for_again(
+    provider: str, dragoman_sim: Simulator, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, dragoman_sim, provider, ["a", "b"])
+    dragoman_sim.play_batches(gone=True)
+    place.submit()
+    made = len(dragoman_sim.service.memory.shelf.batches)
+    retry = partial(retry_job_sync, str(place.output), **place.options)
+    for act in (place.fetch, partial(place.fetch, retry_failed=True), retry):
+        with pytest.raises(BatchJobError, match="not there any more"):
+            act()
+    assert len(dragoman_sim.service.memory.shelf.batches) == made
+    assert not place.output.exists()

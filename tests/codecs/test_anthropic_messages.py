@@ -204,7 +204,14 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         from_assistant(
             ir.Text(
                 "hi",
-                (ir.Citation("https://e.org", "T", "c", metadata=noted(_citation=CITATION | {"cited_text": "c"})),),
+                (
+                    ir.Citation(
+                        "https://e.org",
+                        "T",
+                        "c",
+                        metadata=noted(_citation=CITATION | {"cited_text": "c"}, encrypted_index="e"),
+                    ),
+                ),
             )
         ),
     ),

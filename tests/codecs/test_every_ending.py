@@ -181,7 +181,7 @@ BODIES = {
 WORDS = [(source, word) for source, words in ENDINGS.items() for word in words]
 
 
-@pytest.mark.parametrize(("source", "word"), WORDS)
+@each(("source", "word"), WORDS)
 def test_whole(source: str, word: str) -> None:
     body = BODIES[source](word, streamed=False)
     for target in FORMATS:
@@ -192,7 +192,7 @@ def test_whole(source: str, word: str) -> None:
             assert encoded.body == json.loads(body)
 
 
-@pytest.mark.parametrize(("source", "word"), WORDS)
+@each(("source", "word"), WORDS)
 def test_streamed(source: str, word: str) -> None:
     data = BODIES[source](word, streamed=True)
     for target in FORMATS:
@@ -212,8 +212,8 @@ def test_streamed(source: str, word: str) -> None:
             assert isinstance(last, ir.StreamFailed), target
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize(("source", "word"), WORDS)
+@each("streamed", [False, True], ids=["whole", "streamed"])
+@each(("source", "word"), WORDS)
 def test_whole_and_streamed_end_alike(source: str, word: str, *, streamed: bool) -> None:
     """What the source says is read as the same end in both."""
     data = BODIES[source](word, streamed=streamed)
@@ -319,8 +319,8 @@ REFUSED_BY: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("target", ["anthropic-messages", "gemini", "vertex"])
-@pytest.mark.parametrize("source", REFUSED_BY)
+@each("target", ["anthropic-messages", "gemini", "vertex"])
+@each("source", REFUSED_BY)
 def test_a_refusal_in_words_is_repeated_where_the_end_is_explained_and_returns(source: str, target: str) -> None:
     there = dragoman.translate_response(REFUSED_BY[source], source=source, target=target)
     assert not is_success(there.body, target)

@@ -1,6 +1,5 @@
 """Tools are read and written once, whatever else the body says; memos stay bounded."""
 
-import gc
 import json
 import tracemalloc
 from typing import Any
@@ -13,6 +12,7 @@ from dragoman.codecs.memo import ENTRY_BYTES, LONGEST_ENTRY, MOST_BYTES, Bounded
 from dragoman.codecs.registry import codec
 from dragoman.codecs.wire_values import Wire
 from dragoman.losses import LossLog
+from tests.support.collector import tracked_objects
 from tests.support.promises import promise
 
 pytestmark = promise("core:tool-memo")
@@ -134,7 +134,7 @@ def test_all_memos_together_are_bounded() -> None:
     """One for each direction, kind of target and format."""
     for name in dragoman.formats():
         dragoman.encode_request(ir.Request("m", (ir.Message("user", "x"),), (ir.ToolDefinition("f"),)), name)
-    memos = [one for one in gc.get_objects() if isinstance(one, BoundedMemo)]
+    memos = [one for one in tracked_objects() if isinstance(one, BoundedMemo)]
     assert 10 < len(memos) < 80
     assert {memo.most_bytes for memo in memos} <= {MOST_BYTES}
     assert MOST_BYTES <= 1 << 20

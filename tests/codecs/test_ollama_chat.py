@@ -14,9 +14,8 @@ import dragoman
 from dragoman import ir
 from dragoman.codecs.ids import is_invented
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.ir.values import Value
 from tests.support.promises import promise
-from tests.support.trees import difference
+from tests.support.trees import difference, without_notes
 
 NAME = "ollama-chat"
 PIXEL = "iVBORw0KGgo="
@@ -24,23 +23,6 @@ JPEG = "/9j/4AAQSkZJRgAB"
 WEBP = "UklGRhoAAABXRUJQVlA4"
 WAVE = "UklGRiQAAABXQVZFZm10"
 MP3 = "SUQzBAAAAAAAI1RT"
-
-
-def plainly(value: Any) -> Any:
-    """The value without spelling notes and origin: what another vendor's decoder would have made of it."""
-    if isinstance(value, tuple):
-        return tuple(plainly(inner) for inner in value)
-    if not isinstance(value, Value):
-        return value
-    changes: dict[str, Any] = {}
-    for field in value.__struct_fields__:
-        if field == "metadata" or (field == "origin" and isinstance(value, ir.Request)):
-            changes[field] = None
-        elif field == "arguments" and not value.parsed:  # type: ignore[attr-defined]
-            continue
-        else:
-            changes[field] = plainly(getattr(value, field))
-    return structs.replace(value, **changes)
 
 
 def request_body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -135,7 +117,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], tuple[ir.Message, ...]]] = {
 @pytest.mark.parametrize(("wires", "messages"), MESSAGES.values(), ids=MESSAGES.keys())
 def test_messages(wires: list[dict[str, Any]], messages: tuple[ir.Message, ...]) -> None:
     body = request_body(*wires)
-    assert plainly(decoded(body).messages) == messages
+    assert without_notes(decoded(body).messages) == messages
     encoded = sent(*messages)
     assert encoded.body["messages"] == wires
     is_wrapped = any(not call.parsed for message in messages for call in message.tool_calls)
@@ -183,7 +165,7 @@ def test_what_the_server_also_reads_comes_back_as_it_was(wires: list[dict[str, A
 def test_keys_are_read_in_any_case() -> None:
     (message,) = decoded(request_body({"role": "USER", "Content": "hi", "IMAGES": [PIXEL]})).messages
     assert message.role == "user"
-    assert plainly(message.parts) == (ir.Image("image/png", PIXEL), ir.Text("hi"))
+    assert without_notes(message.parts) == (ir.Image("image/png", PIXEL), ir.Text("hi"))
 
 
 @promise("report:57")
@@ -379,7 +361,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize(("wire", "fields"), SETTINGS.values(), ids=SETTINGS.keys())
 def test_settings(wire: dict[str, Any], fields: dict[str, Any]) -> None:
     body = request_body(**wire)
-    request = plainly(decoded(body))
+    request = without_notes(decoded(body))
     assert {name: getattr(request, name) for name in fields} == fields
     encoded = sent(**fields)
     assert {key: encoded.body[key] for key in wire} == wire
@@ -732,7 +714,7 @@ def test_what_others_signed_rides_in_the_message_and_returns() -> None:
     message = dragoman.encode_response(completion, NAME).body["message"]
     assert (message["thinking"], message["content"]) == ("onetwo", "ho")
     body = request_body({"role": "user", "content": "hi"}, message, WIRE_RESULT)
-    assert plainly(decoded(body).messages[1].parts) == parts
+    assert without_notes(decoded(body).messages[1].parts) == parts
     assert returns(body) is None
 
 

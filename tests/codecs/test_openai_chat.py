@@ -13,30 +13,12 @@ from msgspec import structs
 import dragoman
 from dragoman import ir
 from dragoman.errors import DecodeError
-from dragoman.ir.values import Value
 from tests.support.promises import promise
-from tests.support.trees import difference
+from tests.support.trees import difference, without_notes
 
 NAME = "openai-chat"
 PIXEL = "iVBORw0KGgo="
 PDF = "JVBERi0="
-
-
-def plainly(value: Any) -> Any:
-    """The value without spelling notes and origin: what another vendor's decoder would have made of it."""
-    if isinstance(value, tuple):
-        return tuple(plainly(inner) for inner in value)
-    if not isinstance(value, Value):
-        return value
-    changes: dict[str, Any] = {}
-    for field in value.__struct_fields__:
-        if field == "metadata" or (field == "origin" and isinstance(value, ir.Request)):
-            changes[field] = None
-        elif field == "arguments" and not value.parsed:  # type: ignore[attr-defined]
-            continue
-        else:
-            changes[field] = plainly(getattr(value, field))
-    return structs.replace(value, **changes)
 
 
 def request_body(**fields: Any) -> dict[str, Any]:
@@ -156,7 +138,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], tuple[ir.Message, ...]]] = {
 def test_messages_are_read(name: str) -> None:
     wire, messages = MESSAGES[name]
     request = dragoman.decode_request({"model": "m", "messages": wire}, NAME)
-    assert plainly(request.messages) == messages
+    assert without_notes(request.messages) == messages
 
 
 @pytest.mark.parametrize("name", MESSAGES)
@@ -290,7 +272,7 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
 def test_what_compatible_servers_say_is_read(name: str) -> None:
     wire, message = TOLERATED[name]
     (read,) = dragoman.decode_request({"model": "m", "messages": [wire]}, NAME).messages
-    assert plainly(read) == message
+    assert without_notes(read) == message
 
 
 @pytest.mark.parametrize("name", TOLERATED)
@@ -372,7 +354,7 @@ TOOLS: dict[str, tuple[dict[str, Any], ir.AnyTool]] = {
 def test_tools_both_ways(name: str) -> None:
     wire, tool = TOOLS[name]
     request = dragoman.decode_request(request_body(tools=[wire]), NAME)
-    assert plainly(request.tools) == (tool,)
+    assert without_notes(request.tools) == (tool,)
     assert returns(request_body(tools=[wire])) is None
     written = dragoman.encode_request(ir.Request("m", (USER,), (tool,), origin="openai"), NAME).body
     assert json.dumps(written["tools"]) == json.dumps([wire])
@@ -418,7 +400,7 @@ F_AND_G = [FUNCTION, {"type": "function", "function": {"name": "g"}}]
 def test_choices_both_ways(name: str) -> None:
     wire, choice = CHOICES[name]
     request = dragoman.decode_request(request_body(tools=F_AND_G, tool_choice=wire), NAME)
-    assert plainly(request.tool_choice) == choice
+    assert without_notes(request.tool_choice) == choice
     assert returns(request_body(tools=F_AND_G, tool_choice=wire)) is None
     tools = (ir.ToolDefinition("f"), ir.ToolDefinition("g"))
     assert dragoman.encode_request(ir.Request("m", (USER,), tools, choice), NAME).body["tool_choice"] == wire
@@ -436,7 +418,8 @@ def test_choices_both_ways(name: str) -> None:
 )
 def test_other_spellings_of_a_choice(wire: Any, choice: ir.ToolChoice) -> None:
     assert (
-        plainly(dragoman.decode_request(request_body(tools=[FUNCTION], tool_choice=wire), NAME).tool_choice) == choice
+        without_notes(dragoman.decode_request(request_body(tools=[FUNCTION], tool_choice=wire), NAME).tool_choice)
+        == choice
     )
     assert returns(request_body(tools=[FUNCTION], tool_choice=wire)) is None
 
@@ -467,7 +450,7 @@ def test_neither_a_choice_nor_the_parallel_switch_is_sent_without_tools() -> Non
 )
 def test_structured_output_both_ways(wire: dict[str, Any], output: ir.StructuredOutput) -> None:
     request = dragoman.decode_request(request_body(response_format=wire), NAME)
-    assert plainly(request.output) == output
+    assert without_notes(request.output) == output
     assert returns(request_body(response_format=wire)) is None
     written = dragoman.encode_request(ir.Request("m", (USER,), output=output, origin="openai"), NAME).body
     assert written["response_format"] == wire
@@ -507,7 +490,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_settings_both_ways(name: str) -> None:
     wire, fields = SETTINGS[name]
     request = dragoman.decode_request(request_body(**wire), NAME)
-    assert {key: plainly(getattr(request, key)) for key in fields} == fields
+    assert {key: without_notes(getattr(request, key)) for key in fields} == fields
     assert returns(request_body(**wire)) is None
     written = dragoman.encode_request(ir.Request("m", (USER,), origin="openai", **fields), NAME).body
     assert {key: written[key] for key in wire} == wire
@@ -584,7 +567,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], tuple[Any, ...], ir.FinishReason]] = {
 def test_answers_are_read_and_come_back(name: str) -> None:
     body, parts, reason = ANSWERS[name]
     completion = dragoman.decode_response(body, NAME)
-    assert plainly(completion.messages[0].parts) == parts
+    assert without_notes(completion.messages[0].parts) == parts
     assert completion.finish_reason == reason
     assert completion.finish is not None
     assert completion.finish.raw == body["choices"][0]["finish_reason"]
@@ -640,9 +623,9 @@ def test_citations_stay_with_their_text() -> None:
     completion = dragoman.decode_response(answer({"content": "hi there", "annotations": [cited]}), NAME)
     (text,) = completion.messages[0].parts
     assert isinstance(text, ir.Text)
-    assert plainly(text.citations) == (ir.Citation("https://example.org", "E", None, 0, 2),)
+    assert without_notes(text.citations) == (ir.Citation("https://example.org", "E", None, 0, 2),)
     foreign = ir.Completion(
-        (ir.Message("assistant", (ir.Text("x"), plainly(text))),), ir.Finish("stop"), None, "r", "m"
+        (ir.Message("assistant", (ir.Text("x"), without_notes(text))),), ir.Finish("stop"), None, "r", "m"
     )
     (annotation,) = dragoman.encode_response(foreign, NAME).body["choices"][0]["message"]["annotations"]
     assert annotation["url_citation"]["start_index"] == 1
@@ -841,7 +824,7 @@ def test_a_document_by_address_is_a_document_and_returns(part: dict[str, Any], d
     body = request_body(messages=[{"role": "user", "content": [{"type": "document_url", **part}]}])
     assert returns(body) is None
     (found,) = dragoman.decode_request(body, "mistral").messages[0].parts
-    assert plainly(found) == document
+    assert without_notes(found) == document
 
 
 def test_losses_of_a_document_by_address_lead_to_its_keys() -> None:

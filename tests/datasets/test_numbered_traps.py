@@ -1,17 +1,22 @@
 """The thirty traps of stored conversations: a row per trap, and a test that fails if a number has no row."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import dragoman
 from dragoman import decode_request, detect, translate_request
 from dragoman.batch import RecordRejected, Reject, convert_lines
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.google_signatures import is_dummy
+from dragoman.codecs.registry import codec
 from dragoman.detection import Detected
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, LossRefused
 from dragoman.ir import Image, Request
 from tests.datasets.stories import STORIES
+from tests.datasets.test_datasets import WRITTEN
 from tests.support.promises import promise
 from tests.support.traps import Traps
 
@@ -72,14 +77,41 @@ def turn(speaker: str, value: Any) -> dict[str, Any]:
     return {"from": speaker, "value": value}
 
 
-@trap(1, "Arguments are an object, JSON text, or JSON text of JSON text; each is the same call.")
+@trap(
+    1,
+    "Arguments are an object, JSON text, or JSON text of JSON text: an API gets the same call, the file its own depth.",
+)
 def _depths() -> None:
     held: Any = {"city": "Oslo"}
-    for _ in range(3):
+    for _ in range(4):
         value = json.dumps({"name": "weather", "arguments": held})
-        record = {"conversations": [turn("human", "?"), turn("function_call", value)]}
-        assert arguments_of(read(record, "sharegpt")) == [{"city": "Oslo"}]
+        sharegpt = {"conversations": [turn("human", "?"), turn("function_call", value)]}
+        one = {"type": "function", "function": {"name": "weather", "arguments": held}}
+        trl = {"messages": [USER, asked(one)], "tools": "[]"}
+        written = again(sharegpt, "sharegpt")["conversations"][1]
+        assert json.loads(written["value"]) == {"name": "weather", "arguments": held}
+        assert again(trl, "trl") == trl
+        for record, name in ((sharegpt, "sharegpt"), (trl, "trl")):
+            assert arguments_of(read(record, name)) == [{"city": "Oslo"}]
+            sent = crossed(record, name, "openai-chat").body["messages"][1]["tool_calls"][0]["function"]["arguments"]
+            assert json.loads(sent) == {"city": "Oslo"}
+            assert crossed(record, name, "gemini").body["contents"][1]["parts"][0]["functionCall"]["args"] == {
+                "city": "Oslo"
+            }
+            (other,) = {"trl", "sharegpt"} - {name}
+            assert arguments_of(decode_request(crossed(record, name, other).json(), other)) == [{"city": "Oslo"}]
         held = json.dumps(held)
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "5", "{", '"x"', "{'city': 'Oslo'}"])
+def test_text_that_is_not_an_object_at_any_depth_stays_text(text: str) -> None:
+    quoted = json.dumps(text)
+    one = {"type": "function", "function": {"name": "weather", "arguments": quoted}}
+    record = {"messages": [USER, asked(one)], "tools": "[]"}
+    (found,) = [part for message in read(record, "trl").messages for part in message.tool_calls]
+    assert not found.parsed
+    assert found.arguments_text == quoted
+    assert again(record, "trl") == record
 
 
 @trap(2, "Nulls that a table added to arguments are removed; a null that the schema allows is kept.")
@@ -130,6 +162,43 @@ def _parallel() -> None:
     assert pairs_of(read(record, "trl")) == {"Oslo": None, "Rome": "noon"}
     losses = crossed(record, "trl", "openai-chat").losses
     assert [(loss.severity, loss.path) for loss in losses] == [("invented", "$.messages[1].tool_calls[0]")]
+    assert ambiguous_results(record, "trl") == [], "the name says which call it answers"
+
+
+def ambiguous_results(record: Any, name: str) -> list[str]:
+    """The paths of results whose call was not certain."""
+    losses = crossed(record, name, "openai-chat").losses
+    return [loss.path for loss in losses if loss.what == "which call this result answers"]
+
+
+def test_fewer_results_than_calls_without_ids_are_reported() -> None:
+    calls = asked(call("Oslo"), call("Rome"), call("Bonn"))
+    for named in ({}, {"name": "weather"}):
+        answers = [result("1", **named), result("2", **named), result("3", **named)]
+        whole = {"messages": [USER, calls, *answers, DONE]}
+        assert pairs_of(read(whole, "trl")) == {"Oslo": "1", "Rome": "2", "Bonn": "3"}
+        assert ambiguous_results(whole, "trl") == []
+        fewer = {"messages": [USER, calls, *answers[:2], DONE]}
+        assert ambiguous_results(fewer, "trl") == ["$.messages[2]", "$.messages[3]"]
+        assert crossed(fewer, "trl", "trl").losses == (), "the file itself says no more and no less"
+        with pytest.raises(LossRefused):
+            translate_request(json.dumps(fewer), source="trl", target="openai-chat", strict=True)
+    some = asked(call("Oslo", id="c1"), call("Rome", id="c2"))
+    assert ambiguous_results({"messages": [USER, some, result("2", tool_call_id="c2"), DONE]}, "trl") == []
+
+
+def test_a_result_answers_the_calls_of_its_own_round() -> None:
+    def calls(*cities: str) -> dict[str, Any]:
+        found = [{"name": "weather", "arguments": {"city": city}} for city in cities]
+        return turn("function_call", json.dumps(found))
+
+    unanswered = [turn("human", "?"), calls("Oslo"), turn("gpt", "Later."), turn("human", "And?"), calls("Rome")]
+    record = {"conversations": [*unanswered, turn("observation", "R")]}
+    assert pairs_of(read(record, "sharegpt")) == {"Oslo": None, "Rome": "R"}
+    joined = [turn("human", "?"), calls("Oslo", "Rome"), turn("observation", "O, R"), calls("Bonn")]
+    record = {"conversations": [*joined, turn("observation", "B"), turn("gpt", "Done.")]}
+    assert pairs_of(read(record, "sharegpt")) == {"Oslo": "O, R", "Rome": None, "Bonn": "B"}
+    assert ambiguous_results(record, "sharegpt") == ["$.conversations[2]"]
 
 
 @trap(6, "A call at the end has no result; where an API wants one, what is made up is reported.")
@@ -139,6 +208,17 @@ def _trailing_call() -> None:
     for target in ("openai-chat", "anthropic-messages", "gemini"):
         severities = {loss.severity for loss in crossed(record, "trl", target).losses if "result of call" in loss.what}
         assert severities == {"invented"}, target
+
+
+@pytest.mark.parametrize("target", WRITTEN)
+def test_no_file_gets_a_result_that_was_never_there(target: str) -> None:
+    for ending in ([asked(call())], [asked(call()), DONE, USER, DONE]):
+        record = {"messages": [USER, *ending]}
+        encoded = crossed(record, "trl", target)
+        request = decode_request(encoded.json(), target)
+        assert arguments_of(request) == [{"city": "Oslo"}]
+        assert [one for message in request.messages for one in message.tool_results] == []
+        assert not [loss for loss in encoded.losses if loss.severity == "invented"]
 
 
 @trap(7, "Content that is null, empty or absent beside calls stays what it was.")
@@ -309,32 +389,75 @@ def _duplicates() -> None:
     assert results == ["3C"]
 
 
-@trap(17, "Logs of agents lack the system prompt and the tools: none is made up.")
+LACKING = {
+    "claude-code": "the system prompt and the tools", "gemini-cli": "the system prompt and the tools",
+    "codex": "the tools", "openai-agents": "the instructions and the tools", "tau-bench": "the tools",
+    "swe-agent": "the tools", "chatgpt-export": "the system prompt and the tools",
+    "claude-export": "the system prompt and the tools",
+}  # fmt: skip
+
+
+@trap(17, "Logs of agents lack the system prompt and the tools: none is made up, and every conversion says so.")
 def _missing_prompt() -> None:
+    for name, story in STORIES.items():
+        request = read(story, name)
+        for target in ("openai-chat", "anthropic-messages", "trl"):
+            if target == name:
+                continue
+            losses = crossed(story, name, target).losses
+            noted = [(loss.severity, loss.path, loss.what) for loss in losses if "not what was sent" in loss.why]
+            assert noted == ([("noted", "$", LACKING[name])] if name in LACKING else []), (name, target)
+        if name in LACKING:
+            assert not request.tools, name
     for name in ("claude-code", "gemini-cli"):
-        request = read(STORIES[name], name)
-        assert not request.tools
-        assert "system" not in {message.role for message in request.messages}
+        assert "system" not in {message.role for message in read(STORIES[name], name).messages}
         body = crossed(STORIES[name], name, "openai-chat").body
         assert body["messages"][0]["role"] == "user"
+        assert "tools" not in body
+    agents = "openai-agents"
+    assert crossed(STORIES[agents], agents, agents).losses == (), "nothing is lost on the way into the same format"
+
+
+SIGNED = "c2lnbmVkLXJlYXNvbmluZy1ieXRlcw=="
+
+
+def signed_records() -> Iterator[tuple[str, Any, str, str]]:
+    """Format, record with signed or encrypted reasoning, family of the signature, its path."""
+    with_thought = json.loads(json.dumps(STORIES["pydantic-ai"]))
+    thinking = {"part_kind": "thinking", "content": "hm", "signature": SIGNED, "provider_name": "anthropic"}
+    with_thought[1]["parts"].insert(0, thinking)
+    yield "pydantic-ai", with_thought, "anthropic", "$[1].parts[0]"
+    page = json.loads(json.dumps(STORIES["vercel-ui"]))
+    metadata = {"anthropic": {"signature": SIGNED}}
+    page[1]["parts"].insert(1, {"type": "reasoning", "text": "hm", "providerMetadata": metadata})
+    yield "vercel-ui", page, "anthropic", "$[1].parts[1]"
+    blocks = [{"type": "thinking", "thinking": "hm", "signature": SIGNED}, {"type": "text", "text": "Mild."}]
+    session = [claude(1, "user", "Weather?"), claude(2, "assistant", blocks, id="m"), claude(3, "user", "And now?")]
+    yield "claude-code", session, "anthropic", "$[1].message.content[0]"
+    encrypted = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SIGNED}
+    rollout = list(STORIES["codex"])
+    rollout.insert(6, {"timestamp": "t", "type": "response_item", "payload": encrypted})
+    yield "codex", rollout, "openai-responses", "$[6].payload"
+    items = list(STORIES["openai-agents"])
+    items.insert(1, encrypted)
+    yield "openai-agents", items, "openai-responses", "$[1]"
 
 
 @trap(18, "Signatures and encrypted reasoning reach their own vendor, and are reported as dropped anywhere else.")
 def _signatures() -> None:
-    thought = {"part_kind": "thinking", "content": "hm", "signature": "c2lnbmVk", "provider_name": "anthropic"}
-    record = json.loads(json.dumps(STORIES["pydantic-ai"]))
-    record[1]["parts"].insert(0, thought)
-    assert b"c2lnbmVk" in crossed(record, "pydantic-ai", "anthropic-messages").json()
-    for target in ("openai-chat", "bedrock-converse", "trl"):
-        encoded = crossed(record, "pydantic-ai", target)
-        if b"c2lnbmVk" not in encoded.json():
-            assert any(loss.path.startswith("$[1].parts[0]") for loss in encoded.losses), target
-    encrypted = {"type": "reasoning", "summary": [], "encrypted_content": "c2VjcmV0"}
-    lines = [*STORIES["codex"], {"timestamp": "t", "type": "response_item", "payload": encrypted}]
-    assert b"c2VjcmV0" in crossed(lines, "codex", "openai-responses").json()
-    foreign = crossed(lines, "codex", "ollama-chat")
-    assert b"c2VjcmV0" not in foreign.json()
-    assert any(loss.severity == "dropped" for loss in foreign.losses)
+    for name, record, family, path in signed_records():
+        for target in dragoman.formats():
+            encoded = crossed(record, name, target)
+            dropped = [loss.path for loss in encoded.losses if loss.severity == "dropped" and "reasoning" in loss.what]
+            is_own = codec(target).profile.signs_as == family
+            assert (SIGNED.encode() in encoded.json()) is is_own, (name, target)
+            assert dropped == ([] if is_own else [path]), (name, target)
+    for name in ("gemini-cli", "opentelemetry", "trl", "codex"):  # their calls are unsigned, and Gemini 3 refuses those
+        sent = translate_request(json.dumps(STORIES[name]), source=name, target="gemini", model="gemini-3-pro")
+        (signed,) = [part for turn in sent.body["contents"] for part in turn["parts"] if "functionCall" in part]
+        assert is_dummy(signed["thoughtSignature"]), name
+        older = translate_request(json.dumps(STORIES[name]), source=name, target="gemini", model="gemini-2.5-pro")
+        assert b"thoughtSignature" not in older.json(), name
 
 
 @trap(19, "Thinking in the text of an answer does not become a thinking block without a signature.")
@@ -459,12 +582,27 @@ def _withheld() -> None:
 @trap(27, "A value that was cut off is refused where it shows, and otherwise passes as it is.")
 def _cut_off() -> None:
     messages = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Weather?"}]}])
-    span = {"gen_ai.input.messages": messages[:-5], "gen_ai.request.model": "m"}
-    with pytest.raises(DecodeError):
-        read(span, "opentelemetry")
-    cut = "x" * 10_000 + "... [truncated]"
-    record = {"messages": [USER, asked(call()), result(cut)]}
-    assert pairs_of(read(record, "trl")) == {"Oslo": cut}
+    for length in (1, len(messages) // 2, len(messages) - 1):
+        span = {"gen_ai.input.messages": messages[:length], "gen_ai.request.model": "m"}
+        with pytest.raises(DecodeError, match="cut") as caught:
+            read(span, "opentelemetry")
+        assert caught.value.path == "$['gen_ai.input.messages']"
+        assert "Weather" not in str(caught.value)
+    one = {"type": "function", "function": {"name": "weather", "arguments": '{"city": "Os'}}
+    (cut,) = [part for message in read({"messages": [USER, asked(one)]}, "trl").messages for part in message.tool_calls]
+    assert not cut.parsed, "arguments that were cut are not repaired"
+
+
+@pytest.mark.parametrize("mark", ["", "... [truncated]", "[50000 characters left out]"])
+@pytest.mark.parametrize("name", [name for name in STORIES if name != "bfcl"])
+def test_a_result_that_was_cut_crosses_letter_by_letter(name: str, mark: str) -> None:
+    """Nothing tells a cut text from a short one, so none is taken for complete, repaired or marked by us."""
+    cut = "x" * 10_000 + mark
+    record = json.loads(json.dumps(STORIES[name]).replace("3C", json.dumps(cut)[1:-1]))
+    (one,) = [part for message in read(record, name).messages for part in message.tool_results]
+    assert one.value == cut
+    sent = decode_request(crossed(record, name, "anthropic-messages").json(), "anthropic-messages")
+    assert [part.value for message in sent.messages for part in message.tool_results] == [cut]
 
 
 @trap(28, "Each record of a file is judged alone, and one that fits no format, or two, is refused.")

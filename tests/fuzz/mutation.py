@@ -231,8 +231,8 @@ OPERATORS: tuple[Operator, ...] = (
 
 
 def mutate_value(value: Any, chance: random.Random, others: Sequence[Any] = ()) -> Any:
-    """The value after one to three operators; it is changed in place where it can be."""
-    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+    """The value after one to eight operators, most often one or two; it is changed in place where it can be."""
+    for _ in range(chance.choice((1, 1, 1, 2, 2, 3, 5, 8))):
         places = slots(value) if type(value) in (dict, list) else []
         if not places:
             return _fresh(chance.choice(VALUES))
@@ -279,9 +279,15 @@ def mutate_events(data: bytes, chance: random.Random, others: Sequence[Any] = ()
     if chance.random() < 0.06:
         return mutate_bytes(data, chance)
     events = data.split(separator)
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        _change_event(events, chance, others)
+    return separator.join(events)
+
+
+def _change_event(events: list[bytes], chance: random.Random, others: Sequence[Any]) -> None:
     place = chance.randrange(len(events))
     choice = chance.random()
-    if choice < 0.08:
+    if choice < 0.08 and len(events) > 1:
         del events[place]
     elif choice < 0.14:
         events.insert(place, events[place])
@@ -292,4 +298,3 @@ def mutate_events(data: bytes, chance: random.Random, others: Sequence[Any] = ()
         events[place] = _PAYLOAD.sub(
             lambda found: found["lead"] + mutate_json(found["json"], chance, others) + found["tail"], events[place], 1
         )
-    return separator.join(events)

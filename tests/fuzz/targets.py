@@ -212,9 +212,12 @@ def _error(name: str, data: bytes) -> str:
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """The stream whole, in a few pieces, or seldom one byte at a time."""
+    """The stream whole, in a few pieces, or seldom one byte at a time (law 5 tries every cut)."""
     turn = _turn(data) >> 8
-    size = (len(data) + 1, 512, 300, 150, 64, 7, 1)[turn % 7 if len(data) < 1_500 else turn % 3]
+    if turn % 32 == 0 and len(data) < 1_500:
+        size = (1, 7)[turn // 32 % 2]
+    else:
+        size = (len(data) + 1, 512, 300, 150, 64)[turn % 5 if len(data) < 1_500 else turn % 3]
     return (data[start : start + size] for start in range(0, len(data), size))
 
 

@@ -45,6 +45,21 @@ def served(*arguments: str, cwd: Path) -> Iterator[tuple[str, "subprocess.Popen[
         process.stderr.close()
 
 
+@promise("front:pages-are-true")
+def test_the_greeting_is_the_one_that_the_documentation_shows(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
+    shown = page.partition("$ dragoman serve\n")[2].partition("```")[0].splitlines()
+    with served(cwd=tmp_path) as (url, process):
+        assert process.stderr is not None
+        lines = [process.stderr.readline().rstrip()]
+        while not lines[-1].startswith("  OpenAI: "):
+            lines.append(process.stderr.readline().rstrip())
+    # Models and servers on this machine are not on the page.
+    lines = [line.replace(", local,", ",") for line in lines if "on this machine" not in line]
+    printed = [line.replace(url, "http://127.0.0.1:8787") for line in lines]
+    assert printed == shown[1:]
+
+
 @promise("gateway:command", "gateway:no-config", "gateway:shutdown", "gateway:reload")
 def test_a_first_run_answers_at_once(tmp_path: Path) -> None:
     file = tmp_path / "dragoman.toml"

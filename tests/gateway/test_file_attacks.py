@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.errors import DecodeError
 from dragoman.gateway.answer_cache import directives
 from dragoman.gateway.http_request import Head, collect_headers, header_name, known_names
 from dragoman.gateway.pass_through import UsageReader, model_in
@@ -40,7 +41,8 @@ def test_forms_are_read_in_linear_time(kind: str) -> None:
         body = HOSTILE_FORMS[kind](n)
 
         def read() -> None:
-            model_in(body, HEAD)
+            with suppress(DecodeError):
+                model_in(body, HEAD)
             try:
                 read_form(body, FORM)
             except MultipartError:

@@ -28,6 +28,8 @@ REQUESTS = 1_000
 KILLED_AFTER = 400
 CLIENTS = 6
 PATIENCE = 180.0
+PAUSE = 0.25
+"""Seconds after a refusal: clients that are over their limit would take most of the processor."""
 BUDGET, RATE, AT_A_TIME = 2.0, 100, 2
 
 
@@ -68,7 +70,7 @@ class Traffic:
             with self._lock:
                 self.outcomes.append(outcome)
             if outcome.status in {402, 429}:
-                time.sleep(0.05)
+                time.sleep(PAUSE)
 
     def _one(self, name: str, text: str, *, streamed: bool) -> Outcome:
         messages = [{"role": "user", "content": text}]

@@ -262,3 +262,16 @@ def _text(result: Any) -> str:
 def test_without_configuration_there_is_no_server() -> None:
     with RunningGateway(configured("")) as gateway:
         assert send(gateway.url, "/mcp", {}).status == 404
+
+
+ODD_ARGUMENTS = ('{"model":"p/m","prompt":"x","max_output_tokens":1e999}', '{"prompt":1}', '{"model":[],"prompt":{}}')
+
+
+@pytest.mark.parametrize("arguments", ODD_ARGUMENTS)
+def test_odd_arguments_are_an_error_of_the_call(arguments: str, caplog: pytest.LogCaptureFixture) -> None:
+    call = f'{{"name":"ask_model","arguments":{arguments}}}'
+    body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{call}}}'
+    with RunningGateway(configured("[mcp]\nserve = true\n")) as gateway:
+        got = send(gateway.url, "/mcp", body.encode(), {"accept": "application/json"})
+    assert got.json["result"]["isError"] is True
+    assert "raised" not in caplog.text

@@ -13,6 +13,7 @@ from google import genai
 from google.genai import types
 from openai import AzureOpenAI, OpenAI
 
+from dragoman.errors import DecodeError
 from dragoman.gateway.endpoints import match_endpoint
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.pass_through import UsageReader, model_in, with_routed_model
@@ -350,6 +351,9 @@ def test_the_field_model_is_found_in_any_form(*, quoted: bool) -> None:
 
 def test_a_form_that_names_no_model() -> None:
     head = Head("POST", "/", "", {"content-type": "multipart/form-data; boundary=b"})
-    for body in (b"", b"--b", b"--b--", b'--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nx'):
+    for body in (b"--b--", b'--b\r\ncontent-disposition: form-data; name="x"\r\n\r\nx\r\n--b--\r\n'):
         assert model_in(body, head) == ""
         assert with_routed_model(body, head, "a", "b") == body
+    for body in (b"", b"--b", b'--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nx'):
+        with pytest.raises(DecodeError):  # an upstream may read more into it than the gateway
+            model_in(body, head)

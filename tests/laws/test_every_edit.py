@@ -15,14 +15,10 @@ from dragoman.codecs.registry import codec
 from dragoman.errors import DecodeError
 from dragoman.ir.traits import traits_of
 from dragoman.passes.survey import survey
-from tests.support.bodies import REQUESTS, RESPONSES
 from tests.support.edits import Edit, edits
 from tests.support.promises import promise
+from tests.support.small_bodies import small_bodies
 from tests.support.trees import difference, plain
-from tests.support.ugly import UGLY_ANSWERS, UGLY_REQUESTS
-
-LARGE = 20_000
-"""Bodies beyond this size are about their size."""
 
 # (format, path without indices, edit): bodies that the API itself refuses or never sends. They are read generously, and
 # what is missing is filled in. `*` stands for every format or every edit.
@@ -56,14 +52,6 @@ FILLED_IN: dict[tuple[str, str, str], str] = {
     ("openai-responses", "$.input[].content[].input_audio.format", "emptied"): _SHOWN,
     ("openai-responses", "$.output[].role", "removed"): _ROLE,
 }
-
-
-def _rows(kind: str) -> list[Any]:
-    samples = {"request": REQUESTS, "response": RESPONSES}[kind]
-    ugly = {"request": UGLY_REQUESTS, "response": UGLY_ANSWERS}[kind]
-    found = [(sample.format, sample.name, sample.body) for sample in samples]
-    found += [(name, of, body) for name, named in ugly.items() for of, body in named.items()]
-    return [pytest.param(name, body, id=f"{name}: {of}") for name, of, body in found if len(json.dumps(body)) < LARGE]
 
 
 def _listed(name: str, edit: Edit) -> set[tuple[str, str, str]]:
@@ -102,13 +90,13 @@ def _check(kind: str, name: str, body: Any) -> None:
 
 
 @promise("law:1-identity", "core:traits")
-@pytest.mark.parametrize(("name", "body"), _rows("request"))
+@pytest.mark.parametrize(("name", "body"), small_bodies("request"))
 def test_an_edited_request_is_refused_or_the_same_again(name: str, body: Any) -> None:
     _check("request", name, body)
 
 
 @promise("law:1-identity")
-@pytest.mark.parametrize(("name", "body"), _rows("response"))
+@pytest.mark.parametrize(("name", "body"), small_bodies("response"))
 def test_an_edited_answer_is_refused_or_the_same_again(name: str, body: Any) -> None:
     _check("response", name, body)
 
@@ -116,7 +104,7 @@ def test_an_edited_answer_is_refused_or_the_same_again(name: str, body: Any) -> 
 def test_filled_in_bodies_still_differ() -> None:
     failing: set[tuple[str, str, str]] = set()
     for kind in ("request", "response"):
-        for name, body in (row.values for row in _rows(kind)):
+        for name, body in (row.values for row in small_bodies(kind)):
             for edit in edits(body):
                 rows = _listed(name, edit)
                 if rows - failing and _failure(name, kind, edit) is not None:

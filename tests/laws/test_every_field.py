@@ -15,12 +15,12 @@ from msgspec import structs
 
 import dragoman
 from dragoman import ir
-from dragoman.errors import EncodeError
+from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir.values import Value
 from dragoman.loss import Loss
 from dragoman.streams import StreamEncoder
 from tests.laws.known_field_failures import KNOWN
-from tests.support.formats import FAMILY, FORMATS
+from tests.support.formats import FAMILY, FORMATS, VARIED_MODELS
 from tests.support.ir_examples import EXAMPLES, MARK, example_fields, kinds, marks, resolved
 from tests.support.promises import promise
 from tests.support.trees import covers
@@ -56,6 +56,7 @@ NOT_SAID = {
 NOT_SAID_THERE = {
     ("Image", "media_type", "ollama-chat"): "images are bare bytes there, which show their type themselves",
     ("Audio", "media_type", "ollama-chat"): "the same for sound",
+    ("Document", "cite", "cohere-chat"): "documents are always cited there",
     ("ToolCall", "id", "vertex"): "calls and results are paired by name and order there",
     ("ToolResult", "tool_call_id", "vertex"): "calls and results are paired by name and order there",
     ("Message", "role", "answer"): "an answer is the assistant's",
@@ -63,10 +64,43 @@ NOT_SAID_THERE = {
 }
 # Kinds that another format writes in a form of its own: the loss of the whole says so.
 REWRITTEN = (ir.ServerToolCall, ir.ServerToolResult, ir.Location)
+# (kind, field that is set already, field): why the second may change nothing and still be no loss. None is every kind.
+BESIDE: dict[tuple[str, str, str | None], str] = {
+    ("Opaque", "origin", None): "a block of the target's own family is sent as it is",
+    ("ServerToolCall", "origin", None): "a block of the target's own family is sent as it is",
+    ("ServerToolResult", "origin", None): "a block of the target's own family is sent as it is",
+    ("ProviderTool", "origin", None): "a definition of the target's own family is sent as it is",
+    ("ProviderTool", "definition", None): "a definition of the target's own family is sent as it is",
+    ("ProviderTool", "functions", None): "a list of functions is no hosted tool, and has no options",
+    ("Image", "url", "media_type"): "the server at the address names the type",
+    ("Image", "file_id", "media_type"): "the file has its type",
+    ("Document", "url", "media_type"): "the server at the address names the type",
+    ("Document", "file_id", "media_type"): "the file has its type",
+    ("Audio", "transcript", "data"): "the loss of the sound says that its transcript is sent",
+    ("Audio", "transcript", "url"): "the loss of the sound says that its transcript is sent",
+    ("Audio", "transcript", "file_id"): "the loss of the sound says that its transcript is sent",
+    ("Audio", "transcript", "media_type"): "the loss of the sound says that its transcript is sent",
+    ("Signature", "family", "id"): "an own signature has the id that its format gives it",
+    ("ToolCall", "invented_id", "id"): "an id of ours is not sent to APIs without ids",
+    ("Usage", "input", "total"): "the sum of both counts is sent",
+    ("Usage", "output", "total"): "the sum of both counts is sent",
+    ("Completion", "finishes", "finish"): "the endings of all candidates hold that of the first",
+    ("Logprobs", "candidate", "tokens"): "they go with their candidate, which is a loss",
+    ("Finish", "reason", "stop_sequence"): "only an answer that stopped has matched one",
+    ("Finish", "stop_sequence", "reason"): "only an answer that stopped has matched one",
+    ("Finish", "stop_sequence", "explanation"): "only refusals are explained",
+    ("Request", "user", "safety_identifier"): "the same value",
+    ("Request", "safety_identifier", "user"): "the same value",
+    ("ReasoningSettings", "visible", "effort"): "the example's budget is the same amount",
+    ("ReasoningSettings", "effort", "visible"): "an API that shows all reasoning has no switch for it",
+}
 # A loss that says degraded where what is sent is what would have been sent anyway.
 SENT_ANYWAY = {("Usage", "total"): "the sum of both counts is sent"}
 # Travel inside other values (a tag, another id), so their mark cannot be looked for; that something changes can.
 HIDDEN = {"signature", "family", "id", "tool_call_id", "cache", "redacted"}
+
+
+VANISHES = "vanishes without a loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,13 +293,24 @@ WORLDS: dict[str, tuple[Callable[[Any], Place], Callable[[Any, str], Written], t
 }
 
 
-def faults(world: str, kind: type[Value], target: str) -> Iterator[tuple[str, str]]:
-    """(field, what is wrong with it) for every field of the kind."""
-    place, write, _ = WORLDS[world]
-    family = FAMILY[target]
+def faults(
+    world: str, kind: type[Value], target: str, beside: str | None = None, model: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """(field, what is wrong with it) for every field of the kind, alone or beside another, in a request to a model."""
+    in_world, write, _ = WORLDS[world]
+
+    def place(value: Value) -> Place:
+        found = in_world(value)
+        return found if model is None else Place(structs.replace(found.whole, model=model), found.path)
+
+    family = FAMILY.get(target, "dragoman")  # stored histories have no family
     foreign = "anthropic" if family != "anthropic" else "google"
     plain: Any = resolved(EXAMPLES[kind].plain, family, foreign)
+    first = {} if beside is None else EXAMPLES[kind].fields[beside]
+    plain = structs.replace(plain, **{key: resolved(value, family, foreign) for key, value in first.items()})
     for name, changes in _variants(kind, world, target):
+        if beside is not None and (not first.keys().isdisjoint(changes) or _is_nothing_beside(kind, beside, name)):
+            continue
         given = {key: resolved(value, family, foreign) for key, value in changes.items()}
         base, changed = place(plain), place(structs.replace(plain, **given))
         try:
@@ -276,12 +321,17 @@ def faults(world: str, kind: type[Value], target: str) -> Iterator[tuple[str, st
             holder = None if is_whole else _holder(changed.path)
         except EncodeError:
             continue  # refused with a reason
-        hidden = name in HIDDEN or kind is ir.Signature
+        hidden = name in HIDDEN or kind is ir.Signature or beside is not None
         difference = Difference(before, after, without, set() if hidden else set(marks(given)), holder)
         paths = tuple(path for key in given for path in _paths(changed.path, key))
         fault = difference.fault(paths)
         if fault is not None and not (fault.startswith("degraded") and (kind.__name__, name) in SENT_ANYWAY):
             yield name, fault
+
+
+def _is_nothing_beside(kind: type[Value], beside: str, name: str) -> bool:
+    rows = {(kind.__name__, beside, None), (kind.__name__, beside, name)}
+    return name == "metadata (own)" or not rows.isdisjoint(BESIDE)
 
 
 def _variants(kind: type[Value], world: str, target: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -296,7 +346,7 @@ def _variants(kind: type[Value], world: str, target: str) -> Iterator[tuple[str,
         yield name, changes
         if name == "metadata":
             (entries,) = changes["metadata"].values()
-            yield "metadata (own)", {"metadata": {FAMILY[target]: entries}}
+            yield "metadata (own)", {"metadata": {FAMILY.get(target, "dragoman"): entries}}
 
 
 _HOLDER = re.compile(r"\$\.tools\[0\]|\$\.messages\[(\d+)\]\.parts\[(\d+)\]")
@@ -354,7 +404,7 @@ class Difference:
         ]
         new = [loss for loss in reported if loss not in self.before.losses]
         if not self.arrived and not any(loss in new or self._explains(loss) for loss in reported):
-            return "vanishes without a loss"
+            return VANISHES
         for loss in reported:
             of_field = loss.path in paths or any(covers(path, loss.path) for path in paths)
             if loss.severity == "degraded" and of_field and loss in new and self.before.text == self.after.text:
@@ -396,6 +446,84 @@ def test_every_field_set_alone_arrives_or_is_a_true_loss(world: str, kind: type[
     new = {name: fault for name, fault in found.items() if name not in known}
     assert not new, new
     assert known <= found.keys(), f"fixed, so remove from known_field_failures.py: {sorted(known - found.keys())}"
+
+
+@pytest.mark.parametrize(("world", "kind"), [(world, kind) for world, (_, _, of) in WORLDS.items() for kind in of])
+def test_every_field_arrives_or_is_a_loss_beside_every_other(world: str, kind: type[Value]) -> None:
+    found = {
+        f"{name} beside {beside}, {target}": fault
+        for target in FORMATS
+        for alone in [{name for name, _ in faults(world, kind, target)}]
+        for beside in EXAMPLES[kind].fields
+        for name, fault in faults(world, kind, target, beside)
+        if fault == VANISHES and name not in alone
+    }
+    assert found == {}
+
+
+SETTINGS = (
+    ir.Request, ir.ReasoningSettings, ir.StructuredOutput, ir.ToolChoice, ir.ToolDefinition, ir.CustomTool,
+    ir.ProviderTool, ir.Cache, ir.Image, ir.Document, ir.ToolResult,
+)  # fmt: skip
+_NEVER_THINKS = "this model does not reason, so there is nothing to turn off"
+_FOLLOWS = "the loss says degraded; the switch is not sent"
+KNOWN_BY_MODEL = {
+    ("gpt-4.1", "ReasoningSettings", "mode"): _NEVER_THINKS,
+    ("claude-3-5-haiku-latest", "ReasoningSettings", "mode"): _NEVER_THINKS,
+    ("command-a-03-2025", "ReasoningSettings", "mode"): _NEVER_THINKS,
+    ("us.amazon.nova-2-lite-v1:0", "ReasoningSettings", "budget_tokens"): "its loss names the effort",
+    ("us.amazon.nova-2-lite-v1:0", "ToolDefinition", "strict"): _FOLLOWS,
+    ("us.amazon.nova-pro-v1:0", "ToolDefinition", "strict"): _FOLLOWS,
+    ("us.deepseek.r1-v1:0", "ToolDefinition", "strict"): _FOLLOWS,
+}
+"""(model, kind, field) -> why the field fails there."""
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_every_setting_arrives_or_is_a_true_loss_whatever_the_model(target: str) -> None:
+    """The rules of a format differ by model."""
+    known = {(row.kind, row.field) for row in KNOWN if row.world == "request" and target in row.targets}
+    new = {
+        (model, kind.__name__, name): fault
+        for model in VARIED_MODELS[target]
+        for kind in SETTINGS
+        for name, fault in faults("request", kind, target, model=model)
+        if (kind.__name__, name) not in known and (kind, name) != (ir.Request, "model")
+    }
+    assert {row: fault for row, fault in new.items() if row not in KNOWN_BY_MODEL} == {}
+
+
+MEDIA = (ir.Refusal, ir.Image, ir.Document, ir.Audio, ir.SearchResult, ir.ToolResult, ir.ToolCall, ir.Reasoning)
+BARE_BYTES = {(ir.Audio, "ollama-chat")}
+"""Sound and images are bare bytes there, and these are neither."""
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("world", ["request", "answer"])
+def test_what_comes_back_as_another_kind_is_a_loss(world: str, target: str) -> None:
+    place, _, kinds = WORLDS[world]
+    encode, decode = (
+        (dragoman.encode_request, dragoman.decode_request)
+        if world == "request"
+        else (dragoman.encode_response, dragoman.decode_response)
+    )
+    silent = []
+    for kind in (one for one in MEDIA if one in kinds and (one, target) not in BARE_BYTES):
+        plain: Any = resolved(EXAMPLES[kind].plain, FAMILY[target], "dragoman")
+        for name, changes in [("", {}), *EXAMPLES[kind].fields.items()]:
+            given = {key: resolved(value, FAMILY[target], "dragoman") for key, value in changes.items()}
+            put = place(structs.replace(plain, **given))
+            try:
+                written: Any = encode(put.whole, target)
+                read = decode(written.json(), target)
+            except (EncodeError, DecodeError):
+                continue
+            counts = [
+                sum(type(part) is kind for one in whole.messages for part in one.parts) for whole in (put.whole, read)
+            ]
+            if counts[0] > counts[1] and not any(_concerns(loss, put.path) for loss in written.losses):
+                silent.append((kind.__name__, name))
+    assert silent == []
 
 
 def test_every_kind_and_every_field_has_an_example() -> None:

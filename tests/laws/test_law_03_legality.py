@@ -96,16 +96,16 @@ def test_answers_please_a_strict_client(target: str, completion: ir.Completion) 
     assert complaints(dragoman.encode_response(completion, target), target) == ()
 
 
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+@each("target", FORMATS)
+@each("sample", REQUESTS)
 def test_sample_requests_cross_legally(sample: Sample, target: str) -> None:
     encoded = dragoman.translate_request(sample.body, source=sample.format, target=target, model=MODELS[target])
     if target != sample.format:
         assert refusals(encoded, target, model=MODELS[target]) == ()
 
 
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+@each("target", FORMATS)
+@each("sample", RESPONSES)
 def test_sample_answers_cross_legally(sample: Sample, target: str) -> None:
     encoded = dragoman.translate_response(sample.body, source=sample.format, target=target)
     if target != sample.format:
@@ -125,8 +125,8 @@ def test_of_two_tools_with_one_name_the_first_counts(target: str) -> None:
     assert [loss.path for loss in encoded.losses if loss.severity == "dropped"] == ["$.tools[1]"]
 
 
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("names", [("nobody",), ("f", "nobody")])
+@each("target", FORMATS)
+@each("names", [("nobody",), ("f", "nobody")])
 def test_a_tool_that_is_not_declared_cannot_be_chosen(target: str, names: tuple[str, ...]) -> None:
     choice = ir.ToolChoice("required", names)
     request = ir.Request(MODELS[target], (ir.Message("user", "hi"),), (TOOL,), choice, max_output_tokens=9)

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 import dragoman
 from dragoman import ir
 from dragoman.agent import Agent, tool
@@ -13,17 +11,18 @@ from dragoman.chat.chunks import ChunkReader
 from dragoman.drivers import ScriptedDriver
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.errors import ProviderError, StreamError
+from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS, refusals
 from tests.support.promises import promise
 from tests.support.withheld import ENDINGS, FIRST, LAST, NOTHING, Ending, events, streamed, whole
 
 pytestmark = promise("law:7-no-guessing")
 
-EACH = pytest.mark.parametrize("ending", ENDINGS, ids=str)
+EACH = each("ending", ENDINGS)
 CUT = [ending for ending in ENDINGS if ending.reason == "cut"]
-EACH_CUT = pytest.mark.parametrize("ending", CUT, ids=str)
-EACH_OTHER = pytest.mark.parametrize("ending", [one for one in ENDINGS if one not in CUT], ids=str)
-HOW = pytest.mark.parametrize("write", [whole, streamed], ids=["whole", "streamed"])
+EACH_CUT = each("ending", CUT)
+EACH_OTHER = each("ending", [one for one in ENDINGS if one not in CUT])
+HOW = each("write", [whole, streamed], ids=["whole", "streamed"])
 Write = Callable[..., bytes]
 
 PROVIDERS = {
@@ -78,7 +77,7 @@ def test_no_call_of_a_blocked_answer_is_offered(ending: Ending, write: Write) ->
 
 @EACH_CUT
 @HOW
-@pytest.mark.parametrize("last", [LAST, NOTHING], ids=["parses", "empty"])
+@each("last", [LAST, NOTHING], ids=["parses", "empty"])
 def test_only_the_last_call_of_a_cut_answer_is_withheld_even_if_it_parses(
     ending: Ending, write: Write, last: ir.ToolCall
 ) -> None:
@@ -95,13 +94,13 @@ def test_a_call_that_text_follows_is_whole_in_a_cut_answer() -> None:
     assert withheld(empty) == [("rm", "cut")]  # Gemini ends every stream with an empty text
 
 
-@pytest.mark.parametrize("finish", [None, ir.Finish("stop"), ir.Finish("tool_calls"), ir.Finish("pause")], ids=str)
+@each("finish", [None, ir.Finish("stop"), ir.Finish("tool_calls"), ir.Finish("pause")])
 def test_an_answer_that_nothing_calls_blocked_or_cut_offers_its_calls(finish: ir.Finish | None) -> None:
     completion = ir.Completion((ir.Message("assistant", (FIRST, LAST)),), finish)
     assert (names(completion), completion.withheld_calls) == (["look", "rm"], ())
 
 
-@pytest.mark.parametrize("source", FORMATS)
+@each("source", FORMATS)
 def test_a_stream_offers_no_call_before_its_end(source: str) -> None:
     encoder = dragoman.StreamEncoder(source)
     data = encoder.encode(events(FIRST)) + encoder.close()
@@ -254,7 +253,7 @@ def test_a_blocked_answer_reports_its_steps_as_errors_and_asks_for_no_permission
 
 
 @EACH
-@pytest.mark.parametrize("target", FORMATS)
+@each("target", FORMATS)
 def test_a_client_of_another_format_is_offered_no_more_than_the_answer_offers(ending: Ending, target: str) -> None:
     body = whole(ending, FIRST, LAST)
     offered = names(dragoman.decode_response(body, ending.source))
@@ -266,7 +265,7 @@ def test_a_client_of_another_format_is_offered_no_more_than_the_answer_offers(en
 
 
 @EACH
-@pytest.mark.parametrize("target", FORMATS)
+@each("target", FORMATS)
 def test_a_client_of_another_stream_is_offered_no_more_than_the_answer_offers(ending: Ending, target: str) -> None:
     data = streamed(ending, FIRST, LAST)
     offered = names(read(data, ending, streamed))

@@ -110,7 +110,7 @@ def joining(n: int) -> Work:
     def work() -> None:
         buffer = Buffer()
         for _ in range(n):
-            buffer.data += b"x" * 5_000
+            buffer.data += b"x" * 500
 
     return work
 

@@ -13,7 +13,7 @@ import pytest
 
 import dragoman
 from dragoman import ir
-from tests.support.formats import FORMATS, MODELS, refusals
+from tests.support.formats import FORMATS, MODELS, VARIED_MODELS, refusals
 from tests.support.promises import promise
 
 Path = tuple[str | int, ...]
@@ -113,20 +113,6 @@ class _With:
 
 # ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-_THINKERS: dict[str, tuple[str, ...]] = {
-    "openai-chat": ("gpt-4.1", "gpt-5.1", "o3", "gpt-5-pro"),
-    "openai-responses": ("gpt-4.1", "gpt-5.1", "o3", "gpt-5-pro"),
-    "anthropic-messages": ("claude-sonnet-4-5", "claude-opus-4-6", "claude-3-5-haiku-latest", "claude-opus-4-7"),
-    "gemini": ("gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3-flash-preview"),
-    "vertex": ("gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview"),
-    "gemini-interactions": ("gemini-2.5-flash", "gemini-3-flash-preview", "gemini-3-pro-preview"),
-    "bedrock-converse": (
-        "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "us.anthropic.claude-opus-4-6-v1", "us.amazon.nova-2-lite-v1:0",
-        "us.amazon.nova-pro-v1:0", "us.deepseek.r1-v1:0",
-    ),
-    "ollama-chat": ("qwen3", "gpt-oss"),
-    "cohere-chat": ("command-a-reasoning-08-2025", "command-a-03-2025"),
-}  # fmt: skip
 _THINKING: dict[str, tuple[Any, ...]] = {
     "effort": ("minimal", "low", "medium", "high", "xhigh", "max", "a_new_word"),
     "budget_tokens": (1, 127, 128, 512, 1023, 1024, 2048, 2049, 8192, 8193, 24576, 24577, 31999, 63999),
@@ -134,7 +120,9 @@ _THINKING: dict[str, tuple[Any, ...]] = {
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize(("name", "model"), [(name, model) for name, models in _THINKERS.items() for model in models])
+@pytest.mark.parametrize(
+    ("name", "model"), [(name, model) for name, models in VARIED_MODELS.items() for model in models]
+)
 def test_thinking_is_asked_for_as_it_was_or_the_change_is_reported(name: str, model: str) -> None:
     silent = []
     for field, values in _THINKING.items():

@@ -17,6 +17,7 @@ from dragoman.passes.misplaced import check_places
 from dragoman.passes.names import alias_names, name_alias
 from dragoman.passes.pairing import pair_results
 from dragoman.profile import Profile
+from tests.support.cases import each
 from tests.support.promises import promise
 
 pytestmark = promise("core:traits")
@@ -77,8 +78,8 @@ REQUESTS: dict[str, ir.Request] = {
 }
 
 
-@pytest.mark.parametrize("target", [*dragoman.formats("wire"), *dragoman.formats("compatible")])
-@pytest.mark.parametrize("name", REQUESTS)
+@each("target", [*dragoman.formats("wire"), *dragoman.formats("compatible")])
+@each("name", REQUESTS)
 def test_the_chosen_passes_do_what_all_would_do(name: str, target: str) -> None:
     profile = codec(target).profile
     module._TARGETS.clear()  # noqa: SLF001 - ids and names that were accepted before are remembered

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
@@ -136,28 +136,32 @@ GOOGLE = Door(
     text_of=lambda body: _texts(body["candidates"][0]["content"]["parts"]),
 )
 _VERTEX = "/v1beta1/projects/p/locations/us-central1/publishers/google/models/gemini-3.6-flash"
+_VERTEX_INTERACTIONS = "/v1beta1/projects/p/locations/global/interactions"
+_AZURE = "/openai/deployments/gpt-4o/chat/completions?api-version=2026-06-01"
+CHAT = Door(
+    path="/v1/chat/completions",
+    streaming_path="/v1/chat/completions",
+    headers=BEARER,
+    ask=_chat,
+    ask_with_tool=lambda text: {**_chat(text), "tools": [{"type": "function", "function": _function()}]},
+    message_of=lambda body: body["error"]["message"],
+    text_of=lambda body: body["choices"][0]["message"]["content"],
+    streams={"stream": True},
+)
+INTERACTIONS = Door(
+    path="/v1beta/interactions",
+    streaming_path="/v1beta/interactions",
+    headers={"x-goog-api-key": "any-key"},
+    ask=_interactions,
+    ask_with_tool=lambda text: {**_interactions(text), "tools": [{"type": "function", **_function()}]},
+    message_of=GOOGLE.message_of,
+    text_of=lambda body: _texts([part for step in body["steps"] for part in step.get("content", [])]),
+    streams={"stream": True},
+)
 
 DOORS: dict[str, Door] = {
-    "openai-chat": Door(
-        path="/v1/chat/completions",
-        streaming_path="/v1/chat/completions",
-        headers=BEARER,
-        ask=_chat,
-        ask_with_tool=lambda text: {**_chat(text), "tools": [{"type": "function", "function": _function()}]},
-        message_of=lambda body: body["error"]["message"],
-        text_of=lambda body: body["choices"][0]["message"]["content"],
-        streams={"stream": True},
-    ),
-    "azure-openai": Door(
-        path="/openai/deployments/gpt-4o/chat/completions?api-version=2026-06-01",
-        streaming_path="/openai/deployments/gpt-4o/chat/completions?api-version=2026-06-01",
-        headers={"api-key": "any-key"},
-        ask=_chat,
-        ask_with_tool=lambda text: {**_chat(text), "tools": [{"type": "function", "function": _function()}]},
-        message_of=lambda body: body["error"]["message"],
-        text_of=lambda body: body["choices"][0]["message"]["content"],
-        streams={"stream": True},
-    ),
+    "openai-chat": CHAT,
+    "azure-openai": replace(CHAT, path=_AZURE, streaming_path=_AZURE, headers={"api-key": "any-key"}),
     "openai-responses": Door(
         path="/v1/responses",
         streaming_path="/v1/responses",
@@ -191,34 +195,15 @@ DOORS: dict[str, Door] = {
         text_of=lambda body: _texts(body["content"]),
     ),
     "gemini": GOOGLE,
-    "vertex": Door(
+    "vertex": replace(
+        GOOGLE,
         path=f"{_VERTEX}:generateContent",
         streaming_path=f"{_VERTEX}:streamGenerateContent?alt=sse",
         headers=BEARER,
-        ask=_contents,
-        ask_with_tool=_gemini_tool,
-        message_of=GOOGLE.message_of,
-        text_of=GOOGLE.text_of,
     ),
-    "gemini-interactions": Door(
-        path="/v1beta/interactions",
-        streaming_path="/v1beta/interactions",
-        headers={"x-goog-api-key": "any-key"},
-        ask=_interactions,
-        ask_with_tool=lambda text: {**_interactions(text), "tools": [{"type": "function", **_function()}]},
-        message_of=GOOGLE.message_of,
-        text_of=lambda body: _texts([part for step in body["steps"] for part in step.get("content", [])]),
-        streams={"stream": True},
-    ),
-    "vertex-interactions": Door(
-        path="/v1beta1/projects/p/locations/global/interactions",
-        streaming_path="/v1beta1/projects/p/locations/global/interactions",
-        headers=BEARER,
-        ask=_interactions,
-        ask_with_tool=lambda text: {**_interactions(text), "tools": [{"type": "function", **_function()}]},
-        message_of=GOOGLE.message_of,
-        text_of=lambda body: _texts([part for step in body["steps"] for part in step.get("content", [])]),
-        streams={"stream": True},
+    "gemini-interactions": INTERACTIONS,
+    "vertex-interactions": replace(
+        INTERACTIONS, path=_VERTEX_INTERACTIONS, streaming_path=_VERTEX_INTERACTIONS, headers=BEARER
     ),
     "ollama-chat": Door(
         path="/api/chat",

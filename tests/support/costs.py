@@ -14,6 +14,7 @@ from functools import _lru_cache_wrapper, cache
 from typing import Any, NamedTuple
 
 from dragoman.codecs.memo import BoundedMemo
+from tests.support.collector import tracked_objects
 
 Work = Callable[[], Any]
 Prepare = Callable[[int], Work]
@@ -113,10 +114,11 @@ def _least(work: Work, measure: Measure, times: int) -> float:
 @cache
 def _memos() -> tuple[list[BoundedMemo[Any, Any]], list[Any]]:
     """Every memo of the codecs, and every cache with a limit; those without one hold what a program has, not a body."""
-    found = [one for one in gc.get_objects() if isinstance(one, BoundedMemo)]
+    objects = tracked_objects()
+    found = [one for one in objects if isinstance(one, BoundedMemo)]
     caches = [
         one
-        for one in gc.get_objects()
+        for one in objects
         if isinstance(one, _lru_cache_wrapper)
         and getattr(one, "__module__", "").startswith("dragoman.")
         and one.cache_parameters()["maxsize"] is not None

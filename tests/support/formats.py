@@ -31,6 +31,22 @@ MODELS: Mapping[str, str] = {
     "gemini-interactions": "gemini-2.5-flash",
 }
 
+# And several of each format, old and new, small and large: their rules differ.
+VARIED_MODELS: Mapping[str, tuple[str, ...]] = {
+    "openai-chat": ("gpt-4.1", "gpt-5.1", "o3", "gpt-5-pro"),
+    "openai-responses": ("gpt-4.1", "gpt-5.1", "o3", "gpt-5-pro"),
+    "anthropic-messages": ("claude-sonnet-4-5", "claude-opus-4-6", "claude-3-5-haiku-latest", "claude-opus-4-7"),
+    "gemini": ("gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3-flash-preview"),
+    "vertex": ("gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview"),
+    "gemini-interactions": ("gemini-2.5-flash", "gemini-3-flash-preview", "gemini-3-pro-preview"),
+    "bedrock-converse": (
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "us.anthropic.claude-opus-4-6-v1", "us.amazon.nova-2-lite-v1:0",
+        "us.amazon.nova-pro-v1:0", "us.deepseek.r1-v1:0",
+    ),
+    "ollama-chat": ("qwen3", "gpt-oss"),
+    "cohere-chat": ("command-a-reasoning-08-2025", "command-a-03-2025"),
+}  # fmt: skip
+
 _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
     "openai-chat": ("openai_chat", {}),
     "openai-responses": ("openai_responses", {}),

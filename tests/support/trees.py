@@ -5,8 +5,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
+from dragoman import ir
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value, held, parse_json
 
@@ -129,3 +130,20 @@ def variants(body: Any, change: Callable[[dict[str, Any]], Any], path: str = "$"
         for index, inner in enumerate(body):
             for where, variant in variants(inner, change, f"{path}[{index}]"):
                 yield where, [*body[:index], variant, *body[index + 1 :]]
+
+
+def without_notes(value: Any) -> Any:
+    """The value without spelling notes and origin: what another vendor's decoder would have made of it."""
+    if isinstance(value, tuple):
+        return tuple(without_notes(inner) for inner in value)
+    if not isinstance(value, Value):
+        return value
+    changes: dict[str, Any] = {}
+    for field in value.__struct_fields__:
+        if field == "metadata" or (field == "origin" and isinstance(value, ir.Request)):
+            changes[field] = None
+        elif field == "arguments" and not value.parsed:  # type: ignore[attr-defined]
+            continue
+        else:
+            changes[field] = without_notes(getattr(value, field))
+    return structs.replace(value, **changes)

@@ -171,11 +171,13 @@ class Agent(Generic[OutputT]):
         self.add_tools(options.get("tools", ()))
         if options.get("require_done") and not any(one.ends_run for one in self._tools.values()):
             self.add_tools([done])
+        connected: dict[str, Driver] = {}
         if isinstance(driver, str):
-            driver = connect(driver)
+            name, driver = driver, connect(driver)
+            connected[name] = driver
         session = options.get("session")
         self._conversation = Conversation(
-            driver, options.get("history", ()) or getattr(session, "messages", ()), session
+            driver, options.get("history", ()) or getattr(session, "messages", ()), session, connected
         )
         self._setup = _setup(options, output_type)
         if self._setup.output_tool is not None and self._setup.output_tool.name in self._tools:
@@ -307,7 +309,7 @@ class Agent(Generic[OutputT]):
         further = (*self._setup.instructions, instructions) if instructions else self._setup.instructions
         choice = self._setup.tool_choice if tool_choice is None else tool_choice
         twin._setup = structs.replace(self._setup, instructions=further, tool_choice=choice)
-        twin._conversation = Conversation(self.driver, history)
+        twin._conversation = Conversation(self.driver, history, connected=self._conversation.connected)
         twin._run = twin._last = None
         return twin
 
@@ -326,7 +328,10 @@ class Agent(Generic[OutputT]):
             self._run = None
 
     async def close(self) -> None:
-        await self.driver.close()
+        connected = self._conversation.connected
+        for driver in (self.driver, *connected.values()):
+            await driver.close()
+        connected.clear()
 
     async def __aenter__(self) -> Self:
         return self
@@ -352,7 +357,8 @@ class Agent(Generic[OutputT]):
     async def _begin_again(self, session: Record | None, decisions: Mapping[str, Decision]) -> _Run[OutputT]:
         if session is not None and session is not self._conversation.record:
             await self._leave_old_run()
-            self._conversation = Conversation(self.driver, getattr(session, "messages", ()), session)
+            messages, connected = getattr(session, "messages", ()), self._conversation.connected
+            self._conversation = Conversation(self.driver, messages, session, connected)
         await self.check(decisions)
         run = await self._begin(None)
         run.decisions = decisions

@@ -17,7 +17,7 @@ from dragoman.agent.events import AnyAgentEvent, CompactionCompleteEvent, Compac
 from dragoman.agent.history_repair import heal
 from dragoman.catalogue import lookup
 from dragoman.drivers.base import QueryResult
-from dragoman.errors import DragomanError, ProviderError
+from dragoman.errors import DragomanError, LimitExceeded, ProviderError
 from dragoman.ir import Message, Text
 from dragoman.ir.values import note
 
@@ -142,7 +142,7 @@ def is_context_error(error: ProviderError) -> bool:
     """Whether the provider refused because the conversation does not fit into the model's context window."""
     failure = error.failure
     if failure.kind == "too_large":
-        return True
+        return failure.raw_type != LimitExceeded.__name__  # then the answer was too large
     words = f"{failure.raw_type or ''} {failure.code or ''} {failure.message}"[:_LOOKED_AT]
     return failure.kind == "invalid_request" and _TOO_LONG.search(words) is not None
 

@@ -31,8 +31,16 @@ class Record(Protocol):
 
 
 class Conversation:
-    def __init__(self, driver: Driver, messages: Iterable[Message] = (), record: Record | None = None) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        messages: Iterable[Message] = (),
+        record: Record | None = None,
+        connected: dict[str, Driver] | None = None,
+    ) -> None:
         self.driver = driver
+        self.connected = {} if connected is None else connected
+        """Drivers by the names for which the agent connected them: the agent closes them."""
         self.record = record
         self.accounts: dict[str, Account] = {}
         self.tokens: int | None = None

@@ -243,9 +243,13 @@ class Loop:
         return Ending(last_text, "limit", limit=reached)
 
     async def _hand_off(self, hand_off: HandOff) -> None:
-        before = self._conversation.driver
-        self._conversation.driver = connect(hand_off.driver) if isinstance(hand_off.driver, str) else hand_off.driver
-        await self.state.emit(HandOffEvent(before.name, self._conversation.driver.name, hand_off.reason))
+        before, driver, connected = self._conversation.driver, hand_off.driver, self._conversation.connected
+        if isinstance(driver, str):
+            if driver not in connected:
+                connected[driver] = connect(driver)
+            driver = connected[driver]
+        self._conversation.driver = driver
+        await self.state.emit(HandOffEvent(before.name, driver.name, hand_off.reason))
 
     async def _summarise(self) -> Ending:
         """Make one request without tools, as no turns are left. Its question is not kept in the history."""

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _NAME_LENGTH = 64
 _CLOSING = 15.0
+_MOST_PAGES = 1_000
+_MOST_LISTED = 10_000
 _URL_REQUIRED = -32042
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
@@ -224,10 +227,11 @@ class Prompt(Struct, frozen=True):
 def tool_names(offered: Sequence[tuple[str, str]], taken: Collection[str] = ()) -> list[str]:
     """Return a name for each (server, tool): the tool's own if free and legal, else prefixed with the server's."""
     plain = [_safe(name) for _, name in offered]
+    times = Counter(plain)
     used = set(taken) | RESERVED
     chosen: list[str] = []
     for (server, name), short in zip(offered, plain, strict=True):
-        unique = plain.count(short) == 1 and short not in used and len(name) <= _NAME_LENGTH and short
+        unique = times[short] == 1 and short not in used and len(name) <= _NAME_LENGTH and short
         chosen.append(short if unique else _prefixed(server, name, used))
         used.add(chosen[-1])
     return chosen
@@ -276,6 +280,7 @@ class _Server:
             async with asyncio.timeout(self._connect_timeout):
                 await ready
         except TimeoutError:
+            self._connection_task.cancel()  # it may still be reading a list without end
             raise McpFailed(f"MCP server {self.name!r} gave no answer in {self._connect_timeout:g} seconds") from None
         except DragomanError:
             raise
@@ -297,7 +302,7 @@ class _Server:
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(_client(self._address, stack, self._requests))
-                self.listed = await _all_tools(client)
+                self.listed = _once_each(await _all_of(client, "tools", self.name))
                 self._client = client
                 if not ready.done():
                     ready.set_result(None)
@@ -329,6 +334,8 @@ class _Server:
         try:
             async with asyncio.timeout(self._timeout):
                 return await question(client)
+        except DragomanError:
+            raise
         except Exception as error:
             raise McpFailed(f"MCP server {self.name!r} failed: {_innermost(error)}") from error
 
@@ -337,15 +344,7 @@ class _Server:
         client = self._client or await self._reconnected()
         if client is None or getattr(client.server_capabilities, kind, None) is None:
             return []
-        found: list[Any] = []
-        cursor: str | None = None
-        while True:
-            ask = getattr(client, f"list_{kind}")
-            page: Any = await self.ask(lambda _client, ask=ask, cursor=cursor: ask(cursor=cursor))  # type: ignore[misc]
-            found += getattr(page, kind)
-            cursor = page.next_cursor
-            if not cursor:
-                return found
+        return await self.ask(lambda client: _all_of(client, kind, self.name))
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Output:
         client = self._client or await self._reconnected()
@@ -393,18 +392,17 @@ def _addresses_in(error: BaseException) -> list[tuple[str, str]]:
 
 def _client(address: ServerAddress, stack: AsyncExitStack, requests: ServerRequests) -> Client:
     try:
-        import httpx2  # noqa: PLC0415 - an extra
-        import mcp  # noqa: PLC0415
+        import mcp  # noqa: PLC0415 - an extra
         from mcp.client.stdio import stdio_client  # noqa: PLC0415
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
+        from dragoman.agent.mcp_http import bounded_client  # noqa: PLC0415
     except ImportError as error:
         words = f"{error.name} is not installed: {install_command('mcp')}"
         raise NotConfigured(words, missing="mcp") from None
     callbacks = {**requests.callbacks(), "mode": address.protocol}
     if isinstance(address, HttpServer):
-        if not address.headers:
-            return mcp.Client(address.url, **callbacks)
-        http = httpx2.AsyncClient(headers=dict(address.headers), timeout=httpx2.Timeout(30, read=300))
+        http = bounded_client(address.headers)
         stack.push_async_callback(http.aclose)
         return mcp.Client(streamable_http_client(address.url, http_client=http), **callbacks)
     parameters = mcp.StdioServerParameters(
@@ -414,14 +412,28 @@ def _client(address: ServerAddress, stack: AsyncExitStack, requests: ServerReque
     return mcp.Client(stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr), **callbacks)
 
 
-async def _all_tools(client: Client) -> list[mcp_types.Tool]:
-    tools: list[mcp_types.Tool] = []
-    page = await client.list_tools()
-    tools += page.tools
-    while page.next_cursor:
-        page = await client.list_tools(cursor=page.next_cursor)
-        tools += page.tools
-    return tools
+async def _all_of(client: Client, kind: str, server: str) -> list[Any]:
+    """Return all tools, resources or prompts. Raises `McpFailed` for a list that has no end."""
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await getattr(client, f"list_{kind}")(cursor=cursor)
+        found += getattr(page, kind)
+        cursor = page.next_cursor
+        if not cursor or len(found) > _MOST_LISTED:
+            break
+    if cursor or len(found) > _MOST_LISTED:
+        words = f"lists more than {_MOST_LISTED} {kind}, or more than {_MOST_PAGES} pages of them"
+        raise McpFailed(f"MCP server {server!r} {words}")
+    return found
+
+
+def _once_each(tools: Sequence[mcp_types.Tool]) -> list[mcp_types.Tool]:
+    """Return the tools without repetitions: a call can name only one of them."""
+    first: dict[str, mcp_types.Tool] = {}
+    for tool in tools:
+        first.setdefault(tool.name, tool)
+    return list(first.values())
 
 
 def _is_disconnected(error: BaseException) -> bool:

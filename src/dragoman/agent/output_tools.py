@@ -40,7 +40,7 @@ def output_tools(store: OutputStore) -> tuple[Tool, Tool]:
         """Read stored output of an earlier call, by lines.
 
         Args:
-            reference: stands in the mark of the cut output
+            reference: the reference in the mark of the cut output
             offset: the first line, counted from 0
             limit: how many lines
             character_offset: where to begin within each line, for lines that are longer than what is shown at once
@@ -56,8 +56,8 @@ def output_tools(store: OutputStore) -> tuple[Tool, Tool]:
         """Search stored output of an earlier call for lines.
 
         Args:
-            reference: stands in the mark of the cut output
-            pattern: what to look for, as it stands
+            reference: the reference in the mark of the cut output
+            pattern: the text to look for, taken literally
             regex: read the pattern as a regular expression
             context: lines to show before and after each match
             limit: how many matches to show, 50 at most

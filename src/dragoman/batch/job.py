@@ -238,5 +238,8 @@ class Job:
             if content:
                 sys.stderr.buffer.write(content)
             return
-        place = f"{self.folder}/{name}" if self._is_folder else f"{self.output}.{name}"
-        sinks.write_file(place, content)
+        sinks.write_file(self.beside(name), content)
+
+    def beside(self, name: str) -> str:
+        """Return where a file about the job is written: in the folder of shards, or beside the output file."""
+        return f"{self.folder}/{name}" if self._is_folder else f"{self.output}.{name}"

@@ -17,7 +17,7 @@ from dragoman.batch.provider_files import BATCH_FILES, BatchItem, write_line
 from dragoman.batch.provider_jobs import JobContext, Steps
 from dragoman.codecs.encoded import Encoded
 from dragoman.drivers.remote import Channel
-from dragoman.errors import DragomanError, NoAnswer, TimedOut
+from dragoman.errors import DragomanError, NoAnswer, NotFound, PermissionRefused, TimedOut
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.translate import encode_request_for
 
@@ -164,11 +164,24 @@ class JobRunner:
             if part.ended and not part.fetched:
                 context = self._context(part)
                 seen = await self._run(self._api.look(context, part.id), part)
-                content = await self._run(self._api.results(context, part.id, seen), part)
+                try:
+                    content = await self._run(self._api.results(context, part.id, seen), part)
+                except (NotFound, PermissionRefused) as error:  # Google's answer for a file that does not exist
+                    raise self._gone(part, str(error)) from error
                 write_private(self._folder.results(number), content)
+                is_complete = seen.state == "completed" and seen.counts.succeeded > 0
+                if is_complete and not any(item.body for _, _, _, item in self._reader.index(number)):
+                    raise self._gone(part, "it returned none")
                 part.fetched = True
                 self._folder.save(self.job)
         return publish(self._reader)
+
+    def _gone(self, part: JobPart, found: str) -> BatchJobError:
+        """Return the error for answers that were paid for and are gone. They are not missing: nothing is retried."""
+        return BatchJobError(
+            f"the results of job {part.id} are not there any more ({found}): {self.job.provider} keeps them for a "
+            "limited time. Nothing was written or retried; submit the requests to another output to pay for them again"
+        )
 
     async def retry(self) -> int:
         """Put the requests that may succeed now into a new job. Returns how many they were."""

@@ -6,7 +6,10 @@ import re
 from functools import lru_cache
 
 from dragoman.batch.tally import EXAMPLES, MAX_KINDS, Example, LossCount
+from dragoman.codecs.encoded import resolved
+from dragoman.ir import Request
 from dragoman.loss import Loss
+from dragoman.losses import LossLog
 
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -15,13 +18,16 @@ class LossCounter:
     """Counts losses as they occur; `counts` returns what a tally keeps.
 
     Records of one source mostly lose the same things at the same places. Such a record costs one lookup: once it cannot
-    add an example any more, it is counted as a repetition, and added up at the end.
+    add an example any more, it is counted as a repetition, and added up at the end. If the losses concern the whole
+    request, such as its settings, their paths are not even looked up: they depend on the names of the fields alone.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str, str], LossCount] = {}
         self._records: dict[tuple[Loss, ...], list[int]] = {}
         """How often a record lost exactly this, as a list of one number: counting up hashes the losses once."""
+        self._shapes: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+        """The same lists, by entries of a log without their paths."""
 
     def add(self, losses: tuple[Loss, ...], source: str, line: int) -> None:
         """Count the losses of one record."""
@@ -33,6 +39,21 @@ class LossCounter:
         elif len(self._records) < MAX_KINDS:
             self._records[losses] = [1]
         self._add(losses, source, line)
+
+    def add_log(self, log: LossLog, source: str, line: int) -> None:
+        """Count the losses of one record, which are resolved only if they are new."""
+        shape = _shape_of(log)
+        if shape is None:
+            self.add(resolved(log), source, line)
+            return
+        seen = self._shapes.get(shape)
+        if seen is not None and seen[0] >= EXAMPLES:
+            seen[0] += 1
+            return
+        losses = resolved(log)
+        self.add(losses, source, line)
+        if (found := self._records.get(losses)) is not None:
+            self._shapes[shape] = found
 
     def _add(self, losses: tuple[Loss, ...], source: str, line: int, times: int = 1) -> None:
         seen = set[int]()
@@ -59,8 +80,22 @@ class LossCounter:
         for losses, (count,) in self._records.items():
             if count > EXAMPLES:
                 self._add(losses, "", 0, count - EXAMPLES)
-        self._records = {}
+        self._records, self._shapes = {}, {}
         return list(self._known.values())
+
+
+def _shape_of(log: LossLog) -> tuple[tuple[str, ...], ...] | None:
+    """Return what the losses are about if that determines their paths: fields of a request without notes."""
+    root = log.root
+    if type(root) is not Request or root.metadata is not None or log.tools is not None:
+        return None
+    entries = log.entries
+    if len(entries) == 1:
+        (entry,) = entries
+        return (entry[1:],) if type(entry[0]) is Request else None
+    if any([type(entry[0]) is not Request for entry in entries]):  # noqa: C419 - a list is faster
+        return None
+    return tuple([entry[1:] for entry in entries])
 
 
 @lru_cache(maxsize=4_096)

@@ -14,7 +14,7 @@ from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, batch_file_of
 from dragoman.batch.rejects import Reject
 from dragoman.batch.tally import EXAMPLES, Example, RejectCount, Tally, sizes_of
-from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.encoded import Encoded, losses_held
 from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.detection import Detected, detect
@@ -24,6 +24,7 @@ from dragoman.ir.messages import content_held
 from dragoman.ir.notes import is_spelling
 from dragoman.ir.values import encode_json, parse_json, single_line
 from dragoman.loss import SEVERITIES, Loss
+from dragoman.losses import LossLog
 from dragoman.translate import encode_request_for, encode_response_for, translate_error
 
 SNIFFED = 20
@@ -49,8 +50,10 @@ class RecordConverter:
         self._losses = LossCounter()
         self._rejects: dict[str, RejectCount] = {}
         self._tally = Tally()
+        self.keeps_losses = False
+        """Whether `last_losses` is wanted; their paths are not looked up otherwise."""
         self.last_losses: tuple[Loss, ...] = ()
-        """The losses of the last converted record."""
+        """The losses of the last record; empty if it was rejected."""
         self._line = 0
         self._model_named: str | None = None
         self._error_status: int | None = None
@@ -90,23 +93,25 @@ class RecordConverter:
         self._line = line
         try:
             found, encoded = self.translate(record)
-            losses = encoded.losses
         except DragomanError as error:
             again = self._unpacked(record)
             if again is None:
                 self.last_losses = ()
                 return self._reject(error, record, line)
             found, encoded = again
-            losses = encoded.losses
-        self.last_losses = losses
-        if losses:
-            self._losses.add(losses, self._source_name, line)
-            if self._left_out and any(loss.severity in self._left_out for loss in losses):
-                self._tally.left_out += 1
-                self._count_format(found)
-                return None
+        losses = losses_held(encoded)
+        if type(losses) is LossLog:
+            self._losses.add_log(losses, self._source_name, line)
+        elif losses:
+            self._losses.add(encoded.losses, self._source_name, line)
         else:
             self._lossless += 1
+        if self.keeps_losses:
+            self.last_losses = encoded.losses
+        if self._left_out and any(loss.severity in self._left_out for loss in encoded.losses):
+            self._tally.left_out += 1
+            self._count_format(found)
+            return None
         content = encoded.content
         if b"\n" in content or b"\r" in content:
             content = bytes(single_line(Raw(content)))
@@ -216,9 +221,12 @@ class RecordConverter:
         """Return whether nothing is left over that the expected format lacks, except keys that were checked before."""
         if self._is_named:
             return True
-        for content in map(content_held, value.messages):
-            if type(content) is not str and Opaque in map(type, content):
-                return False
+        for message in value.messages:
+            content = content_held(message)
+            if type(content) is not str:
+                for part in content:
+                    if type(part) is Opaque:
+                        return False
         return value.metadata is None or not (left := _keys_left_over(value)) or (expected, left) in self._checked
 
     def _decode(self, record: bytes, found: Detected) -> Request | Completion | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from dragoman.batch.report import Report
@@ -31,14 +31,15 @@ svg { width: 100%; height: auto; } svg text { font: 14px system-ui, sans-serif; 
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-top: 1px solid var(--line); }
-th { color: var(--soft); font-weight: 500; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
+th { color: var(--soft); font-weight: 500; }
+th.n, td.n { text-align: right; width: 5rem; font-variant-numeric: tabular-nums; }
 .place { white-space: nowrap; }
 code { font: .85em ui-monospace, monospace; overflow-wrap: anywhere; }
 td { min-width: 4rem; } td:has(> code:first-child) { min-width: 8rem; }
 @media (max-width: 44rem) {
   thead { display: none; } table, tbody { display: block; }
   tr { display: flex; flex-wrap: wrap; gap: .1rem .75rem; padding: .6rem 0; border-top: 1px solid var(--line); }
-  td { border: 0; padding: 0; min-width: 0; } td.wide { flex-basis: 100%; }
+  td, td.n { border: 0; padding: 0; min-width: 0; width: auto; } td.wide { flex-basis: 100%; }
   td.n::after { content: " " attr(data-name); color: var(--soft); }
 }
 .dropped { color: var(--dropped); fill: var(--dropped); } .degraded { color: var(--degraded); fill: var(--degraded); }
@@ -60,13 +61,17 @@ def render_page(report: Report) -> str:
 <h2>At a glance</h2>
 <div class="plots">
 {_figure("Losses by severity", _bars([(name, count, name) for name, count in report.by_severity().items()]))}
-{_figure("Records by format", _bars([(name, count, "bar") for name, count in sorted(tally.formats.items())]))}
+{_figure("Records by format", _bars([(name, count, "bar") for name, count in _by_count(tally.formats)]))}
 {_figure("Size of converted records", _size_bars(tally.output_sizes))}
 </div>
 {_losses(report)}
 {_rejects(report)}
 </main></body></html>
 """
+
+
+def _by_count(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda row: (-row[1], row[0]))
 
 
 def _more(count: int) -> str:
@@ -88,8 +93,9 @@ def _numbers(report: Report) -> str:
         "seconds": f"{report.seconds:,.1f}",
         "shards": f"{report.shards:,}",
     }
-    if not tally.left_out:
-        del shown["left out"]
+    for name in ("left out", "tokens reported", "tokens in requests, estimated"):
+        if shown[name] == "0":
+            del shown[name]
     return "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in shown.items()) + "</dl>"
 
 
@@ -168,8 +174,12 @@ def _number(count: int, name: str) -> str:
     return f'<td class="n" data-name="{name}">{count:,}</td>'
 
 
+_COUNTED = frozenset({"times", "records"})
+"""Heads of columns with numbers."""
+
+
 def _table(heads: Iterable[str], rows: Iterable[str]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in heads)
+    head = "".join(f'<th class="n">{name}</th>' if name in _COUNTED else f"<th>{name}</th>" for name in heads)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f'<div class="scroll" tabindex="0">{table}</div>'
 

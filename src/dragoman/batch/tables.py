@@ -249,6 +249,7 @@ class _TableRows:
         self.losses: list[list[str]] = []
         self.rejected: list[str | None] = []
         converter = converter_for(options, "table", expected_format(options, records[:SNIFFED]))
+        converter.keeps_losses = True
         for row, record in enumerate(records):
             converted = converter.convert(record, row)
             self.records.append(converted.decode() if isinstance(converted, bytes) else None)

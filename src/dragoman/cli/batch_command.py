@@ -54,6 +54,9 @@ def convert(arguments: argparse.Namespace) -> int:
         print(f"dragoman: interrupted{_GOES_ON if arguments.output != '-' else ''}", file=sys.stderr)
         return INTERRUPTED
     print(f"dragoman: {report.summary()}", file=sys.stderr)
+    if arguments.output != "-" and not arguments.quiet:
+        rejects = f"rejects: {job.beside('rejects.jsonl')}, " if report.tally.rejected else ""
+        print(f"dragoman: {rejects}report: {job.beside('report.html')}", file=sys.stderr)
     is_all_rejected = report.tally.rejected == report.tally.records > 0
     return NOTHING_CONVERTED if is_all_rejected else OK
 

@@ -7,17 +7,17 @@ import argparse
 SUMMARY = "convert requests, responses and recorded streams between formats"
 DESCRIPTION = """\
 Converts a body (JSON) or many bodies (JSON Lines, one per line) from one format
-to another. The input's format, and whether it
-holds requests, responses or errors, is detected unless you say it.
+to another. Unless you name them, the format of the input and its kind (request,
+response, error) are detected.
 
 Output appears when the whole input has been converted, so nothing is ever
-half-written. Losses are counted in one line on stderr; --report
-lists what was lost and why.
+half-written. Losses are counted in one line on stderr; --report lists what was
+lost and why.
 
 --stream converts one recorded stream instead: server-sent events, JSON Lines, a
 JSON array or binary event-stream frames, as they were saved. The output is what
 the target API would send. A stream that broke off or ended in an error is
-converted as far as it came; one line on stderr says so, and the exit code is 4.
+converted up to that point; one line on stderr says so, and the exit code is 4.
 """
 EXAMPLES = """\
 examples:
@@ -30,7 +30,7 @@ examples:
 exit codes:
   0  converted
   2  bad input, or a bad command line
-  3  refused: the target cannot say it, or --strict and something would be lost
+  3  refused: the target cannot express it, or --strict and something would be lost
   4  --stream, and the stream broke off or ended in an error: converted up to there
 """
 

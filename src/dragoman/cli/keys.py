@@ -21,12 +21,12 @@ Two kinds of keys:
   gateway keys, which you give to clients   create, list, rotate, revoke NAME
 
 `set` asks for the key, or reads it from a pipe, and stores it in the system's
-keyring (if the package keyring is installed) or in a file that only you
-can read. ask, run, chat, serve and doctor find it there; the provider's
-environment variable overrides it.
+keyring (if the package keyring is installed) or in a file that only you can
+read. ask, run, chat, serve and doctor find it there; the provider's environment
+variable overrides it.
 
-The database stores only digests of gateway keys: a key is
-shown once, when it is created.
+The database stores only digests of gateway keys: a key is shown once, when it
+is created.
 """
 EXAMPLES = """\
 examples:

@@ -9,11 +9,11 @@ from dragoman.cli.problems import OK, UNREACHABLE, CommandError, cannot_listen, 
 
 SUMMARY = "serve a gateway: any client in, any model out"
 DESCRIPTION = """\
-Serves clients of OpenAI (Chat and Responses), Anthropic, Gemini, Vertex AI, Ollama
-and Bedrock; the model name, provider/model, selects the provider. Keys of the
-providers are the stored ones (dragoman keys set PROVIDER) or come from their
-environment variables. Without any key, the
-simulators answer, and any model server on this machine.
+Serves clients of OpenAI (Chat and Responses), Anthropic, Gemini (also
+Interactions), Vertex AI, Ollama, Cohere and Bedrock; the model name,
+provider/model, selects the provider. Keys of the providers are the stored ones
+(dragoman keys set PROVIDER) or come from their environment variables. Without
+any key, the simulators answer, and any model server on this machine.
 """
 EXAMPLES = """\
 examples:

@@ -9,10 +9,10 @@ from dragoman.cli.problems import CommandError, cannot_listen, port, system_reas
 
 SUMMARY = "serve strict simulators of the providers' APIs"
 DESCRIPTION = """\
-Serves OpenAI (Chat and Responses), Anthropic, Gemini, Vertex AI, Ollama and
-Bedrock from one port: they refuse what the real APIs refuse, and answer with a
-deterministic model that calls the tools it is given. Any API key is accepted,
-unless you name keys with --key.
+Serves OpenAI (Chat and Responses), Azure OpenAI, Anthropic, Gemini (also
+Interactions), Vertex AI, Ollama, Bedrock and Cohere from one port: they refuse
+what the real APIs refuse, and answer with a deterministic model that calls the
+tools it is given. Any API key is accepted, unless you name keys with --key.
 """
 EXAMPLES = """\
 examples:
@@ -79,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{url}  simulated providers, until Ctrl-C", flush=True)
             for name in MOUNTS:
                 print(f"  {name:<10} {_BASES[name].format(url=url)}", flush=True)
+            print(f"\n{_FIRST_QUESTION.format(url=url)}", flush=True)
             await asyncio.Event().wait()
 
     try:
@@ -87,6 +88,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(cannot_listen(error, arguments.port)) from None
     return 0
 
+
+_FIRST_QUESTION = """\
+in another terminal:
+  export ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY=any
+  dragoman ask anthropic/claude-sonnet-5 "My name is Ann. What is my name?\""""
 
 # The base URL that each SDK expects.
 _BASES = {

@@ -51,22 +51,18 @@ REASONING = Reasoning("")
 REFUSAL = Refusal("")
 
 
-class Assembler:
-    """Writes the events of one stream. Each candidate has its own lane of parts; all share one count of indexes."""
+class EventBook:
+    """The events of one stream until they are taken. Each candidate has its own lane of parts; all share one book.
+
+    Lanes refer to the book, and it does not refer to them: a cycle would outlive its stream until the garbage
+    collector finds it.
+    """
 
     events: list[AnyEvent]
     next_index: int = 0
-    _lanes: dict[int, Lane]
 
     def __init__(self) -> None:
         self.events = []
-        self._lanes = {}
-
-    def lane(self, candidate: int = 0) -> Lane:
-        lane = self._lanes.get(candidate)
-        if lane is None:
-            lane = self._lanes[candidate] = Lane(self, candidate)
-        return lane
 
     def take(self) -> list[AnyEvent]:
         """Return the events since the last call."""
@@ -78,22 +74,17 @@ class Assembler:
         new = [event.text for event in self.events if type(event) is PartDelta and event.index == index]
         return "".join([*texts.get(index, ()), *new])
 
-    def end_all(self, *, incomplete: bool = False) -> None:
-        """End all open parts. `incomplete`: calls are marked so, and reasoning that never ended has no signature."""
-        for lane in self._lanes.values():
-            lane.end_all(incomplete=incomplete)
-
 
 class Lane:
     """The parts of one candidate: one running text at a time, any number of open calls and audio parts."""
 
-    book: Assembler
+    book: EventBook
     _candidate: int
     flow_index: int = -1
     flow_kind: type[AnyPart] | None = None
     _open: dict[int, None]
 
-    def __init__(self, book: Assembler, candidate: int) -> None:
+    def __init__(self, book: EventBook, candidate: int) -> None:
         self.book = book
         self._candidate = candidate
         self._open = {}
@@ -155,6 +146,7 @@ class Lane:
             self.book.events.append(PartEnd(index, signature, incomplete, metadata))
 
     def end_all(self, *, incomplete: bool = False) -> None:
+        """End all open parts. `incomplete`: calls are marked so, and reasoning that never ended has no signature."""
         self.end_flow(incomplete=incomplete)
         for index in list(self._open):
             self.end_call(index, incomplete=incomplete)
@@ -168,8 +160,8 @@ class Lane:
 
 
 def first_lane() -> Lane:
-    """Return the lane of the first candidate of a new assembler."""
-    return Assembler().lane()
+    """Return the lane of the first candidate, with a new book."""
+    return Lane(EventBook(), 0)
 
 
 class GrowingPart:

@@ -73,7 +73,7 @@ class Outgoing:
     pieces: list[str] | None
     """Argument text not yet known to be an object; None once it is, and fragments are passed on."""
     odd: bool = False
-    waiting: list[PartDelta]
+    waiting: list[PartDelta] | None = None
     """Deltas that came while an earlier part was open."""
     end: PartEnd | None = None
 
@@ -81,7 +81,6 @@ class Outgoing:
         self.index = index
         self.part = part
         self.pieces = []
-        self.waiting = []
 
 
 class SequentialEncoder(BaseEventEncoder, ABC):
@@ -244,6 +243,8 @@ class SequentialEncoder(BaseEventEncoder, ABC):
         if part is None:
             return []
         if part is not self._queue[0]:
+            if part.waiting is None:
+                part.waiting = []
             part.waiting.append(event)
             return []
         return self._deliver(part, event)
@@ -274,8 +275,9 @@ class SequentialEncoder(BaseEventEncoder, ABC):
         if part.end is not None and part.end.signature is not None and isinstance(part.part, Text | ToolCall):
             part.part = replace(part.part, signature=part.end.signature)
         out = self._open(part)
-        text = "".join([delta.text for delta in part.waiting])
-        for delta in part.waiting:
+        waiting = part.waiting or ()
+        text = "".join([delta.text for delta in waiting])
+        for delta in waiting:
             if delta.citation is not None:
                 out += self._deliver(part, delta)
         return out + self._deliver(part, PartDelta(part.index, text)) if text else out

@@ -236,7 +236,7 @@ class _Thinking:
         elif self._limits.thinks_unasked:
             self._log.drop(self._request, "reasoning", "reasoning switched off", "this model always thinks")
         effort = self._reasoning.effort
-        if effort is not None and effort not in _OFF and self._limits.efforts:
+        if effort is not None and effort not in _OFF:
             known = [word for word in self._limits.efforts if word in self._limits.efforts_without_thinking]
             settings.effort = self._nearest(effort, tuple(known))
 
@@ -276,12 +276,17 @@ class _Thinking:
         # Half of the limit is left for the answer itself.
         budget = max(_LEAST_BUDGET, wanted if wanted < limit else limit // 2)
         settings.thinking = ThinkingConfig("enabled", budget, self._display())
+        if reasoning.effort is not None and reasoning.budget_tokens is not None:
+            settings.effort = self._nearest(reasoning.effort, self._limits.efforts)
         if reasoning.budget_tokens is None:
             what = f"effort {reasoning.effort!r}" if reasoning.effort else "reasoning"
             self._log.degrade(self._request, "reasoning.effort", what, f"sent as a budget of {budget} tokens")
-        elif budget != reasoning.budget_tokens:
+            return
+        if budget != reasoning.budget_tokens:
             what = f"budget of {reasoning.budget_tokens} tokens"
             self._log.degrade(self._request, "reasoning.budget_tokens", what, f"sent as {budget} tokens")
+        if reasoning.effort is not None:
+            settings.effort = self._nearest(reasoning.effort, self._limits.efforts)
 
     def _display(self) -> str | None:
         return {True: "summarized", False: "omitted"}.get(self._reasoning.visible)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import Struct
@@ -41,7 +42,8 @@ class Encoded(Struct, frozen=True, gc=False):
         return cast("dict[str, Any]", parse_plain_json(self.content))
 
 
-_losses_held = Encoded.__dict__["losses"].__get__
+losses_held: Callable[[Encoded], tuple[Loss, ...] | LossLog] = Encoded.__dict__["losses"].__get__
+"""The losses as they are held: resolved, or as the log that resolves them."""
 _hold = Encoded.__dict__["losses"].__set__
 
 
@@ -52,8 +54,15 @@ def hold_losses(encoded: Encoded, log: LossLog, root: Value, paths: JsonPaths) -
 
 
 def _read_losses(encoded: Encoded) -> tuple[Loss, ...]:
-    stored = _losses_held(encoded)
-    return stored if type(stored) is tuple else stored.resolve(stored.root, stored.paths)
+    stored = losses_held(encoded)
+    return stored if isinstance(stored, tuple) else resolved(stored)
+
+
+def resolved(log: LossLog) -> tuple[Loss, ...]:
+    """The losses of a log that is held by an encoded body."""
+    assert log.root is not None  # noqa: S101 - set by `hold_losses`
+    assert log.paths is not None  # noqa: S101
+    return log.resolve(log.root, log.paths)
 
 
 def _values(encoded: Encoded) -> tuple[Any, ...]:

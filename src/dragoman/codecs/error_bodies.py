@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
+from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind, write_seconds
 from dragoman.codecs.reading import WireReader, check_text, keep, spliced
 from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError
@@ -127,7 +127,7 @@ class ErrorBodies:
         status = failure.status or status_of_kind(failure.kind)
         headers = {} if failure.request_id is None else {"x-request-id": failure.request_id}
         if failure.retry_after is not None:
-            headers["retry-after"] = f"{failure.retry_after:g}"
+            headers["retry-after"] = write_seconds(failure.retry_after)
         if "~body" in notes:
             return Encoded(bytes(notes["~body"]), (), "", headers, status)
         if "~string" in notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from math import inf
 
 from dragoman.ir import (
     AnyPart,
@@ -128,7 +129,13 @@ def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[Fin
     log.degrade(completion, "finish", what, "sent as an error: an answer of this API cannot say that it failed")
     if completion.usage is not None:
         log.drop(completion, "usage", "usage", "an error of this API has none")
+    for name, what in _HEAD.items():
+        if getattr(completion, name) is not None:
+            log.note(completion, name, what, "an error of this API does not include it")
     return failure_of(finish)
+
+
+_HEAD = {"id": "id of the answer", "model": "name of the model", "created": "time of creation"}
 
 
 def refusal_told(parts: Sequence[AnyPart], words: object) -> tuple[AnyPart, ...] | None:
@@ -160,8 +167,22 @@ def refusal_explained(completion: Completion, finish: Finish | None) -> str | No
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
     """Return seconds to wait, from `retry-after-ms` or `retry-after` (in seconds; dates cannot be used offline)."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return float(headers[name]) * unit
-        except (KeyError, ValueError):
-            continue
+        seconds = seconds_of(headers.get(name, ""))
+        if seconds is not None:
+            return seconds * unit
     return None
+
+
+def seconds_of(text: str) -> float | None:
+    """Return a waiting time; None if it is not a number, negative, or not finite (`float` also reads `nan`, `inf`)."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < inf else None
+
+
+def write_seconds(seconds: float) -> str:
+    """Return a waiting time as headers state it: without an exponent, which clients could not read."""
+    text = f"{seconds:g}"
+    return f"{seconds:.0f}" if "e" in text else text

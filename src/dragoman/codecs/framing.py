@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import struct
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Protocol
+from zlib import crc32
 
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
@@ -18,6 +18,7 @@ from dragoman.ir.values import encode_json
 
 # As numbers: looking for one byte is nine times as fast as looking for a string of length one.
 LF, CR = 10, 13
+_SPACE = 32
 BOM = b"\xef\xbb\xbf"
 
 
@@ -42,8 +43,8 @@ class BoundedFraming:
     _room: int
     """The number of bytes of a stream that are within both limits, however they are split."""
     _source: str
-    clean: bool = True
-    _total: int = 0
+    clean: bool
+    _total: int
     _pieces: list[bytes] | None = None
     _buffered_bytes: int = 0
     _fault: DecodeError | None = None
@@ -53,6 +54,9 @@ class BoundedFraming:
         self._limits = limits
         self._room = event if event < stream else stream  # noqa: FURB136 - for every stream; `min` costs more
         self._source = source
+        # Read for every chunk: interpreted, a default in the class is found later than an attribute of the object.
+        self.clean = True
+        self._total = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the payloads that end in this chunk.
@@ -158,7 +162,9 @@ class ServerSentEvents(BoundedFraming):
         payload = rest.removesuffix(b"\n\n")
         if payload is rest:
             payload = rest.removesuffix(b"\r\n\r\n")
-        if payload is rest or name not in _names or LF in payload or CR in payload or not payload or payload.isspace():
+        if payload is rest or (name and name not in _names) or LF in payload or CR in payload:
+            return self._several(chunk) or super().feed(chunk)
+        if not payload or payload[0] <= _SPACE:  # may be white space alone, and then is no event
             return self._several(chunk) or super().feed(chunk)
         self._total = total
         self._first = False
@@ -423,7 +429,7 @@ class AwsEventStream(BoundedFraming):
             return super().feed(chunk)
         # Only now: compiled, a slice that ends before it starts is an error, and any frame may lie about its headers.
         payload = chunk[start:-_CRC_BYTES]
-        if zlib.crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
+        if crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
             return super().feed(chunk)
         self._total = total
         return [head + payload + b"}"]
@@ -448,7 +454,7 @@ class AwsEventStream(BoundedFraming):
 
     def _prelude(self, buffer: bytes, start: int) -> tuple[int, int]:
         total, header_bytes, crc = _PRELUDE.unpack_from(buffer, start)
-        if zlib.crc32(buffer[start : start + 8]) != crc:
+        if crc32(buffer[start : start + 8]) != crc:
             raise self._broken("a prelude that fits its CRC", "another CRC")
         self._measure(total)
         if total < _PRELUDE_BYTES + header_bytes + _CRC_BYTES:
@@ -457,7 +463,7 @@ class AwsEventStream(BoundedFraming):
 
     def _frame(self, frame: bytes, header_bytes: int) -> bytes:
         (crc,) = struct.unpack_from(">I", frame, len(frame) - _CRC_BYTES)
-        if zlib.crc32(frame[:-_CRC_BYTES]) != crc:
+        if crc32(frame[:-_CRC_BYTES]) != crc:
             raise self._broken("a message that fits its CRC", "another CRC")
         start = _PRELUDE_BYTES + header_bytes
         encoded_headers, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
@@ -465,7 +471,7 @@ class AwsEventStream(BoundedFraming):
         if head is not None and payload and header_bytes <= _LONGEST_HEAD:
             if len(_beginnings) >= _MOST_BEGINNINGS:
                 _beginnings.clear()
-            _beginnings[frame[:start]] = (len(frame), head, zlib.crc32(frame[:start]))
+            _beginnings[frame[:start]] = (len(frame), head, crc32(frame[:start]))
         if head is None:
             try:
                 headers = read_aws_headers(encoded_headers)
@@ -501,7 +507,7 @@ def begins_with_frame(data: bytes | bytearray) -> bool:
     total, header_bytes, crc = _PRELUDE.unpack_from(data)
     if total < _PRELUDE_BYTES + header_bytes + _CRC_BYTES:
         return False
-    return zlib.crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) == crc
+    return crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) == crc
 
 
 def read_aws_headers(data: bytes) -> dict[str, str]:
@@ -536,5 +542,5 @@ def aws_headers(entries: Mapping[str, str]) -> bytes:
 def aws_frame(headers: bytes, payload: bytes) -> bytes:
     """Return one event-stream frame, with the CRC of its prelude and that of the whole."""
     lengths = struct.pack(">II", _PRELUDE_BYTES + len(headers) + len(payload) + _CRC_BYTES, len(headers))
-    message = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload
-    return message + struct.pack(">I", zlib.crc32(message))
+    message = lengths + struct.pack(">I", crc32(lengths)) + headers + payload
+    return message + struct.pack(">I", crc32(message))

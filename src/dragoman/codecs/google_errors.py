@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
+from dragoman.codecs.failures import kind_of_status, retry_after_of, seconds_of, status_of_kind, write_seconds
 from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Failure, FailureKind
@@ -96,10 +96,7 @@ def _details(raw: Any) -> tuple[_Detail, ...]:
 
 
 def _seconds(delay: str | None) -> float | None:
-    try:
-        return float((delay or "").removesuffix("s"))
-    except ValueError:
-        return None
+    return seconds_of((delay or "").removesuffix("s"))
 
 
 class StatusErrors:
@@ -188,7 +185,7 @@ def _own_details(failure: Failure) -> list[dict[str, Any]]:
         violation = {"field": failure.parameter, "description": failure.message}
         details.append({"@type": f"{_RPC}BadRequest", "fieldViolations": [violation]})
     if failure.retry_after is not None:
-        details.append({"@type": f"{_RPC}RetryInfo", "retryDelay": f"{failure.retry_after:g}s"})
+        details.append({"@type": f"{_RPC}RetryInfo", "retryDelay": f"{write_seconds(failure.retry_after)}s"})
     if failure.request_id is not None:
         details.append({"@type": f"{_RPC}RequestInfo", "requestId": failure.request_id})
     return details

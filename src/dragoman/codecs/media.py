@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import structs
 
-from dragoman.ir import AnyPart, Document, Image
+from dragoman.ir import AnyPart, Audio, Document, Image
 from dragoman.losses import LossLog
 
 _AUDIO_FORMATS = {
@@ -161,6 +161,26 @@ def as_text_document(part: AnyPart, log: LossLog) -> AnyPart:
         document = structs.replace(part, data=None, text=text)
     log.replaced(document, part)
     return document
+
+
+def document_text(part: Document, log: LossLog) -> str:
+    """Return the text of a document that an API takes as plain text only; the rest of the document is reported."""
+    log.degrade(part, "", "text document", "it crosses as plain text")
+    _report_rest(part, ("title", "context", "cite", "cache", "signature"), log)
+    return part.text or ""
+
+
+def transcript(part: Audio, log: LossLog, why: str) -> str:
+    """Return what is said in a sound that an API does not take; the rest of the part is reported."""
+    log.degrade(part, "", "audio", f"its transcript is sent: {why}")
+    _report_rest(part, ("cache", "signature"), log)
+    return part.transcript or ""
+
+
+def _report_rest(part: Audio | Document, fields: tuple[str, ...], log: LossLog) -> None:
+    for field in fields:
+        if getattr(part, field) is not None:
+            log.drop(part, field, f"{type(part).__name__.lower()} {field}", "its text alone is sent")
 
 
 _STORED_WITH_GOOGLE = "https://generativelanguage.googleapis.com/"

@@ -186,13 +186,13 @@ class QueryResult(Struct, frozen=True, kw_only=True):
 
     @property
     def message(self) -> Message:
-        """The answer as a message for the history, with all that its provider wants back."""
+        """The answer as a message for the history, with everything that its provider requires back."""
         messages = self.completion.messages
         return messages[0] if messages else Message("assistant", ())
 
 
 def result_of(completion: Completion, *, failure: Failure | None = None, **more: Any) -> QueryResult:
-    """A completion as a result. Calls with a clean end mean `tool_calls`, also where the wire says `STOP` (Gemini)."""
+    """A completion as a result. Calls with a clean end mean `tool_calls`, even if the wire says `STOP` (Gemini)."""
     reason = "error" if failure is not None else _REASONS[completion.finish_reason]
     if reason == "stop" and completion.tool_calls:
         reason = "tool_calls"
@@ -265,13 +265,13 @@ class StreamResult:
 
     @property
     def stream(self) -> AsyncIterable[str]:
-        """The text alone, from its beginning each time; `result` neither needs it to be read nor hinders it."""
+        """The text only, from its beginning each time. `result` works whether or not the text is read."""
         return self
 
     async def chunks(self) -> AsyncIterator[Chunk]:
         """Unified dicts: `text` and `reasoning` as they come, and at the end each `tool_call` that may be run.
 
-        A failure is a last chunk `error`, as it is a last event of `events()`.
+        A failure is a last chunk of type `error`, as it is the last event of `events()`.
         """
         writer = ChunkWriter()
         async for event in self.events():

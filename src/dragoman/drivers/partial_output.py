@@ -17,7 +17,7 @@ _OPENING = {"{": "}", "[": "]"}
 
 
 class PartialValues:
-    """Follows the events of an answer and gives each new value that its text, or the output tool's call, amounts to."""
+    """Follows the events of an answer and returns each new value of its text, or of the call of the output tool."""
 
     def __init__(self, output: Output[Any], mode: OutputMode) -> None:
         self._output = output
@@ -58,13 +58,13 @@ class PartialReader:
         self._last: Any = UNSET
 
     def feed(self, piece: str) -> Any | UnsetType:
-        """The value so far, if it is one and differs from the one before; else UNSET."""
+        """The value so far; UNSET if the text is not a value yet, or if the value has not changed."""
         self._pieces.append(piece)
         self._length += len(piece)
         return UNSET if self._length < self._next else self._read()
 
     def finish(self) -> Any | UnsetType:
-        """The same at the end of the text, however little has come since the last value."""
+        """The same at the end of the text, even if only a few characters followed the last value."""
         return self._read()
 
     def _read(self) -> Any | UnsetType:

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from dragoman.drivers.embed import EmbeddingResult, EmbeddingSettings
 
 _FIRST_ERROR = 300
+_FIRST_REFUSAL, _LAST_ERROR = 400, 599
+_NO_ANSWER = "HTTP {}, which is not an answer of this API (redirects are not followed: check base_url)"
 """Redirects are not followed: the key must not reach another host."""
 _SHOWN = 300
 _GENERAL = frozenset({"invalid_request", "server"})
@@ -325,6 +327,8 @@ async def send_once(channel: Channel, call: Call) -> HttpResponse:
 async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> ProviderError:
     body = await read_whole(response, channel.limits.error, truncate=True)
     call.received = [body]
+    if not _FIRST_REFUSAL <= response.status <= _LAST_ERROR:
+        return error_of(channel, Failure("server", _NO_ANSWER.format(response.status), response.status))
     headers = response.headers
     try:
         failure = channel.codec.decode_error(body, response.status, headers)

@@ -93,7 +93,7 @@ def seconds_until(date: str) -> float | None:
     """`retry-after` as a date (RFC 9110, 10.2.3)."""
     try:
         moment = parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for numbers that no machine word holds
         return None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from dragoman.errors import CONNECTION, NO_ANSWER, ProviderError, provider_error
+from dragoman.errors import CONNECTION, NO_ANSWER, LimitExceeded, ProviderError, provider_error
 from dragoman.ir import Failure, FailureKind
 
 MEBIBYTE = 1 << 20
@@ -98,12 +98,19 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
-async def read_whole(response: HttpResponse, limit: int, *, truncate: bool = False) -> bytes:
-    """Reads the whole body, up to the limit; with `truncate`, the rest is not read."""
+async def read_whole(
+    response: HttpResponse, limit: int, *, truncate: bool = False, count: Callable[[int], None] | None = None
+) -> bytes:
+    """Reads the whole body, up to the limit; with `truncate`, the rest is not read.
+
+    `count` is called with the size of each chunk before it is kept; what it raises ends the answer.
+    """
     chunks: list[bytes] = []
     size = 0
     try:
         while chunk := await response.chunk():
+            if count is not None:
+                count(len(chunk))
             chunks.append(chunk)
             size += len(chunk)
             if size > limit:
@@ -114,7 +121,8 @@ async def read_whole(response: HttpResponse, limit: int, *, truncate: bool = Fal
     if size > limit:
         response.close()
         if not truncate:
-            raise transport_error("too_large", f"the answer is larger than {limit} bytes")
+            words = f"the answer is larger than {limit} bytes"
+            raise transport_error("too_large", words, raw_type=LimitExceeded.__name__)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 

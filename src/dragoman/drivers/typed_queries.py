@@ -121,10 +121,10 @@ async def query_typed(
 
 
 class TypedStream(Generic[T]):
-    """An answer that becomes a value, while it comes in. Its views are those of a `StreamResult`, and `partials()`.
+    """A streamed answer that is a value. Its views are those of a `StreamResult`, and `partials()`.
 
-    `await answer.result` has the whole value as `output`. An answer that is not of the type is corrected by then,
-    without a stream. Where the answer is the call of a tool (`output_mode="tool"`), it has no text.
+    `await answer.result` has the whole value as `output`. If the answer does not fit the type, the model has corrected
+    it by then, without a stream. If the answer is the call of a tool (`output_mode="tool"`), it has no text.
     """
 
     def __init__(self, query: TypedQuery) -> None:
@@ -146,7 +146,7 @@ class TypedStream(Generic[T]):
         return self._answer.chunks()
 
     async def partials(self) -> AsyncIterator[T]:
-        """Values of the type as far as the answer has come, each another one; strings and lists may still grow."""
+        """Values of the type so far, each different from the one before; strings and lists may still grow."""
         values = PartialValues(self._query.output, self._query.mode)
         async for event in self._answer.events():
             value = values.feed(event)

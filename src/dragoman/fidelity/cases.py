@@ -131,7 +131,7 @@ class Case(Struct, frozen=True):
     private: bool = False
     """Only the family that made it has a field for it; a field of another format that holds it counts as carried."""
     bare: bool = False
-    """A property of every exchange, whose losses are not special."""
+    """Every exchange has this feature, so the losses of a plain exchange count too."""
 
     def model(self, format: str) -> str:
         return self.models.get(format, "a-model")

@@ -26,17 +26,21 @@ def _parameters() -> Json:
 _TOOL_NAMES = ("get_weather", "get_time")
 
 
-def _chat(answer: Json, model: str) -> Json:
-    message = answer["choices"][0]["message"]
-    results = [
-        {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
-    ]
+def _chat_request(model: str, message: Json, results: list[Json]) -> Json:
     functions = [{"name": name, "parameters": _parameters()} for name in _TOOL_NAMES]
     return {
         "model": model,
         "messages": [{"role": "user", "content": "Go."}, message, *(results or [{"role": "user", "content": "On."}])],
         "tools": [{"type": "function", "function": function} for function in functions],
     }
+
+
+def _chat(answer: Json, model: str) -> Json:
+    message = answer["choices"][0]["message"]
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
+    ]
+    return _chat_request(model, message, results)
 
 
 def _responses(answer: Json, model: str) -> Json:
@@ -111,12 +115,7 @@ def _ollama(answer: Json, model: str) -> Json:
         }
         for call in message.get("tool_calls") or ()
     ]
-    functions = [{"name": name, "parameters": _parameters()} for name in _TOOL_NAMES]
-    return {
-        "model": model,
-        "messages": [{"role": "user", "content": "Go."}, message, *(results or [{"role": "user", "content": "On."}])],
-        "tools": [{"type": "function", "function": function} for function in functions],
-    }
+    return _chat_request(model, message, results)
 
 
 def _cohere(answer: Json, model: str) -> Json:
@@ -124,12 +123,7 @@ def _cohere(answer: Json, model: str) -> Json:
     results = [
         {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
     ]
-    functions = [{"name": name, "parameters": _parameters()} for name in _TOOL_NAMES]
-    return {
-        "model": model,
-        "messages": [{"role": "user", "content": "Go."}, message, *(results or [{"role": "user", "content": "On."}])],
-        "tools": [{"type": "function", "function": function} for function in functions],
-    }
+    return _chat_request(model, message, results)
 
 
 def _interactions(answer: Json, model: str) -> Json:

@@ -193,7 +193,7 @@ def story(exchange: HasMessages) -> object:
 
 
 def story_with_results(request: Request) -> object:
-    """The same, and where results stand in it: what a model did before it read a result, it did not do after it."""
+    """The same with the results among it: what a model did before it read a result differs from what it did after."""
     return _story(
         part
         for message in request.messages
@@ -364,7 +364,7 @@ def reasoning_mode(request: Request) -> object:
 
 
 def private(*keys: str) -> Callable[[Request | Completion], object]:
-    """The fact that is said under keys only one family knows."""
+    """Returns a function that reads the values of keys that only one family knows."""
 
     def read(exchange: Request | Completion) -> object:
         values = [entries[key] for entries in (exchange.metadata or {}).values() for key in keys if key in entries]

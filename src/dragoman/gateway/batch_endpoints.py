@@ -39,6 +39,7 @@ from dragoman.gateway.batch_runner import KEPT_SECONDS
 from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.model_key import with_model
 from dragoman.gateway.passed_endpoints import BATCH_PROVIDERS, PROVIDER_HEADER
 from dragoman.gateway.relay import off_loop_if_large
 from dragoman.gateway.request_records import Record
@@ -46,7 +47,6 @@ from dragoman.gateway.routing import PLAIN, Candidate, NoSuchModel, Plan
 from dragoman.gateway.state.objects import Stored
 from dragoman.gateway.state_errors import UnknownResponse
 from dragoman.gateway.stored_responses import Noted
-from dragoman.gateway.upstream_calls import with_model
 from dragoman.ir import Failure
 from dragoman.multipart import MultipartError, read_form
 

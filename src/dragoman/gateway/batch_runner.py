@@ -15,6 +15,7 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
+from dragoman.codecs.failures import retry_after_of
 from dragoman.gateway.batch_formats import (
     BATCH_FORMATS,
     BatchAbout,
@@ -75,8 +76,7 @@ class _Request(Exchange):
     def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:
         self.started = True
         self.status, self.answer = status, first
-        with suppress(ValueError):
-            self.retry_after = float(headers.get("retry-after", "0"))
+        self.retry_after = retry_after_of(headers) or 0.0
 
     def write(self, data: bytes) -> bool:
         self.answer += data

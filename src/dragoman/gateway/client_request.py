@@ -15,6 +15,7 @@ from dragoman.codecs.registry import codec
 from dragoman.drivers.remote import Call, Channel
 from dragoman.errors import DecodeError
 from dragoman.gateway.client_protocols import ClientProtocol
+from dragoman.gateway.model_key import check_one_model
 from dragoman.gateway.signature_memory import UnsignedEvents
 from dragoman.ir import (
     Request,
@@ -70,12 +71,8 @@ def check_model_key(client_request: ClientRequest) -> None:
 
     Such a server would answer an unchanged body with that model, even if the client's key may not use it.
     """
-    if client_request.protocol.model_in_path:
-        return
-    for key in _object(client_request.body):
-        if key != "model" and key.lower() == "model":
-            path, source = f"$.{key}", client_request.protocol.format
-            raise DecodeError(path=path, expected="one model, under `model`", got=f"the key {key!r}", source=source)
+    if not client_request.protocol.model_in_path:
+        check_one_model(client_request.body, client_request.protocol.format)
 
 
 class ClientRequest(Struct, kw_only=True):

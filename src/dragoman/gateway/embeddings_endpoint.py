@@ -23,11 +23,11 @@ from dragoman.errors import DecodeError, EncodeError
 from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.model_key import check_one_model, with_model
 from dragoman.gateway.pass_through import back_headers, model_in
 from dragoman.gateway.relay import loss_headers, off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate
-from dragoman.gateway.upstream_calls import with_model
 from dragoman.ir import Failure, Usage
 from dragoman.loss import Loss
 
@@ -58,6 +58,8 @@ async def embed(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record
         raise DecodeError(path="$.model", expected="the name of a model", got="none", source=endpoint.dialect)
     record.model = model
     caller.may_use(model)
+    if caller.is_restricted:
+        await off_loop_if_large(size, check_one_model, exchange.body, endpoint.format)
     plan = gateway.router.plan(model, endpoint.format)
     record.route = plan.route
     able = tuple(one for one in plan.candidates if one.upstream.channel.provider.embeddings)
@@ -141,7 +143,8 @@ async def _answers(
 async def _sent(gateway: Gateway, call: Call, candidate: Candidate, *, same: bool) -> tuple[bytes, dict[str, str]]:
     opened = await gateway.relay.open(call, candidate, same=same)
     try:
-        return await read_whole(opened.response, _LARGEST_ANSWER), dict(opened.response.headers)
+        with gateway.relay.counted() as count:
+            return await read_whole(opened.response, _LARGEST_ANSWER, count=count), dict(opened.response.headers)
     finally:
         opened.release()
 

@@ -52,6 +52,10 @@ _CONVERT: dict[str, Any] = {
 }
 _LARGEST = 4 << 20
 """Maximum bytes of one message: the SDK parses it on the event loop."""
+_BAD_ARGUMENTS = (
+    *(DragomanError, msgspec.MsgspecError, KeyError, TypeError, ValueError),
+    *(OverflowError, RecursionError),  # `int` of an infinite number, deep values
+)
 _COPIED = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
@@ -227,7 +231,7 @@ async def _call_tool(_context: Any, parameters: Any) -> mcp_types.CallToolResult
     visit, arguments = _visit.get(), dict(parameters.arguments or {})
     try:
         text, failed = await _TOOLS.get(parameters.name, _other_tool)(visit, parameters.name, arguments)
-    except (DragomanError, msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except _BAD_ARGUMENTS as error:
         text, failed = f"{type(error).__name__}: {error}", True
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 

@@ -31,6 +31,7 @@ from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
+from dragoman.gateway.model_key import check_one_model, with_model
 from dragoman.gateway.other_endpoints import query_for_upstream
 from dragoman.gateway.passed_endpoints import PROVIDER_HEADER, Passed
 from dragoman.gateway.relay import failed_as, kept_headers, off_loop_if_large
@@ -39,9 +40,9 @@ from dragoman.gateway.routing import PLAIN, Candidate, Plan
 from dragoman.gateway.state_errors import UnknownResponse
 from dragoman.gateway.stored_responses import Noted
 from dragoman.gateway.upstream_answers import OpenAnswer
-from dragoman.gateway.upstream_calls import with_model
 from dragoman.gateway.upstream_http import stream_to
 from dragoman.ir import Failure, Usage
+from dragoman.multipart import MultipartError, find_field
 
 if TYPE_CHECKING:
     from dragoman.gateway.app import Gateway
@@ -110,6 +111,8 @@ async def _pass_on(here: Here, row: Passed, chosen: Plan | None) -> None:
     gateway, endpoint, exchange, record = here.gateway, here.endpoint, here.exchange, here.record
     body = exchange.body
     named = await off_loop_if_large(len(body), model_in, body, exchange.head) if row.has_model else ""
+    if named and here.caller.is_restricted and not _is_form(exchange.head):
+        await off_loop_if_large(len(body), check_one_model, body, row.format)
     model = endpoint.model or _bare(named)
     plan = chosen or await _plan(gateway, row, endpoint, exchange.head, here.caller, model)
     record.model, record.route = model, plan.route
@@ -208,10 +211,6 @@ class _Named(Struct):
 
 
 _named = msgspec.json.Decoder(_Named).decode
-_LONGEST_HEAD = 16 << 10
-"""Maximum bytes of the headers of one form field."""
-_FIELD = re.compile(rb'\r\ncontent-disposition:[^\r\n]*;\s*name="?model"?(?=[;\r])[^\r\n]*\r\n', re.IGNORECASE)
-_BOUNDARY = re.compile(r'boundary=(?:"([^"]+)"|([^;\s]+))', re.IGNORECASE)
 
 
 def _check_body(head: Head) -> None:
@@ -225,7 +224,7 @@ def model_in(body: bytes, head: Head) -> str:
     """Return the model that a JSON body or a form names; empty if it names none."""
     if place := _form_field(body, head):
         return body[slice(*place)].decode("utf-8", "replace").strip()
-    if head.headers.get("content-type", "").lower().startswith("multipart/"):
+    if _is_form(head):
         return ""
     try:
         return (_named(body).model or "") if body else ""
@@ -236,21 +235,16 @@ def model_in(body: bytes, head: Head) -> str:
 def _form_field(body: bytes, head: Head) -> tuple[int, int] | None:
     """Return start and end of the value of the form field `model`, if there is one."""
     given = head.headers.get("content-type", "")
-    found = _BOUNDARY.search(given) if given.lower().startswith("multipart/") else None
-    if found is None:
+    if not _is_form(head):
         return None
-    delimiter = b"--" + (found[1] or found[2]).encode("latin-1")
-    place = 0
-    while (place := body.find(delimiter, place)) >= 0:
-        place += len(delimiter)
-        head_end = body.find(b"\r\n\r\n", place, place + _LONGEST_HEAD)
-        if head_end < 0:
-            return None
-        if _FIELD.search(body, place, head_end + 2):
-            end = body.find(b"\r\n" + delimiter, head_end + 4)
-            return None if end < 0 else (head_end + 4, end)
-        place = head_end + 4  # each byte is searched once
-    return None
+    try:
+        return find_field(body, given, "model")
+    except MultipartError as error:
+        raise DecodeError(path="$", expected="an unambiguous form", got=str(error), source="request") from None
+
+
+def _is_form(head: Head) -> bool:
+    return head.headers.get("content-type", "").lower().startswith("multipart/")
 
 
 def _bare(name: str) -> str:
@@ -265,7 +259,7 @@ def with_routed_model(body: bytes, head: Head, old: str, model: str) -> bytes:
         return body
     if place := _form_field(body, head):
         return body[: place[0]] + new.encode() + body[place[1] :]
-    if head.headers.get("content-type", "").lower().startswith("multipart/"):
+    if _is_form(head):
         return body
     return with_model(body, old, new)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -19,12 +19,12 @@ from msgspec import structs
 from dragoman.drivers.base import failure_in
 from dragoman.drivers.remote import Call, Channel, error_of, failure_within, send_once
 from dragoman.drivers.retries import RetryPolicy
-from dragoman.drivers.transport import HttpResponse, read_whole
+from dragoman.drivers.transport import HttpResponse, read_whole, transport_error
 from dragoman.errors import DecodeError, EncodeError, LimitExceeded, ProviderError, provider_error
 from dragoman.gateway.capture import CapturedRequest
 from dragoman.gateway.capturing_translator import CapturingTranslator
 from dragoman.gateway.client_request import ClientRequest, UpstreamCall
-from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.exchange import Budget, Exchange
 from dragoman.gateway.gateway_errors import encode_failure, unencodable_request
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate, Plan
@@ -66,6 +66,8 @@ _PASSED_BACK = (
     "openai-processing-ms",
 )
 _LIMITS_BACK = ("x-ratelimit-", "anthropic-ratelimit-")
+_MOST_BACK = 40
+"""Headers of an upstream that are returned. Some clients refuse an answer with more than 100."""
 
 
 class Failed(Exception):
@@ -88,8 +90,11 @@ async def off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T
 class Relay:
     """Sends requests to upstreams and relays their answers."""
 
-    def __init__(self, answer_limit: int = 512 << 20) -> None:
+    def __init__(self, answer_limit: int = 256 << 20, answers: int = 512 << 20) -> None:
         self._answer_limit = answer_limit
+        """Maximum bytes of one answer that does not stream."""
+        self._answers = Budget(answers)
+        """Maximum bytes of all such answers together, from their arrival to their translation."""
 
     # ── asking ──
 
@@ -185,7 +190,36 @@ class Relay:
     async def _whole(self, upstream_call: UpstreamCall, capture: CapturedRequest | None) -> WholeAnswer:
         response = await send_once(upstream_call.channel, upstream_call.call)
         body = response.whole() if isinstance(response, UpstreamResponse) else b""
-        body = body or await read_whole(response, self._answer_limit)
+        if body:
+            return await self._translated(upstream_call, capture, response, body)
+        with self.counted() as count:
+            body = await read_whole(response, self._answer_limit, count=count)
+            return await self._translated(upstream_call, capture, response, body)
+
+    @contextmanager
+    def counted(self) -> Iterator[Callable[[int], None]]:
+        """Count the bytes of an answer that is read, until the end of the block.
+
+        An answer beyond a limit is a failure of its upstream ("server"): "too_large" would blame the request.
+        """
+        budget, limit, taken = self._answers, self._answer_limit, 0
+
+        def count(size: int) -> None:
+            nonlocal taken
+            if taken + size > limit:
+                raise transport_error("server", f"the answer is larger than {limit} bytes")
+            if not budget.take(size):
+                raise transport_error("server", "the gateway's memory for answers is full")
+            taken += size
+
+        try:
+            yield count
+        finally:
+            budget.used -= taken
+
+    async def _translated(
+        self, upstream_call: UpstreamCall, capture: CapturedRequest | None, response: HttpResponse, body: bytes
+    ) -> WholeAnswer:
         if capture is not None:
             capture.received(response.status, body)
         call = upstream_call.call
@@ -279,7 +313,8 @@ class Relay:
         """Send the request and return the answer, both unchanged. Raises `Failed`."""
         try:
             response = await send_once(upstream_call.channel, upstream_call.call)
-            body = await read_whole(response, self._answer_limit)
+            with self.counted() as count:
+                body = await read_whole(response, self._answer_limit, count=count)
         except ProviderError as error:
             _attach_refusal(error, upstream_call.call, upstream_call.channel, same=upstream_call.same)
             raise failed_as(error, upstream) from error
@@ -349,9 +384,14 @@ def failed_as(error: ProviderError, upstream: Upstream) -> Failed:
     if failure.kind == "authentication":
         return Failed(own_key_refused(failure, upstream))
     raw = getattr(error, "raw_refusal", None)
-    if failure.status is None and failure.kind == "server":
+    if failure.kind == "server" and not _is_error(failure.status):
         failure = structs.replace(failure, status=_BAD_GATEWAY)
     return Failed(failure, raw if isinstance(raw, Refusal) else None)
+
+
+def _is_error(status: int | None) -> bool:
+    """Whether a client can read this status as an error: a redirect would be for the gateway, not for the client."""
+    return status is not None and 400 <= status <= 599  # noqa: PLR2004 - the statuses of errors
 
 
 def own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
@@ -362,7 +402,7 @@ def own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
 
 def _attach_refusal(error: ProviderError, call: Call, channel: Channel, *, same: bool) -> None:
     """Attach the upstream's error body if it is in the client's own format and does not quote a key of ours."""
-    if not same or call.status is None or not call.received or error.status is None:
+    if not same or call.status is None or not call.received or not _is_error(error.status):
         return
     body = call.received[0]
     if body.lstrip()[:1] not in {b"{", b"["}:  # a page of a proxy in between is not in the client's format
@@ -400,7 +440,7 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     kept = {name: headers[name] for name in _PASSED_BACK if name in headers}
     for name in headers:
         lowered = name.lower()
-        if lowered.startswith(_LIMITS_BACK):
+        if lowered.startswith(_LIMITS_BACK) and len(kept) < _MOST_BACK:
             kept[lowered] = headers[name]
     return kept
 

@@ -5,13 +5,11 @@ Bytes stay unchanged if both use the same format; else they are translated.
 
 from __future__ import annotations
 
-import re
 import time
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import Raw, structs
 
 from dragoman.codecs.encoded import Encoded
@@ -22,6 +20,7 @@ from dragoman.drivers.providers import Target
 from dragoman.drivers.remote import Call, Channel
 from dragoman.drivers.transport import HttpRequest
 from dragoman.gateway.client_request import ClientRequest, UpstreamCall, family_of, own_id, own_time
+from dragoman.gateway.model_key import with_model
 from dragoman.gateway.routing import Candidate, RouteSettings
 from dragoman.gateway.signature_memory import restored, unsigned
 from dragoman.ir import (
@@ -122,35 +121,6 @@ def upstream_path(channel: Channel, model: str, *, stream: bool) -> str:
 _HELLO = (Message("user", "hi"),)
 _paths: dict[tuple[str, str, bool], str] = {}
 _MOST_PATHS = 1_000
-
-_MODEL_KEY = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.)*")')
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
-_VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*")')
-
-
-def with_model(body: bytes, old: str, new: str) -> bytes:
-    """Replace the model name in a body, and leave all other bytes unchanged."""
-    name = encode_json(new)
-    found = _MODEL_KEY.search(body)
-    if found is not None and _is(found[1], old) and b'"model"' not in body[found.end() :]:
-        return b"%b%b%b" % (body[: found.start(1)], name, body[found.end(1) :])
-    out, depth, copied = [], 0, 0
-    for token in _TOKEN.finditer(body):
-        first = token[0][:1]
-        if first in b"{[":
-            depth += 1
-        elif first in b"}]":
-            depth -= 1
-        elif depth == 1 and _is(token[0], "model"):
-            value = _VALUE.match(body, token.end())
-            if value is not None:
-                out += [body[copied : value.start(1)], name]
-                copied = value.end(1)
-    return b"".join([*out, body[copied:]])
-
-
-def _is(quoted: bytes, text: str) -> bool:
-    return bool(msgspec.json.decode(quoted) == text)
 
 
 # ── other bytes ──

@@ -98,6 +98,7 @@ class UpstreamConnection(BufferedReader):
         self._parser = HttpResponseParser(self)
         self._pairs: list[tuple[bytes, bytes]] = []
         self._head_size = 0
+        """Bytes received since the last byte of a body or the end of the final head."""
         self._in_head = False
         self._decoder: Decoder | None = None
         self._unpacks = False
@@ -151,7 +152,7 @@ class UpstreamConnection(BufferedReader):
             self._parser.feed_data(data)
             if self._body:
                 self._take_body()
-            if self._in_head and self._head_size > 2 * MAX_HEAD:
+            if self._head_size > 2 * MAX_HEAD:  # also informational heads, trailers, chunk extensions without end
                 raise BadAnswer("the head of the answer is too long")  # noqa: TRY301
         except HttpParserUpgrade:
             self._fail(BadAnswer("the answer switches protocols"))
@@ -178,10 +179,11 @@ class UpstreamConnection(BufferedReader):
             self._pairs.append((name, value))
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._head_size = False, 0
+        self._in_head = False
         status = self._parser.get_status_code()
         if status < _FINAL:
             return
+        self._head_size = 0
         if len(self._pairs) > MAX_HEADERS:
             raise BadAnswer("the answer has too many headers")
         headers: dict[str, str] = {}

@@ -18,7 +18,7 @@ class Usage(Value, frozen=True):
     """Token counts, converted from each provider's own way of counting.
 
     `input` is everything the model read, cached tokens included; `cached` and `cache_written` are parts of it.
-    `output` is everything it wrote, `reasoning` included. `total` is what the provider reported, or input + output.
+    `output` is everything it wrote, `reasoning` included. `total` is the provider's own total, or input + output.
     """
 
     input: int = 0
@@ -34,7 +34,7 @@ class Usage(Value, frozen=True):
     details: dict[str, int] | None = None
     """Further counts that some providers keep apart, by our names (`USAGE_DETAILS`); only those above zero."""
     service_tier: str | None = None
-    """The tier at which the request was served and is paid for: the words of `Request.service_tier`, or `batch`."""
+    """The tier at which the request was served and is billed: a value of `Request.service_tier`, or `batch`."""
 
     @property
     def uncached_input(self) -> int:
@@ -66,8 +66,8 @@ class Finish(Value, frozen=True):
 WithheldReason: TypeAlias = Literal["blocked", "cut", "failed", "unknown"]
 
 # Law 7: no call of such an answer is run, even if the call itself is complete. An unknown value may be a vendor's new
-# value for a blocked answer, so its calls are withheld until a codec knows it. An answer that states no reason at all
-# (some servers leave it out) was not said to be blocked or cut: its calls are offered.
+# value for a blocked answer, so its calls are withheld until a codec knows it. An answer without a reason (some servers
+# leave it out) is not known to be blocked or cut: its calls are offered.
 _WITHHELD_BY: Mapping[FinishReason, WithheldReason] = {
     "content_filter": "blocked",
     "refusal": "blocked",
@@ -83,7 +83,7 @@ _EXPLAINED: Mapping[WithheldReason, str] = {
 
 
 class WithheldCall(Value, frozen=True):
-    """A call that must not be run, and why. `word` is the wire's own finish reason, if any."""
+    """A call that must not be run, and why. `word` is the finish reason as the wire spells it, if any."""
 
     call: ToolCall
     reason: WithheldReason

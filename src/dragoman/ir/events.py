@@ -59,9 +59,9 @@ class LogprobsDelta(Event, frozen=True, tag="logprobs_delta"):
 
 
 class PartEnd(Event, frozen=True, tag="part_end"):
-    """The wire said that the part is complete; `incomplete` when the answer was cut inside it.
+    """The part is complete on the wire; `incomplete` if the answer was cut inside it.
 
-    `metadata` is what the wire said of the part only now; it joins that of its start.
+    `metadata` is what the wire adds about the part at its end; it joins that of its start.
     """
 
     index: int
@@ -79,7 +79,7 @@ class UsageUpdate(Event, frozen=True, tag="usage"):
 class Finished(Event, frozen=True, tag="finished"):
     """The clean end of the answer. `others` are the finishes of further candidates.
 
-    `metadata` is what the wire said of the answer only now; it joins that of its start.
+    `metadata` is what the wire adds about the answer at its end; it joins that of its start.
     """
 
     finish: Finish

@@ -23,7 +23,7 @@ WITHIN = "~in:"
 """Note: the extras of an inner wire object that has no node of its own (`~in:function`)."""
 
 MODELLED = "~raw:"
-"""Note: the wire's own spelling of something the node also says in its fields (`~raw:annotations`)."""
+"""Note: the wire's own spelling of something that the node's fields also express (`~raw:annotations`)."""
 
 
 CLIENT_ITEM = "~client_item"
@@ -34,14 +34,14 @@ FREE_TEXT = "~free_text"
 """Note, of any family, on a function that represents a custom tool: its one argument `input` is the text."""
 
 ADDED = "~added"
-"""Note, of any family, on a tool that was given in the middle of the conversation: where it stood in the body."""
+"""Note, of any family, on a tool that was declared in the middle of the conversation: where it was in the body."""
 
 REFUSED = "~refused"
 """Note, of any family, on the finish of a streamed answer: the explanation of a refusal. If the answer ended with a
-text of these words, that text is the refusal; it was streamed as text before the wire said so."""
+text of these words, that text is the refusal; it was streamed as text before the wire marked it as a refusal."""
 
 DATA_TEXT = "~data"
-"""Note, of any family: this text is the JSON text of a value that stood beside media.
+"""Note, of any family: this text is the JSON text of a value that was beside media.
 
 Formats that take an object beside media send the value itself.
 """

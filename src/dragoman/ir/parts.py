@@ -305,8 +305,8 @@ HostedKind: TypeAlias = Literal[
 class ServerToolCall(Part, tag="server_tool_call", frozen=True):
     """A call that the provider runs itself. Never executed, never answered.
 
-    `block` is the wire's own, verbatim, and what its family (`origin`) gets back. The other fields say the same in
-    terms that all vendors share; they are None where a vendor's call has no counterpart or does not tell.
+    `block` is the wire's own block, verbatim; its family (`origin`) gets it back. The other fields express the same in
+    terms that all vendors share; a field is None if the vendor's call has nothing like it.
     """
 
     id: str
@@ -345,7 +345,7 @@ class ServerToolResult(Part, tag="server_tool_result", frozen=True):
 
 
 class SearchResult(Part, tag="search_result", frozen=True):
-    """What the application found, for the model to read and to cite: where it stands, a title, and excerpts."""
+    """What the application found, for the model to read and to cite: its source, a title, and excerpts."""
 
     source: str
     """An address, or the name of the place in the application."""

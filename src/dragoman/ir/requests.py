@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from dragoman.ir.messages import Message
 from dragoman.ir.parts import Cache, HostedKind
@@ -64,9 +64,9 @@ class ProviderTool(Tool, tag="provider", frozen=True):
     >>> ProviderTool("web_search", kind="web_search", max_uses=3)
     ProviderTool(name='web_search', kind='web_search', max_uses=3)
 
-    `definition` is the wire's own entry, verbatim, and all that its family (`origin`) gets. The other fields say the
-    same in terms that all vendors share: a family that has the `kind` gets them; what a definition says beyond them is
-    in `metadata`, and is lost elsewhere. `functions` are what a tool that the client runs is elsewhere.
+    `definition` is the wire's own entry, verbatim; its family (`origin`) gets it back, and nothing else. The other
+    fields express the same in terms that all vendors share, for families that have the `kind`; options without a field
+    are in `metadata`, and are lost elsewhere. `functions` replace a tool that the client runs in other families.
     """
 
     name: str
@@ -102,7 +102,7 @@ AnyTool: TypeAlias = ToolDefinition | CustomTool | ProviderTool
 
 parameters_held = getter(ToolDefinition, "parameters")
 parameters_of: Callable[[ToolDefinition], Any] = attrgetter("parameters")
-"""As a Python value, whatever a wire holds there: compiled code would check the annotation of the field."""
+"""Reads the field as a Python value of any type; in compiled code, `tool.parameters` would check the annotation."""
 format_held = getter(CustomTool, "format")
 definition_held = getter(ProviderTool, "definition")
 headers_held = getter(ProviderTool, "headers")
@@ -145,7 +145,7 @@ else:
 class ReasoningSettings(Value, frozen=True):
     """How much the model may think, and how much of it we see.
 
-    mode: off, on (with `budget_tokens`), adaptive (the model decides); None when only effort or visibility was said.
+    mode: off, on (with `budget_tokens`), adaptive (the model decides); None if only effort or visibility is set.
     """
 
     mode: Literal["off", "on", "adaptive"] | None = None
@@ -217,3 +217,6 @@ class Request(Value, frozen=True, gc=True, dict=True):
     metadata: Metadata | None = None
     origin: str | None = None
     """The format family this request was decoded from. What came from a family is legal there by definition."""
+
+    _remarks: ClassVar[Any] = None
+    """What a decoder of stored conversations found out (losses.py); beside the fields, like traits."""

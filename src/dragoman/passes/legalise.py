@@ -96,7 +96,7 @@ STEPS: tuple[Step, ...] = (
     Step(cross_provider_tools, _always(VENDOR_TOOL)),
     Step(distinct_tools, _always(SAME_TOOL_NAMES)),
     Step(pair_results, _always(UNPAIRED | ODD_ID), moves=True),
-    Step(answer_last_calls, _always(UNANSWERED_END)),
+    Step(answer_last_calls, lambda profile: 0 if profile.unanswered_calls else UNANSWERED_END),
     Step(alias_names, _always(ODD_NAME)),
     Step(declare_called_tools, lambda profile: CALLS_WITHOUT_TOOLS if profile.tools_with_calls else 0),
     Step(legal_settings, _always(ODD_SETTING)),

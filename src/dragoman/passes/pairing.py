@@ -1,6 +1,7 @@
 """Pairs hold (law 8): every result follows its call, in call order, all results of a turn together.
 
-What cannot be paired is repaired and reported: an unanswered call gets an error result, a result without a call is
+What cannot be paired is repaired and reported: an unanswered call gets an error result (except in formats of stored
+conversations, where it may stay unanswered), a result without a call is
 dropped, of two results for one call the last one counts. All of it is reported, and a second run changes nothing.
 """
 
@@ -39,8 +40,9 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
         ids = [seen.unique(call.id) for call in calls]
         paired.append(_renamed_calls(message, ids, log))
         chosen = _chosen(calls, answers, log)
-        results = tuple(_answer(*row, log) for row in zip(calls, chosen, ids, strict=True))
-        paired.append(Message("tool", results))
+        rows = [row for row in zip(calls, chosen, ids, strict=True) if row[1] or not profile.unanswered_calls]
+        if rows:
+            paired.append(Message("tool", tuple([_answer(*row, log) for row in rows])))
     return structs.replace(request, messages=tuple(paired))
 
 

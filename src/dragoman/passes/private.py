@@ -60,6 +60,7 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
             "system_fingerprint",
             "tool_usage",
             "total_duration",
+            "updated",
             "usage_breakdown",
             "x_groq",
         }
@@ -68,10 +69,17 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     Message: frozenset({"avgLogprobs", "finishMessage", "native_finish_reason", "score"}),
     ToolCall: frozenset({"index"}),
     Audio: frozenset({"expires_at", "id"}),
+    # Positions of a citation in what the provider read: only it reads them back.
+    Text: frozenset(
+        {"document_index", "encrypted_index", "end_block_index", "end_char_index", "end_page_number"}
+        | {"search_result_index", "start_block_index", "start_char_index", "start_page_number"}
+    ),
 }
 """Keys about how an answer was made, not about its content. One list for all: servers that use
 another's format copy its names, and no name here means two things."""
 
+_QUOTED: Mapping[type[Value], frozenset[str]] = {Text: BOOKKEEPING[Text]}
+"""The same in a request, which repeats the citations of earlier answers."""
 _NONE: Mapping[type[Value], frozenset[str]] = {}
 _NO_KEYS: frozenset[str] = frozenset()
 
@@ -95,7 +103,7 @@ def report_private_settings(request: Request, profile: Profile, log: LossLog) ->
 
 def report_private_content(request: Request, profile: Profile, log: LossLog) -> Request:
     """The same for messages and their parts."""
-    _report_messages(request.messages, profile, log, {})
+    _report_messages(request.messages, profile, log, _QUOTED)
     return request
 
 
@@ -148,7 +156,7 @@ def _report_members(node: Completion, metadata: Metadata, log: LossLog) -> None:
         if held is None:
             continue
         members = _read_members(held)
-        if not members.keys() <= _COUNTED:
+        if not _COUNTED.issuperset(members):
             for key in members:
                 if key not in _COUNTED and bytes(members[key]) not in _NO_COUNTS:
                     log.note(node, _COUNTS + key, key, f"only {family} reports it")
@@ -297,16 +305,18 @@ def _report_node(
     for family, entries in metadata.items():
         if family == profile.family:
             continue
-        translated = profile.translates.get(family, _NO_KEYS)
+        translated = profile.translates.get(family)
+        why = ""
         for key, entry in entries.items():
-            if key in SPELLINGS or is_spelling(key) or within + key in translated:
+            if key in SPELLINGS or (translated is not None and within + key in translated):
                 continue
             if key[:1] != "~":
                 if len(entry) > _LONGEST_NOTHING or entry not in _SAYS_NOTHING:
-                    is_noted = within == _COUNTS or key in bookkeeping.get(type(node), ())
+                    is_noted = within == _COUNTS or key in bookkeeping.get(type(node), _NO_KEYS)
                     severity: Severity = "noted" if is_noted else "dropped"
-                    log.entries.append((node, within + key, key, severity, f"only {family} understands it"))
-            else:
+                    why = why or f"only {family} understands it"
+                    log.entries.append((node, within + key, key, severity, why))
+            elif not is_spelling(key):
                 name = key.removeprefix(WITHIN)
                 inner = {family: inner_extra(entries, name) or {}}
                 _report_node(node, inner, f"{within}{name}.", profile, log, bookkeeping)

@@ -1,4 +1,4 @@
-"""Tools that a provider runs or defines, for another provider: as its own tool of that kind, as functions, or not.
+"""Translates tools that a provider runs or defines for another one: to its own tool of that kind, to functions, or not.
 
 A tool is never sent with fewer restrictions than it had: if the target cannot express its sites, tools or approvals,
 the tool is dropped, and so is a choice that names it.
@@ -238,9 +238,13 @@ def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log:
         value: Any = getattr(tool, option)
         if value in (None, ()) or (option == "approval" and value == "never"):
             continue
-        if option not in foreign and (option in rule.options or (option == "max_uses" and profile.limits_all_calls)):
+        is_second = option == "blocked_domains" and bool(tool.allowed_domains) and rule.one_domain_list
+        is_known = option in rule.options or (option == "max_uses" and profile.limits_all_calls)
+        if is_known and option not in foreign and not is_second:
             continue
         why = f"only {tool.origin} understands it" if option in foreign else "this API has no such option"
+        if is_second:
+            why = "this API takes allowed domains or blocked ones, not both"
         log.degrade(tool, "", f"{option} of tool {tool.name!r}", why)
         left_out[option] = _ABSENT.get(option)
     for entries in (tool.metadata or {}).values():

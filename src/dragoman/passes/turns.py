@@ -65,11 +65,13 @@ def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message
             return message
         given = (Text(given),)
     for part in given:
-        is_blank = type(part) is Text and not profile.blank_text and not part.text.strip()
-        if not is_blank or _is_owed(part, profile):
+        if type(part) is not Text or profile.blank_text or part.text.strip() or _is_owed(part, profile):
             parts.append(part)
-        elif part.text:  # type: ignore[union-attr]
+            continue
+        if part.text:
             log.drop(message, "", "blank text", "this API refuses text that is only white space")
+        if part.signature is not None:
+            log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     if len(parts) == len(given) and parts:
         return message
     if not parts:

@@ -22,9 +22,9 @@ Action = Literal["dropped", "rewritten", "kept"]
 class SchemaNote(Struct, frozen=True, order=True):
     """One keyword of a schema that the target does not accept.
 
-    `dropped`: the keyword is gone. `rewritten`: it is said in another way, or something was added. `kept`: it is still
-    there although the target refuses it, because any other form would mean something else. `path` is the schema that
-    holds the keyword, in the source. `exact`: the adapted schema means the same, so nothing is lost.
+    `dropped`: the keyword is gone. `rewritten`: it is expressed in another way, or something was added. `kept`: it is
+    still there although the target refuses it, because any other form would mean something else. `path` is the schema
+    that holds the keyword, in the source. `exact`: the adapted schema means the same, so nothing is lost.
     """
 
     path: str

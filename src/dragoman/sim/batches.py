@@ -37,6 +37,8 @@ class BatchScript(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     items: dict[str, Literal["error", "expired", "canceled", "missing"]] = {}
     # Wire values of the state at each poll, instead of the usual ones.
     states: tuple[str, ...] = ()
+    # The results of a job that has ended are not there any more: providers keep them for some weeks.
+    gone: bool = False
 
 
 def read_batch_script(value: object) -> BatchScript:
@@ -132,6 +134,10 @@ class BatchStore:
         if found is None or found.expected is not None:
             raise Refused(Problem("no_model", words, 404))
         return found
+
+    def add_results(self, file: StoredFile, batch: Batch) -> StoredFile:
+        """Adds a file of results, unless the script says that its time is over: the job still names it."""
+        return file if batch.script.gone else self.add_file(file)
 
     def batch(self, identifier: str, words: str) -> Batch:
         found = self.batches.get(identifier)

@@ -8,6 +8,7 @@ const FORMATS: Record<string, string> = {
   "anthropic-messages": "Anthropic Messages",
   gemini: "Gemini",
   vertex: "Vertex AI",
+  "gemini-interactions": "Gemini Interactions",
   "ollama-chat": "Ollama",
   "cohere-chat": "Cohere",
   "bedrock-converse": "Bedrock Converse",

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.wire import ErrorBody, ErrorResponse
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of
+from dragoman.codecs.failures import kind_of_status, retry_after_of, write_seconds
 from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.notes import Extra, inner_extra
@@ -110,7 +110,7 @@ def encode_error(failure: Failure) -> Encoded:
     notes = (failure.metadata or {}).get(FAMILY)
     headers = {} if failure.request_id is None else {"request-id": failure.request_id}
     if failure.retry_after is not None:
-        headers["retry-after"] = f"{failure.retry_after:g}"
+        headers["retry-after"] = write_seconds(failure.retry_after)
     if notes is not None:
         status = failure.status or _STATUS_OF_KIND[failure.kind]
         return Encoded(_encode_native(failure, notes), (), "", headers, status)

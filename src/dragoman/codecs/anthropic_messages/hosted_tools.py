@@ -1,4 +1,4 @@
-"""Tools that Anthropic runs, or defines for clients to run, in terms shared by all vendors."""
+"""Tools that Anthropic runs, or defines for clients to run, in terms that all vendors share."""
 
 from __future__ import annotations
 
@@ -81,12 +81,10 @@ class HostedTools(SharedTools):
         if tool.kind not in _DATED:
             return None
         kind, name = _DATED[tool.kind]
-        # The API refuses both lists together; the list of allowed domains is the narrower one.
-        blocked = () if tool.allowed_domains else tool.blocked_domains
         return {"type": kind, "name": name} | given(
             max_uses=tool.max_uses,
             allowed_domains=tool.allowed_domains,
-            blocked_domains=blocked,
+            blocked_domains=tool.blocked_domains,
             user_location=write_location(tool.location),
         )
 

@@ -1,4 +1,4 @@
-"""JSON paths for loss reports: where in the wire body a node came from."""
+"""JSON paths for losses: where in the wire body a node came from."""
 
 from __future__ import annotations
 
@@ -39,6 +39,14 @@ _FIELDS = {
 }
 
 
+_CITATION = "citations."
+
+
+def _is_text(message: Message, part_index: int | None) -> bool:
+    """Whether a part is a text: its citations are a list, and those of a document are a switch."""
+    return part_index is not None and type(message.parts[part_index]) is Text
+
+
 class _RequestPaths:
     """Looks up the JSON paths of a request's nodes in the wire body."""
 
@@ -56,6 +64,8 @@ class _RequestPaths:
             if self._places is None:
                 self._places = _Places(self._request.messages)
             head = self._places.path(message_index, part_index)
+            if field.startswith(_CITATION) and _is_text(self._request.messages[message_index], part_index):
+                tail = "citations"
         return f"{head}.{tail}" if tail else head
 
 
@@ -155,6 +165,8 @@ def response_paths(completion: Completion) -> PathLookup:
             if len(carried) != len(content):
                 carried[:] = accumulate(int(_travels_behind_signature(part)) for part in content)
             path = f"$.content[{part_index + carried[part_index]}]"
+            if field.startswith(_CITATION) and type(content[part_index]) is Text:
+                return f"{path}.citations"
         return f"{path}.{_OF_AN_ANSWER.get(field, field)}" if field else path
 
     return json_path

@@ -1,4 +1,4 @@
-"""Where a Messages request holds calls, results, tools and the tool choice."""
+"""Where calls, results, tools and the tool choice are in a Messages request."""
 
 from __future__ import annotations
 

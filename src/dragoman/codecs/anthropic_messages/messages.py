@@ -149,7 +149,7 @@ class MessageDecoder(TraitNotes):
         return metadata
 
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
-        """Add one or two messages; return True if results end the turn: a user message after it is noted as apart."""
+        """Add one or two messages; return whether results end the turn: a user message after it is noted as apart."""
         content: Any = wire.content
         notes = APART if apart else {}
         results: list[ToolResultBlock] = []
@@ -247,7 +247,7 @@ def decode_blocks(
 
 
 def _beside_calls(blocks: Sequence[Any]) -> Sequence[Any]:
-    """Return the blocks with the signature of each call beside its call, wherever the client has put it."""
+    """Return the blocks with the signature of each call next to its call, wherever the client put it."""
     for block in blocks:
         if _tag_of(block) is not None:
             return beside_calls(blocks, _tag_of, _call_id_of, lambda carrier, tag: replace(carrier, signature=tag))
@@ -532,7 +532,7 @@ class MessageEncoder(PartEncoder):
 
 
 def _is_text(block: WireValue) -> bool:
-    """Whether a block is text, including text in place of something else, such as a call another provider ran."""
+    """Whether the block is text, including text that replaces something else, such as another provider's call."""
     return isinstance(block, TextBlock)
 
 

@@ -33,7 +33,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
-from dragoman.codecs.media import TEXT_TYPES, as_text_document, is_fetched, is_refused_image, text_in
+from dragoman.codecs.media import TEXT_TYPES, as_text_document, is_fetched, is_refused_image, text_in, transcript
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
@@ -69,6 +69,8 @@ _citation_head = msgspec.json.Decoder(CitationHead).decode
 _marks = WireReader(CacheControl, "anthropic-messages cache mark")
 _cache_head = msgspec.json.Decoder(Cache | None).decode
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
+_CITED = frozenset({"type", "cited_text", "url", "title", "document_title"})
+"""Keys that a citation models; others are private to the family."""
 
 NO_CITATIONS: Metadata = {FAMILY: {"~citations": Raw(b"null")}}
 """On a text of a model that could have cited but did not."""
@@ -92,15 +94,17 @@ def decode_text(wire: TextBlock) -> Text:
 
 
 def decode_citation(raw: Raw) -> Citation:
-    metadata = {FAMILY: {"~citation": raw}}
+    notes = {"~citation": raw}
     try:
         head = _citation_head(raw)
     except msgspec.ValidationError:
-        return Citation(metadata=metadata)
+        return Citation(metadata={FAMILY: notes})
     title = head.title if head.document_title is None else head.document_title
     if head.encrypted_index == NOT_ENCRYPTED:
         return Citation(head.url, title, head.cited_text or None)
-    return Citation(head.url, title, head.cited_text, metadata=metadata)
+    # Sent back within "~citation"; also noted separately, so that other targets report them as losses.
+    notes |= {key: value for key, value in _entries(raw).items() if key not in _CITED and key[:1] != "~"}
+    return Citation(head.url, title, head.cited_text, metadata={FAMILY: notes})
 
 
 def _decode_image(wire: ImageBlock) -> Image | Opaque:
@@ -290,7 +294,7 @@ class PartEncoder(BlockEncoder):
         return to_raw({"type": "search_result", **search_fields(part, FAMILY, typed=True), **marked})
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
-        """Return the blocks of one part: none if it is lost, two if a signature travels before it."""
+        """Encode the blocks of one part: none if it is lost, two if a signature is sent before it."""
         if role == "system" and type(part) is not Text and not self._native:
             return self.refuse(part, role)
         return _ENCODERS[type(part)](self, part, role)
@@ -438,8 +442,7 @@ class PartEncoder(BlockEncoder):
     def _encode_audio(self, part: Audio, role: str) -> list[WireValue]:
         if not (part.transcript or "").strip():
             return self._lose(part, "this API has no audio")
-        self._log.degrade(part, "", "audio", "its transcript is sent: this API has no audio")
-        return self._encode_text(Text(part.transcript or ""), role)
+        return self._encode_text(Text(transcript(part, self._log, "this API has no audio")), role)
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
         if not self._native:

@@ -45,10 +45,14 @@ PROFILE = Profile(
     counts_searches=True,
     hosted={
         "web_search": HostedRule(
-            name="web_search", options=frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"})
+            name="web_search",
+            options=frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"}),
+            one_domain_list=True,
         ),
         "web_fetch": HostedRule(
-            name="web_fetch", options=frozenset({"max_uses", "allowed_domains", "blocked_domains"})
+            name="web_fetch",
+            options=frozenset({"max_uses", "allowed_domains", "blocked_domains"}),
+            one_domain_list=True,
         ),
         "code_execution": HostedRule(name="code_execution"),
         "mcp": HostedRule(options=frozenset({"server_url", "authorization", "allowed_tools"})),

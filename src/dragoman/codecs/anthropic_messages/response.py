@@ -78,7 +78,7 @@ def decode_finish(
     stop_sequence: str | None | UnsetType = None,
     stop_details: Raw | UnsetType = UNSET,
 ) -> Finish | None:
-    """Return the finish; calls mean "tool_calls" even at `end_turn`, except calls that code made: those are answered.
+    """Decode the finish; calls mean "tool_calls" even at `end_turn`, except calls that code made: those are answered.
 
     With an unknown word, calls do not prove that the answer is complete: the reason stays unknown (law 7).
     """
@@ -159,7 +159,7 @@ def encode_finish(
 
 
 def decode_usage(raw: Raw) -> Usage:
-    """Return the counts with the original object noted."""
+    """Decode the counts, with the wire's own object noted."""
     return usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
 
 

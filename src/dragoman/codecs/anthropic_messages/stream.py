@@ -148,7 +148,7 @@ class _Incoming(Incoming):
 
 
 class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
-    """Decodes the payloads of one stream to events."""
+    """Decodes the payloads of one stream into events."""
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
@@ -519,7 +519,7 @@ def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
 
 
 def _rebuilt(block: _Incoming) -> bytes:
-    """Return the block as it would look without streaming."""
+    """Return the block as it would be in an answer that is not streamed."""
     entries: dict[str, Any] = _entries(block.raw)
     for key, value in block.changes.items():
         entries[key] = "".join(value) if isinstance(value, list) else value

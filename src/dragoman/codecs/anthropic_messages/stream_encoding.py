@@ -95,7 +95,7 @@ class EventEncoder(SequentialEncoder):
             None,
             None,
             UNSET if self._native else NULL,
-            _NO_COUNTS if self._native else Raw(encode_json(encode_usage(self._usage or _NO_USAGE))),
+            _NO_COUNTS if self._native else encode_usage(self._usage or _NO_USAGE),
         )
         body = json_line(spliced(message, notes) if notes else message)
         return b'event: message_start\ndata: {"type":"message_start","message":' + body + b"}\n\n"
@@ -106,7 +106,7 @@ class EventEncoder(SequentialEncoder):
         word, matched = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
         if self._usage is None or not self._native:
             report_usage(self._usage, self._log, completion)
-        notes, late = own(event.finish.metadata), dict(own(event.metadata))
+        notes, late = own(event.finish.metadata), own(event.metadata)
         delta: dict[str, Any] = {"stop_reason": word, "stop_sequence": matched}
         words = None if self._native or word != "refusal" else refusal_explained(completion, event.finish)
         untold = None if self._native else NULL if words is None else StopDetails(words)
@@ -114,9 +114,11 @@ class EventEncoder(SequentialEncoder):
         if details is not None:
             delta["stop_details"] = details
         if "container" in late:
-            delta["container"] = late.pop("container")
+            delta["container"] = late["container"]
+            late = {key: value for key, value in late.items() if key != "container"}
         usage = encode_usage(self._usage or _NO_USAGE)
-        return [_event("message_delta", delta=delta, usage=usage, **late), _MESSAGE_STOP]
+        body = {"type": "message_delta", "delta": delta, "usage": usage, **late}
+        return [b"event: message_delta\ndata: " + json_line(body) + b"\n\n", _MESSAGE_STOP]
 
     def _failure(self, failure: Failure) -> bytes:
         return b"event: error\ndata: " + json_line(Raw(encode_error(failure).content)) + b"\n\n"
@@ -169,7 +171,8 @@ class EventEncoder(SequentialEncoder):
 
     def _spell(self, block: WireValue) -> list[bytes]:
         entries: dict[str, Any] = _entries(encode_json(block))
-        deltas = _SPELLED_IN.get(msgspec.json.decode(entries["type"]), ())
+        kind = msgspec.json.decode(entries.get("type", b"null"))  # an unknown block may have none
+        deltas = _SPELLED_IN.get(kind, ()) if isinstance(kind, str) else ()
         number = self._number()
         out = []
         for key, empty, delta, name in deltas:

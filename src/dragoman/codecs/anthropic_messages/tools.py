@@ -81,7 +81,7 @@ decode_tools = ToolReader(ProviderToolWire, "anthropic-messages request", _decod
 
 
 def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: LossLog) -> tuple[WireValue, Extra | None]:
-    """Return the list on the wire, or None if no tool is left, and the key with the addresses of their MCP servers."""
+    """Encode the tools, or None if none is left, and the key with the addresses of their MCP servers."""
     native = request.origin == FAMILY
     choice = request.tool_choice
     tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
@@ -256,7 +256,7 @@ def _cannot_force(request: Request, log: LossLog) -> bool:
 
 
 def decode_output(wire: FormatWire) -> StructuredOutput | None:
-    """Return the output format; None if its kind is unknown."""
+    """Decode the output format; None for one of an unknown kind."""
     if wire.type != "json_schema":
         return None
     return StructuredOutput("schema", None if wire.schema is UNSET else wire.schema, metadata=keep(FAMILY, wire.extra))

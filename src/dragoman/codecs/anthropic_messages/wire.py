@@ -1,4 +1,4 @@
-"""Messages wire types: every documented field, including those of its betas.
+"""Messages on the wire: every documented field, including those of its betas.
 
 Fields we interpret are typed, other keys are exact JSON. Only fields added later become extras (codecs/reading.py).
 """
@@ -376,7 +376,7 @@ class HostedCounts(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The counts we read. The whole object is also kept, byte for byte."""
+    """The counts we read. The whole object is kept beside them, byte for byte."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None

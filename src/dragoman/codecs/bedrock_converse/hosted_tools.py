@@ -1,4 +1,4 @@
-"""Tools that Bedrock runs (`systemTool`, on Nova 2), in the terms that all vendors share."""
+"""Tools that Bedrock runs (`systemTool`, on Nova 2), in terms that all vendors share."""
 
 from __future__ import annotations
 

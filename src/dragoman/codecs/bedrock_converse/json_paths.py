@@ -1,4 +1,4 @@
-"""JSON paths: where in a wire body a node came from."""
+"""JSON paths for losses: where in the wire body a node came from."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _ANSWER_FIELDS = {
 
 
 class _RequestPaths:
-    """Paths of the nodes of a request in the wire body. Indices are counted once, at the first lookup."""
+    """Looks up the JSON paths of a request's nodes in the wire body. Indices are counted at the first lookup."""
 
     _request: Request
     _tables: Tables
@@ -106,7 +106,7 @@ class _RequestPaths:
 
 
 class _ResponsePaths:
-    """Paths of the nodes of a completion in the wire body."""
+    """Looks up the JSON paths of a completion's nodes in the wire body."""
 
     _completion: Completion
     _tables: Tables

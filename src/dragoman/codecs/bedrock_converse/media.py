@@ -278,8 +278,6 @@ class MediaEncoder:
         return "txt"
 
     def _document_source(self, part: Document) -> MediaSource | None:
-        if part.text is not None:
-            return MediaSource(text=part.text)
         media_type = part.media_type or PDF
         if part.data is not None and not self._native and media_type.startswith("text/") and not _is_text(part.data):
             self.why = "its content is not text"
@@ -289,6 +287,8 @@ class MediaEncoder:
     def _source(self, part: Image | Document | Audio) -> MediaSource | None:
         if part.signature is not None:
             self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+        if isinstance(part, Document) and part.text is not None:
+            return MediaSource(text=part.text)
         if part.data is not None:
             return MediaSource(part.data)
         if part.url is not None and part.url.startswith(S3) and not (self._native or self._limits.fetches):

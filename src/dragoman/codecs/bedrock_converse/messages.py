@@ -164,7 +164,7 @@ class MessageDecoder(TraitNotes):
                 self.part(part)
 
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
-        """Add one message or two; return whether the turn ends with results (the next one is then noted as apart)."""
+        """Add one or two messages; return whether results end the turn: a user message after it is noted as apart."""
         content = wire.content or ()
         notes = APART if apart else {}
         if not [block for block in content if block.tool_result is not UNSET]:

@@ -31,6 +31,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.claude_models import FAMILY as CLAUDE
+from dragoman.codecs.media import transcript
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
@@ -284,8 +285,7 @@ class PartEncoder(BlockEncoder):
                 return [block]
         if not (part.transcript or "").strip():
             return self._lose(part, self._media.why or "only user messages of this API hold sound")
-        self._log.degrade(part, "", "audio", "its transcript is sent")
-        return [Block(part.transcript or "")]
+        return [Block(transcript(part, self._log, "this API takes no sound here"))]
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
         self._log.degrade(part, "", "refusal", "it is sent as text: this API knows no refusals")

@@ -1,4 +1,4 @@
-"""What Converse accepts, and what the models of each vendor behind it do: the tables of the wire notes, as data."""
+"""What Converse accepts, and what the models of each vendor behind it accept, as data."""
 
 from __future__ import annotations
 
@@ -114,6 +114,6 @@ def limits_of(model: str | None) -> ModelLimits:
 
 @lru_cache(maxsize=256)
 def path_of(model: str | None, stream: bool | None) -> str:  # noqa: FBT001
-    """Return the URL path. The id is one segment of it, so `:` and the slashes of an ARN are escaped."""
+    """Return the URL path of a request. The id is one segment of it, so `:` and the slashes of an ARN are escaped."""
     method = "converse-stream" if stream else "converse"
     return f"/model/{'{model}' if model is None else quote(model, safe='')}/{method}"

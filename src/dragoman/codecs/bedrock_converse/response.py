@@ -63,7 +63,7 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
 
 
 def decode_finish(raw: str | UnsetType, parts: tuple[AnyPart, ...], further: Raw | UnsetType = UNSET) -> Finish | None:
-    """Decode the stop reason. With calls, `end_turn` means tool calls too; an unknown reason does not (law 7)."""
+    """Decode the finish; calls mean "tool_calls" even at `end_turn`, but not with an unknown reason (law 7)."""
     if raw is UNSET:
         return None
     reason = _DECODE_FINISH.get(raw, "unknown")
@@ -128,7 +128,7 @@ def _word(reason: FinishReason, *, calls: bool, cut: bool) -> str:
 
 
 def decode_usage(raw: Raw) -> Usage:
-    """Decode the counts and keep the wire's own object beside them."""
+    """Decode the counts, with the wire's own object noted."""
     return usage_of(_counts.read(bytes(raw)), raw)
 
 

@@ -1,4 +1,4 @@
-"""ConverseStream: frames to events. The opposite direction is in stream_encoding.py.
+"""Converse streams, both ways; encoding is in stream_encoding.py.
 
 Texts and thoughts have no start event: a block opens with its first delta. Usage follows the stop reason, so the
 answer ends with `metadata`, or without it at the end of bytes.

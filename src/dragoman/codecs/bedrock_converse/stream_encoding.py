@@ -1,4 +1,4 @@
-"""Events to a ConverseStream.
+"""Encodes events as a Converse stream.
 
 One block at a time, counted from zero, each with a stop: a part that starts while an earlier one is open waits for
 it. Only calls have a start event. The stop reason comes first, then the usage in `metadata`; a stream that failed

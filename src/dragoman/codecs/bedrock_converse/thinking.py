@@ -205,6 +205,9 @@ def _reasoning_fields(
     if effort != reasoning.effort:
         what = reasoning.effort or "reasoning without an effort"
         log.degrade(request, "reasoning.effort", f"{what!r}", f"sent as effort {effort!r}")
+    if reasoning.effort is not None and reasoning.budget_tokens is not None:
+        what = f"budget of {reasoning.budget_tokens} tokens"
+        log.drop(request, "reasoning.budget_tokens", what, "this model takes an effort, not a budget")
     if limits.thinking == "nova":
         return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
     return {"reasoning_effort": effort}

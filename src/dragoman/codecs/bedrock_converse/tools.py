@@ -220,7 +220,7 @@ def _read_entries(raw: Raw | UnsetType) -> Extra:
 
 
 def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
-    """Return the tools that the choice allows: this API has no choice among several, so only those are offered."""
+    """Return the tools to offer: this API has no choice among several tools, so only the chosen ones are offered."""
     tools = request.tools
     if choice.mode == "required" and len(choice.names) == 1 and limits_of(request.model).named_choice:
         return tools

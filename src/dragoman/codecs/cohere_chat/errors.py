@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.wire import ErrorResponse
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
+from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind, write_seconds
 from dragoman.codecs.reading import WireReader, check_text, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Failure
@@ -63,7 +63,7 @@ def _message_in(raw: Raw) -> str:
 
 def encode_error(failure: Failure) -> Encoded:
     notes: Extra | None = (failure.metadata or {}).get(FAMILY)
-    headers = {} if failure.retry_after is None else {"retry-after": f"{failure.retry_after:g}"}
+    headers = {} if failure.retry_after is None else {"retry-after": write_seconds(failure.retry_after)}
     error_type = TOO_MANY_TOKENS if failure.code == CONTEXT_EXCEEDED else None
     if notes is not None:
         error_type = failure.raw_type

@@ -77,7 +77,7 @@ def _tool_path(index: int, field: str) -> str:
 
 
 def _media_turns(messages: tuple[Message, ...]) -> list[int]:
-    """For each message, count the tagged user turns before it on the wire (their media are in results now)."""
+    """Return, for each message, how many tagged user turns preceded it on the wire; their media moved into results."""
     counts = []
     turns = 0
     waiting = False

@@ -38,7 +38,7 @@ from dragoman.codecs.cohere_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.media import as_text_document, is_refused_image
+from dragoman.codecs.media import as_text_document, document_text, is_refused_image
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
@@ -84,7 +84,7 @@ class MessageDecoder(TraitNotes):
     tagged: bool = False
 
     def decode(self, wires: Sequence[AnyMessage]) -> tuple[Message, ...]:
-        """Decode the messages. The usual ones are read inline; others by their own method."""
+        """Decode the messages. The usual ones are read inline, others by their own method."""
         messages: list[Message] = []
         content: Any
         for index, wire in enumerate(wires):
@@ -281,7 +281,7 @@ def _odd_result(call_id: str, name: str, content: str | list[ContentPart], extra
 
 
 class MessageEncoder:
-    """Encodes messages one after the other; images of results wait until the last result of the turn is written.
+    """Encodes messages in order; images of results wait until the last result of the turn is written.
 
     `to_client`: an answer, which also carries signatures of other families. `native`: the conversation came in this
     format. `foreign`: it came in another one. `documents`: those that belong to the request as a whole;
@@ -393,11 +393,7 @@ class MessageEncoder:
                 self._log.degrade(part, "", "place of a document", why)
             self.documents.append(encode_document(part, self._log))
             return
-        self._log.degrade(part, "", "text document", "it crosses as plain text")
-        for field in ("title", "context", "cite", "cache", "signature"):
-            if getattr(part, field) is not None:
-                self._log.drop(part, field, f"{field} of a document", "its text alone is sent")
-        wires.append(TextPart(part.text or ""))
+        wires.append(TextPart(document_text(part, self._log)))
 
     def _fits(self, part: AnyPart, role: str) -> bool:
         """Whether the role may send the part: users send text and images; a system message is text."""
@@ -407,7 +403,7 @@ class MessageEncoder:
         return False
 
     def _is_taken(self, part: AnyPart) -> bool:
-        """Whether this API reads an image of this type; a refused one is reported."""
+        """Whether this API reads images of this type; refused ones are reported."""
         if type(part) is Image and is_refused_image(part.media_type, part.url):
             self._log.drop(part, "", "image", "this API takes PNG, JPEG, GIF and WebP")
             return False

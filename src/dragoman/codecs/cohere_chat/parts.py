@@ -18,7 +18,7 @@ from dragoman.codecs.cohere_chat.wire import (
     TextPart,
     ThinkingPart,
 )
-from dragoman.codecs.media import data_url, is_fetched, sniffed_type, split_data_url
+from dragoman.codecs.media import data_url, is_fetched, sniffed_type, split_data_url, transcript
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.search_results import search_text
@@ -165,7 +165,7 @@ def _encode_image(part: Image, log: LossLog, to_client: bool) -> WireValue:  # n
     media_type = "" if UNTYPED in notes else part.media_type or "image/png"
     url = part.url if part.data is None else data_url(media_type, part.data)
     if url is None:
-        log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
+        log.drop(part, "", "image by file id", "this API takes images as URL or data")
         return None
     if not (is_fetched(url) or url.startswith("data:")) and FAMILY not in (part.metadata or {}):
         log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
@@ -194,8 +194,7 @@ def _encode_document(part: Document, log: LossLog, to_client: bool) -> WireValue
 
 def _encode_audio(part: Audio, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
     if part.transcript:
-        log.degrade(part, "", "audio", "its transcript is sent: this API takes no sound")
-        return TextPart(part.transcript)
+        return TextPart(transcript(part, log, "this API takes no sound"))
     log.drop(part, "", "audio", "this API takes no sound")
     return None
 

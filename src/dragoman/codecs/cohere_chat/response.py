@@ -56,7 +56,7 @@ _EXACT = frozenset({"stop", "length", "tool_calls", "error"})
 
 
 def decode_finish(raw: str | None, message: Message | None) -> Finish | None:
-    """Decode the finish reason. With calls it is tool calls, also at COMPLETE."""
+    """Decode the finish; calls mean "tool_calls" even at COMPLETE."""
     if raw is None:
         return None
     reason = _DECODE_FINISH.get(raw, "unknown")
@@ -99,7 +99,7 @@ def encode_finish(
 
 
 def decode_usage(raw: Raw) -> Usage:
-    """Decode the counts and keep the wire's own object beside them.
+    """Decode the counts, with the wire's own object noted.
 
     Cached tokens are part of the input, image tokens are added to it; reasoning is part of the output. If only billed
     units are given, they are used.

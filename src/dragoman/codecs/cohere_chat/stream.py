@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from dragoman.codecs.accumulate import REASONING, TEXT, Assembler
+from dragoman.codecs.accumulate import REASONING, TEXT, EventBook, Lane
 from dragoman.codecs.carried_signatures import carried_in, signature_in
 from dragoman.codecs.cohere_chat.errors import decode_error
 from dragoman.codecs.cohere_chat.foreign_signatures import ONLY_PLAN
@@ -87,8 +87,8 @@ class PayloadDecoder(EventDecoder):
     """Decodes the payloads of one stream into events."""
 
     def __init__(self) -> None:
-        self._book = Assembler()
-        self._lane = self._book.lane()
+        self._book = EventBook()
+        self._lane = Lane(self._book, 0)
         self._state = BEFORE
         self._seed = ""
         self._blocks: dict[int, _Block] = {}
@@ -165,7 +165,7 @@ class PayloadDecoder(EventDecoder):
         if self._state is ENDED:
             return []
         self._state = ENDED
-        self._book.end_all(incomplete=True)
+        self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(Failure("truncated", "the stream ended before message-end")))
         return self._book.take()
 
@@ -177,7 +177,7 @@ class PayloadDecoder(EventDecoder):
 
     def _fail(self, failure: Failure) -> list[AnyEvent]:
         self._move("error")
-        self._book.end_all(incomplete=True)
+        self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(failure))
         return self._book.take()
 
@@ -317,7 +317,7 @@ class PayloadDecoder(EventDecoder):
         self._move("message-end")
         cut = finish.reason in {"length", "error", "unknown", "content_filter"}
         self._lane.end_flow(None if self._flowing is None else self._flowing.signature)
-        self._book.end_all(incomplete=cut)
+        self._lane.end_all(incomplete=cut)
         if delta is not None and delta.usage is not UNSET and bytes(delta.usage) != b"null":
             self._book.events.append(UsageUpdate(decode_usage(Raw(bytes(delta.usage)))))
         self._book.events.append(Finished(finish, metadata={FAMILY: self._late}))

@@ -1,4 +1,4 @@
-"""Events to a chat stream of Cohere: `message-start`, blocks, calls and citations, `message-end`, `[DONE]`.
+"""Encodes events as a chat stream: `message-start`, blocks, calls and citations, `message-end`, `[DONE]`.
 
 There is no event for an error: a stream that fails ends with `message-end`, the reason ERROR and its text.
 """
@@ -20,6 +20,7 @@ from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, enc
 from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import skip_logprobs
+from dragoman.codecs.media import document_text
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
@@ -180,8 +181,7 @@ class EventEncoder(BaseEventEncoder):
             why = "a message of this API holds text, thinking and calls"
             self._log.drop(part, "", type(part).__name__.lower(), why)
             return []
-        self._log.degrade(part, "", "text document", "it crosses as plain text")
-        text = Text(part.text)
+        text = Text(document_text(part, self._log))
         self._log.replaced(text, part)
         return self._open_block(outgoing, text)
 
@@ -253,7 +253,8 @@ class EventEncoder(BaseEventEncoder):
     def _on_finished(self, event: Finished) -> list[bytes]:
         out = self._on_start(StreamStart())
         answer = streamed_answer(calls=self._calls > 0, refused=self._refused)
-        native = FAMILY in (event.metadata or {})
+        notes = (event.metadata or {}).get(FAMILY)
+        native = notes is not None
         finish: Finish = event.finish
         has_calls = withholds_calls(finish) and self._calls > 0
         ending: dict[str, Any] = {
@@ -261,6 +262,8 @@ class EventEncoder(BaseEventEncoder):
         }
         if self._usage is not None:
             ending["usage"] = single_line(to_raw(encode_usage(self._usage, self._log, answer)))
+        # Keys without a field in any event: the decoder keeps them with the answer, so they go with its end.
+        ending |= {key: single_line(value) for key, value in (notes or {}).items() if not key.startswith("~")}
         return [*out, _event("message-end", delta=ending), _DONE]
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
@@ -272,7 +275,7 @@ class EventEncoder(BaseEventEncoder):
 
 
 class _Outgoing:
-    """One part while it is encoded: the bytes around each of its fragments, none if it is not sent."""
+    """One part while it is encoded: the bytes around each of its fragments, empty if the part is not sent."""
 
     __slots__ = ("head", "index", "length", "part", "pieces", "tail")
 

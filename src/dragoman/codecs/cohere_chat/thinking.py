@@ -8,6 +8,7 @@ from dragoman.codecs.cohere_chat.parts import report_keys
 from dragoman.codecs.cohere_chat.profile import BUDGET_OF_EFFORT, FAMILY, PLAIN_MODELS
 from dragoman.codecs.cohere_chat.wire import Thinking
 from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reasoning_effort import report_unsent
 from dragoman.ir import Metadata, ReasoningSettings, Request
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json
@@ -46,6 +47,7 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
     if settings.visible is False:
         log.drop(request, "reasoning.visible", "hidden reasoning", "this API always shows it")
     if is_off:
+        report_unsent(settings, "mode", request, log)
         return _noted(Thinking("disabled"), notes)
     budget = settings.budget_tokens
     if settings.effort is not None:

@@ -6,9 +6,12 @@ applied: the result is what the model saw last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from msgspec.structs import force_setattr
+
+from dragoman.codecs.anthropic_messages.json_paths import request_paths as messages_paths
 from dragoman.codecs.anthropic_messages.request import decode_request as decode_messages
 from dragoman.codecs.datasets.conversation import (
     Conversation,
@@ -18,9 +21,11 @@ from dragoman.codecs.datasets.conversation import (
     items,
     mappings,
     media,
+    paths_by_line,
     refuse,
     text_of,
 )
+from dragoman.codecs.openai_responses.json_paths import request_paths as responses_paths
 from dragoman.codecs.openai_responses.request import decode_request as decode_responses
 from dragoman.ir import AnyPart, Reasoning, Request, Text
 from dragoman.ir.values import encode_json
@@ -41,28 +46,44 @@ def is_claude_code(data: Json) -> bool:
 
 def read_claude_code(data: Json) -> Request:
     """Read the chain from the newest leaf of the main conversation to its root, or to its compaction summary."""
-    lines = _claude_lines(items(data, CLAUDE_CODE, "$"))
-    chain = _chain(lines)
+    lines = items(data, CLAUDE_CODE, "$")
+    numbers = {id(line): number for number, line in enumerate(lines)}
+    chain = _chain(_claude_lines(lines))
     messages: list[dict[str, Json]] = []
+    places: list[list[str]] = []
     model, answer = None, None
     for line in chain:
         message = line["message"]
         role, content = text_of(message.get("role")), _blocks(message.get("content"))
+        place = f"$[{numbers[id(line)]}].message.content"
+        is_text = isinstance(message.get("content"), str)
+        where = [place if is_text else f"{place}[{block}]" for block in range(len(content))]
         if role == "assistant":
             model = text_of(message.get("model")) or model
             if answer is not None and message.get("id") == answer:
                 messages[-1]["content"] += content  # one line per block: an answer is spread over several lines
+                places[-1] += where
                 continue
             answer = message.get("id") if content else None
         else:
             answer = None
         if role in {"user", "assistant"} and content:
             messages.append({"role": role, "content": content})
+            places.append(where)
     if not messages:
         raise refuse(CLAUDE_CODE, "$", "lines of a conversation", None)
     body = {"model": model or "", "max_tokens": 1, "messages": messages}
-    request = decode_messages(encode_json(body))
-    return Request(model, request.messages, metadata=None, origin=request.origin)
+    return _placed(decode_messages(encode_json(body)), model, places)
+
+
+claude_code_paths = paths_by_line(messages_paths)
+
+
+def _placed(request: Request, model: str | None, places: Sequence[str | list[str]]) -> Request:
+    """Return the messages alone, with the path in the file of each block."""
+    found = Request(model, request.messages, metadata=None, origin=request.origin)
+    force_setattr(found, "_places", places)
+    return found
 
 
 def _claude_lines(lines: Iterable[Line]) -> list[Line]:
@@ -112,9 +133,9 @@ def is_codex(data: Json) -> bool:
 
 def read_codex(data: Json) -> Request:
     """Read items of the Responses API; `event_msg` lines repeat them for display and are left out."""
-    found: list[Json] = []
+    found: list[tuple[Json, str]] = []
     instructions, model = None, None
-    for line in items(data, CODEX, "$"):
+    for number, line in enumerate(items(data, CODEX, "$")):
         payload = line.get("payload")
         if not isinstance(payload, Mapping):
             continue
@@ -125,15 +146,18 @@ def read_codex(data: Json) -> Request:
         elif kind == "turn_context":
             model = text_of(payload.get("model")) or model
         elif kind == "response_item":
-            found.append(_item(payload))
+            found.append((_item(payload), f"$[{number}].payload"))
         elif kind == "compacted":
             history = payload.get("replacement_history")
-            found = [_item(one) for one in mappings(history)] if history else [_summary(payload)]
-    body: dict[str, Json] = {"model": text_of(model), "input": found}
+            kept = [_item(one) for one in mappings(history)] if history else [_summary(payload)]
+            found = [(one, f"$[{number}].payload") for one in kept]
+    body: dict[str, Json] = {"model": text_of(model), "input": [item for item, _ in found]}
     if isinstance(instructions, str):
         body["instructions"] = instructions
-    request = decode_responses(encode_json(body))
-    return Request(model or None, request.messages, metadata=None, origin=request.origin)
+    return _placed(decode_responses(encode_json(body)), model or None, [place for _, place in found])
+
+
+codex_paths = paths_by_line(responses_paths)
 
 
 def _item(payload: Line) -> Json:
@@ -229,6 +253,7 @@ def _cli_parts(content: Json) -> list[AnyPart]:
     return parts
 
 
-CLAUDE_CODE_SESSION = Dataset(CLAUDE_CODE, is_claude_code, read_claude_code, is_session=True)
-CODEX_SESSION = Dataset(CODEX, is_codex, read_codex, is_session=True)
-GEMINI_CLI_SESSION = Dataset(GEMINI_CLI, is_gemini_cli, read_gemini_cli, is_session=True)
+_PROMPT = "the system prompt and the tools"
+CLAUDE_CODE_SESSION = Dataset(CLAUDE_CODE, is_claude_code, read_claude_code, is_session=True, lacks=_PROMPT)
+CODEX_SESSION = Dataset(CODEX, is_codex, read_codex, is_session=True, lacks="the tools")
+GEMINI_CLI_SESSION = Dataset(GEMINI_CLI, is_gemini_cli, read_gemini_cli, is_session=True, lacks=_PROMPT)

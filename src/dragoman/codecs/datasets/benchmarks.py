@@ -97,7 +97,7 @@ def _chat(name: str, data: Mapping[str, Json], key: str) -> Request:
     return conversation.finish(metadata=left_over(data, (key,)))
 
 
-TAU_BENCH_RUN = Dataset(TAU_BENCH, is_tau_bench, read_tau_bench)
+TAU_BENCH_RUN = Dataset(TAU_BENCH, is_tau_bench, read_tau_bench, lacks="the tools")
 BFCL_TASK = Dataset(BFCL, is_bfcl, read_bfcl)
 TOOLBENCH_ANSWER = Dataset(TOOLBENCH, is_toolbench, read_toolbench)
-SWE_AGENT_RUN = Dataset(SWE_AGENT, is_swe_agent, read_swe_agent)
+SWE_AGENT_RUN = Dataset(SWE_AGENT, is_swe_agent, read_swe_agent, lacks="the tools")

@@ -78,11 +78,15 @@ def session_of(line: Any) -> str | None:
 
 
 def codec_of(name: str) -> Codec:
-    """Return the format as a codec. It has only requests, with any name, any id and any order of turns."""
+    """Return the format as a codec.
+
+    It has only requests, with any name, any id, any order of turns, and calls without results.
+    """
     found, paths = dataset(name), paths_of(name)
     decode_error, encode_error = no_errors(name)
     no_responses = no_errors(name, "responses")
-    profile = Profile(name=name, family=name, names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))
+    any_name = re.compile(r".*", re.DOTALL)
+    profile = Profile(name=name, family=name, names_speakers=True, tool_name=any_name, unanswered_calls=True)
     return Codec(
         name,
         profile,

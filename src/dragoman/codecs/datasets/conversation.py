@@ -35,9 +35,10 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import Role
+from dragoman.ir.notes import Spelling
 from dragoman.ir.parts import ContentBlock, arguments_held
 from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json, read_arguments, to_raw
-from dragoman.losses import LossLog, PathLookup
+from dragoman.losses import JsonPaths, LossLog, PathLookup, Remark, Remarks, remarks_on
 
 Json: TypeAlias = Any
 Piece: TypeAlias = tuple[AnyPart, str]
@@ -59,17 +60,94 @@ class Dataset(Struct, frozen=True):
     write: Callable[[Request, LossLog], Json] | None = None
     is_session: bool = False
     """Whether a whole file is one conversation: its lines, as a list, are the record."""
+    lacks: str = ""
+    """What the model saw and these files do not have; it is noted wherever a record is converted."""
 
     def decode_request(self, body: bytes) -> Request:
         data = parse_json(body)
         if self.write is None and not self.is_record(data):
             raise refuse(self.name, "$", f"a record of {self.name}", data)
-        return self.read(data)
+        request = self.read(data)
+        if self.lacks:
+            add_remarks(request, self.name, [(None, self.lacks, "noted", _NOT_REPLAYED)])
+        return request
 
     def encode_request(self, request: Request, log: LossLog) -> Encoded:
         if self.write is None:
             raise EncodeError(path="$", reason="this format is read, not written", target=self.name)
         return Encoded(encode_json(self.write(request, log)))
+
+
+class Pairing:
+    """Finds the call that a result answers: by id, by the name of its tool, or by order.
+
+    Names and order refer to the calls of one round. A call after a result begins a new one, and so does a turn of the
+    user: a result after that does not answer a call that was left unanswered before.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, str] = {}
+        """Ids of all open calls, with the names of their tools."""
+        self._older: dict[str, deque[str]] = {}
+        """The open calls of earlier rounds, by name."""
+        self._round: OrderedDict[str, None] = OrderedDict()
+        self._names: dict[str, deque[str]] = {}
+        self._is_answered = False
+        self._choices: list[tuple[str, str | None]] = []
+        """Calls of this round that were chosen among several, with the name that they were chosen by."""
+        self._guessed: list[str] = []
+
+    def call(self, key: str, tool: str) -> None:
+        if self._is_answered:
+            self.end_round()
+        self._open[key], self._round[key] = tool, None
+        self._names.setdefault(tool, deque()).append(key)
+
+    def by_id(self, key: str) -> str | None:
+        return self._close(key) if key in self._open else None
+
+    def by_name(self, name: str) -> str | None:
+        """Return the first open call of this tool: of this round, or of an earlier one."""
+        waiting = self._waiting(self._names, name)
+        if waiting:
+            self._choices += [(waiting[0], name)] if len(waiting) > 1 else []
+            return self._close(waiting[0])
+        waiting = self._waiting(self._older, name)
+        return self._close(waiting[0]) if waiting else None
+
+    def by_order(self) -> str | None:
+        """Return the first open call of this round; of an earlier one if all of this round are answered."""
+        key = next(iter(self._round), None)
+        if key is not None:
+            self._choices += [(key, None)] if len(self._round) > 1 else []
+            return self._close(key)
+        key = next(iter(self._open), None)
+        return None if key is None else self._close(key)
+
+    def end_round(self) -> None:
+        if self._choices and self._round:  # fewer results than calls: any of them may be the unanswered one
+            names = {self._open[key] for key in self._round}
+            self._guessed += [key for key, name in self._choices if name is None or name in names]
+        for key in self._round:
+            self._older.setdefault(self._open[key], deque()).append(key)
+        self._round, self._names, self._choices, self._is_answered = OrderedDict(), {}, [], False
+
+    def guessed(self) -> list[str]:
+        """Return the calls whose results were paired with them although they may answer another one."""
+        self.end_round()
+        return self._guessed
+
+    def _waiting(self, names: dict[str, deque[str]], name: str) -> deque[str] | None:
+        waiting = names.get(name)
+        while waiting and waiting[0] not in self._open:
+            waiting.popleft()
+        return waiting
+
+    def _close(self, key: str) -> str:
+        self._is_answered = True
+        del self._open[key]
+        self._round.pop(key, None)
+        return key
 
 
 class Conversation:
@@ -82,8 +160,7 @@ class Conversation:
         self._messages: list[Message] = []
         self._places: list[tuple[str, list[str]]] = []
         self._calls: dict[str, str] = {}
-        self._open: OrderedDict[str, str] = OrderedDict()
-        self._by_name: dict[str, deque[str]] = {}
+        self._pairing = Pairing()
         self._aliases: dict[str, str] = {}
 
     @property
@@ -96,6 +173,8 @@ class Conversation:
         buffered = list(pieces)
         if not buffered:
             return
+        if role in {"user", "system"}:
+            self._pairing.end_round()
         parts, places = [part for part, _ in buffered], [where for _, where in buffered]
         if role == "tool" and self._messages and self._messages[-1].role == "tool":
             before = self._messages.pop()
@@ -114,9 +193,9 @@ class Conversation:
         tool = text_of(name)
         if isinstance(arguments, Mapping):
             arguments = without_padding(arguments, self._schemas.get(tool))
-        self._calls[key] = self._open[key] = tool
-        self._by_name.setdefault(tool, deque()).append(key)
-        return make_call(key, tool, arguments, invented=key != given)
+        self._calls[key] = tool
+        self._pairing.call(key, tool)
+        return make_call(key, tool, arguments, invented=key != given, family=self._name)
 
     def result(self, value: Json, *, call_id: Json = None, name: Json = None, is_error: bool = False) -> ToolResult:
         """Return a result for the call with this id, else for the first open call: of this tool, or of any."""
@@ -134,22 +213,17 @@ class Conversation:
     def _answered(self, call_id: Json, name: Json) -> tuple[str, str]:
         """Return id and tool of the call that a result answers, which is then no longer open."""
         given = call_id if isinstance(call_id, str) and call_id else None
-        if given is not None and (alias := self._aliases.get(given, given)) in self._open:
-            return alias, self._open.pop(alias)
-        key = self._first_of(name) if isinstance(name, str) else None
-        if key is None and given is None and self._open:
-            key = next(iter(self._open))
-        if key is not None:
-            return key, self._open.pop(key)
+        found = None
+        if given is not None:
+            found = self._pairing.by_id(self._aliases.get(given, given))
+        if found is None and isinstance(name, str):
+            found = self._pairing.by_name(name)
+        if found is None and given is None:
+            found = self._pairing.by_order()
+        if found is not None:
+            return found, self._calls[found]
         key = given or invent_id(f"{self._name} result", len(self._messages))
         return key, text_of(name) or self._calls.get(key, "")
-
-    def _first_of(self, name: str) -> str | None:
-        """Return the first open call of this tool."""
-        waiting = self._by_name.get(name)
-        while waiting and waiting[0] not in self._open:
-            waiting.popleft()
-        return waiting[0] if waiting else None
 
     def finish(
         self, *, model: Json = None, tools: Sequence[ToolDefinition] = (), metadata: dict[str, Raw] | None = None
@@ -163,7 +237,22 @@ class Conversation:
             origin=self._name,
         )
         force_setattr(request, "_places", self._places)
+        guessed = self._pairing.guessed()
+        if guessed:
+            results = {part.tool_call_id: part for message in self._messages for part in message.tool_results}
+            add_remarks(request, self._name, [(results[key], _PAIR, "invented", _GUESSED) for key in guessed])
         return request
+
+
+def add_remarks(request: Request, name: str, remarks: Iterable[Remark]) -> None:
+    """Attach what reading the record found out; it becomes losses when the request is encoded in another format."""
+    known = remarks_on(request)
+    force_setattr(request, "_remarks", Remarks(name, (*(known.found if known else ()), *remarks)))
+
+
+_NOT_REPLAYED = "files of this format do not have this, so the request is not what was sent to the model"
+_PAIR = "which call this result answers"
+_GUESSED = "there are fewer results than calls, and no ids: they were paired in order"
 
 
 # ── reading ──
@@ -173,13 +262,47 @@ def dataset_paths(root: Request) -> PathLookup:
     """Return a lookup of the JSON path, in the record, of the message or part that a loss is about."""
     places: list[tuple[str, list[str]]] = getattr(root, "_places", [])
 
-    def lookup(message_index: int | None, part_index: int | None, _field: str) -> str:
+    keys = {key for notes in (root.metadata or {}).values() for key in notes}
+
+    def lookup(message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None or message_index >= len(places):
-            return "$"
+            return f"$.{field}" if message_index is None and part_index is None and field in keys else "$"
         place, parts = places[message_index]
         return parts[part_index] if part_index is not None and part_index < len(parts) else place
 
     return lookup
+
+
+_ITEM = re.compile(r"\$\.\w+\[(\d+)\]")
+_BLOCK = re.compile(r"\.content\[(\d+)\]")
+
+
+def paths_by_line(inner: JsonPaths) -> JsonPaths:
+    """Return the paths of a log whose lines were read as a body of an API: `inner` gives the paths in that body.
+
+    The request has, per message or item of the body, its place in the log; or a list with the place of each block.
+    """
+
+    def paths(root: Request) -> PathLookup:
+        lookup = inner(root)
+        places: list[str | list[str]] = getattr(root, "_places", [])
+
+        def in_log(message_index: int | None, part_index: int | None, field: str) -> str:
+            path = lookup(message_index, part_index, field)
+            item = _ITEM.match(path)
+            place = places[int(item[1])] if item and int(item[1]) < len(places) else "$"
+            if item is None or place == "$":
+                return "$"
+            if isinstance(place, str):
+                return place + path[item.end() :]
+            block = _BLOCK.match(path, item.end())
+            if block is None or int(block[1]) >= len(place):
+                return place[0].partition(".")[0]
+            return place[int(block[1])] + path[block.end() :]
+
+        return in_log
+
+    return paths
 
 
 def refuse(name: str, path: str, expected: str, found: Json) -> DecodeError:
@@ -232,15 +355,24 @@ def join_tagged(thoughts: Sequence[Reasoning], text: str) -> str:
     return "".join([*held, text]) if len(held) == 1 else join_thinking("".join(part.text for part in thoughts), text)
 
 
-def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = False) -> ToolCall:
+_DEPTH = "~depth"
+"""Note: how many times the arguments of a call were written as JSON text; an object is written 0 times."""
+_DEEPEST = 8
+
+
+def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = False, family: str = "") -> ToolCall:
     """Return a call whose arguments may be an object, JSON text, or JSON text in JSON text (a set converted twice)."""
-    if isinstance(arguments, str):
-        parsed = read_arguments(arguments)
-        if parsed is UNSET:
-            inner = _unquoted(arguments)
-            parsed = read_arguments(inner) if inner is not None else UNSET
-        return ToolCall(call_id, name, parsed, arguments, invented_id=invented)
-    return ToolCall(call_id, name, to_raw({} if arguments is None else arguments), invented_id=invented)
+    if not isinstance(arguments, str):
+        return ToolCall(call_id, name, to_raw({} if arguments is None else arguments), invented_id=invented)
+    depth, text = 1, arguments
+    parsed = read_arguments(text)
+    while parsed is UNSET and depth < _DEEPEST and (inner := _unquoted(text)) is not None:
+        depth, text = depth + 1, inner
+        parsed = exact_object(text) or UNSET
+    if parsed is UNSET:
+        return ToolCall(call_id, name, arguments_text=arguments, invented_id=invented)
+    notes = Spelling({family: {_DEPTH: to_raw(depth)}}) if family else None
+    return ToolCall(call_id, name, parsed, text, invented_id=invented, metadata=notes)
 
 
 def _unquoted(text: str) -> str | None:
@@ -250,7 +382,7 @@ def _unquoted(text: str) -> str | None:
         inner = parse_json(text)
     except Exception:  # noqa: BLE001 - any text may come here; text that is not JSON stays text
         return None
-    return inner if isinstance(inner, str) and exact_object(inner) is not None else None
+    return inner if isinstance(inner, str) else None
 
 
 def read_tools(value: Json) -> list[ToolDefinition]:
@@ -476,9 +608,21 @@ def result_value(result: ToolResult, log: LossLog) -> Json:
     return result.value if result.kind == "data" else result_text(result, log)
 
 
-def arguments_value(call: ToolCall) -> Json:
-    """Return the arguments as an object if possible, else the text that the model wrote."""
-    return call.arguments_text if arguments_held(call) is UNSET else call.arguments
+def arguments_value(call: ToolCall, family: str, *, prefers_text: bool = False) -> Json:
+    """Return the arguments as this family wrote them: as an object, or as JSON text of one, once or several times.
+
+    Arguments of other families are an object if possible, else the text that the model wrote.
+    """
+    text = call.arguments_text
+    if arguments_held(call) is UNSET:
+        return text
+    depth = ((call.metadata or {}).get(family) or {}).get(_DEPTH)
+    value: Json = text if prefers_text and text is not None else call.arguments
+    if depth is not None and text is not None:
+        value = text
+        for _ in range(int(parse_json(to_raw(depth))) - 1):
+            value = compact_text(value)
+    return value
 
 
 def file_url(part: Image | Audio | Document) -> str | None:

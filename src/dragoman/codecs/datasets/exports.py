@@ -104,5 +104,6 @@ def _add_claude(conversation: Conversation, message: Mapping[str, Json], place: 
     conversation.add(role, spoken_parts, place)
 
 
-CHATGPT_EXPORT = Dataset(CHATGPT, is_chatgpt, read_chatgpt)
-CLAUDE_EXPORT = Dataset(CLAUDE, is_claude, read_claude)
+_PROMPT = "the system prompt and the tools"
+CHATGPT_EXPORT = Dataset(CHATGPT, is_chatgpt, read_chatgpt, lacks=_PROMPT)
+CLAUDE_EXPORT = Dataset(CLAUDE, is_claude, read_claude, lacks=_PROMPT)

@@ -183,7 +183,7 @@ def _write_message(message: Message, log: LossLog) -> Json:
             if part.signature is not None:
                 log.drop(part, "signature", "signature", "this format does not keep signatures")
         elif isinstance(part, ToolCall):
-            body = compact_text({"name": part.name, "arguments": arguments_value(part)})
+            body = compact_text({"name": part.name, "arguments": arguments_value(part, NAME)})
             texts.append(f"<tool_call>\n{body}\n</tool_call>")
         else:
             drop_part(part, log)

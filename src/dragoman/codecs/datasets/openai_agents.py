@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.codecs.datasets.conversation import Dataset, Json, items, mappings, report_settings, text_of
+from msgspec.structs import force_setattr
+
+from dragoman.codecs.datasets.conversation import (
+    Dataset,
+    Json,
+    items,
+    mappings,
+    paths_by_line,
+    report_settings,
+    text_of,
+)
+from dragoman.codecs.openai_responses.json_paths import request_paths as responses_paths
 from dragoman.codecs.openai_responses.request import decode_request, encode_request
 from dragoman.ir import Request
 from dragoman.ir.values import encode_json, parse_json
@@ -36,9 +47,15 @@ def is_record(data: Json) -> bool:
 
 
 def read(data: Json) -> Request:
-    found = [_raw(item) for item in items(data, NAME, "$")]
-    request = decode_request(encode_json({"model": "", "input": found}))
-    return Request(None, request.messages, origin=request.origin)
+    given = items(data, NAME, "$")
+    decoded = decode_request(encode_json({"model": "", "input": [_raw(item) for item in given]}))
+    request = Request(None, decoded.messages, origin=decoded.origin)
+    places = [f"$[{index}]" if _raw(item) is item else f"$[{index}].raw_item" for index, item in enumerate(given)]
+    force_setattr(request, "_places", places)
+    return request
+
+
+request_paths = paths_by_line(responses_paths)
 
 
 def _raw(item: Mapping[str, Json]) -> Json:
@@ -58,4 +75,4 @@ def write(request: Request, log: LossLog) -> Json:
     return [*found, *([{"role": "user", "content": given}] if isinstance(given, str) else given or [])]
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, lacks="the instructions and the tools")

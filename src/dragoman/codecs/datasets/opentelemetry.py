@@ -74,24 +74,25 @@ def read(data: Json) -> Request:
         _add_messages(conversation, data, "$")
         return conversation.finish()
     root = "$.attributes" if attributes is not data else "$"
-    system = _json(attributes.get(_SYSTEM))
+    system = _json(attributes, _SYSTEM, root)
     if system:
         parts = [(Text(text_of(part.get("content"))), f"{root}['{_SYSTEM}']") for part in mappings(system)]
         conversation.add("system", parts, f"{root}['{_SYSTEM}']")
     for key in (_INPUT, _OUTPUT):
         if key in attributes:
-            _add_messages(conversation, _json(attributes[key]), f"{root}['{key}']")
-    return conversation.finish(model=attributes.get(_MODEL), tools=read_tools(_json(attributes.get(_TOOLS))))
+            _add_messages(conversation, _json(attributes, key, root), f"{root}['{key}']")
+    return conversation.finish(model=attributes.get(_MODEL), tools=read_tools(_json(attributes, _TOOLS, root)))
 
 
-def _json(value: Json) -> Json:
+def _json(attributes: Mapping[str, Json], key: str, root: str) -> Json:
     """Parse an attribute: attributes of spans hold JSON as text, often truncated."""
+    value = attributes.get(key)
     if not isinstance(value, str):
         return value
     try:
         return parse_json(value)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise refuse(NAME, "$", "complete JSON in an attribute", value) from error
+        raise refuse(NAME, f"{root}['{key}']", "JSON; tracers cut long attributes", value) from error
 
 
 def _add_messages(conversation: Conversation, messages: Json, place: str) -> None:
@@ -155,7 +156,7 @@ def _write_part(part: AnyPart, log: LossLog) -> Json | None:
             log.drop(part, "signature", "signature", "traces do not keep signatures")
         return {"type": "reasoning", "content": part.text} if part.text else None
     if isinstance(part, ToolCall):
-        return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": arguments_value(part)}
+        return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": arguments_value(part, NAME)}
     if isinstance(part, ToolResult):
         if part.is_error:
             log.degrade(part, "kind", "that the tool failed", "results have no error flag in this format")

@@ -178,7 +178,7 @@ def _write_part(message: Message, part: AnyPart, log: LossLog) -> Json | None:
         kept = {} if signed is None else {"signature": signed.data, "id": signed.id, "provider_name": signed.family}
         return {"part_kind": "thinking", "content": part.text, **kept}
     if isinstance(part, ToolCall):
-        arguments = part.arguments_text if part.arguments_text is not None else arguments_value(part)
+        arguments = arguments_value(part, NAME, prefers_text=True)
         return {"part_kind": "tool-call", "tool_name": part.name, "args": arguments, "tool_call_id": part.id}
     drop_part(part, log)
     return None

@@ -198,7 +198,7 @@ def _write_message(message: Message, images: _Images, log: LossLog) -> list[Json
     if value or not calls:
         turns.append({"from": speaker, "value": value})
     if calls:
-        written = [{"name": call.name, "arguments": arguments_value(call)} for call in calls]
+        written = [{"name": call.name, "arguments": arguments_value(call, NAME)} for call in calls]
         turns.append({"from": "function_call", "value": compact_text(written if len(written) > 1 else written[0])})
     return turns
 

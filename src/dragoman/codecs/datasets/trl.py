@@ -220,7 +220,7 @@ def _write_message(message: Message, log: LossLog, *, ids: bool, placeholders: b
                 log.drop(part, "signature", "signature", "this format does not keep signatures")
         elif isinstance(part, ToolCall):
             call: dict[str, Json] = {"type": "function"} | ({"id": part.id} if ids else {})
-            calls.append({**call, "function": {"name": part.name, "arguments": arguments_value(part)}})
+            calls.append({**call, "function": {"name": part.name, "arguments": arguments_value(part, NAME)}})
         elif isinstance(part, Image) and file_url(part):
             content.append({"type": "image"} if placeholders else {"type": "image", "url": file_url(part)})
         else:

@@ -177,7 +177,11 @@ def _write_part(part: AnyPart, results: Mapping[str, ToolResult], log: LossLog) 
             **_write_signature(part.signature, "providerMetadata", part, log),
         }
     if isinstance(part, ToolCall):
-        call: dict[str, Json] = {"type": f"tool-{part.name}", "toolCallId": part.id, "input": arguments_value(part)}
+        call: dict[str, Json] = {
+            "type": f"tool-{part.name}",
+            "toolCallId": part.id,
+            "input": arguments_value(part, NAME),
+        }
         call |= _write_signature(part.signature, "callProviderMetadata", part, log)
         result = results.get(part.id)
         if result is None:

@@ -1,4 +1,4 @@
-"""Tools that Google runs, in the terms that all vendors share.
+"""Tools that Google runs, in terms that all vendors share.
 
 A built-in tool is one key of a Tool object. Searches appear as `toolCall` and `toolResponse` only if the client asked
 for them; their findings are in the grounding of the answer.

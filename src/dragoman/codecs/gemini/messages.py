@@ -144,7 +144,7 @@ class MessageDecoder(TraitNotes):
         self._served = []
 
     def decode(self, contents: Sequence[Content], system: Content | None | UnsetType = UNSET) -> tuple[Message, ...]:
-        """Decode the contents. The usual content is read inline; `_decode_content` reads all others."""
+        """Decode the contents. The usual ones are read inline, others by `_decode_content`."""
         messages = self._messages
         if system is not None and system is not UNSET:
             messages.append(self._decode_system(system))
@@ -442,7 +442,7 @@ class _Unanswered:
 
 
 class MessageEncoder(PartEncoder):
-    """Encodes messages one after the other. Results are held until the last one of their turn has come."""
+    """Encodes messages in order; results wait until the last result of the turn has come."""
 
     _model: str | None
     _calls: dict[str, tuple[int, str, bool]]

@@ -36,7 +36,7 @@ from dragoman.codecs.gemini.wire import (
 from dragoman.codecs.google_media import fit_medium
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy, is_native_thought
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.media import type_of_address
+from dragoman.codecs.media import document_text, type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.search_results import search_text
@@ -587,9 +587,7 @@ class PartEncoder:
     def _document(self, part: Document) -> WireValue:
         if part.text is None:
             return self.media(part)
-        self._report(part, "title", "context", "cite")
-        self._log.degrade(part, "", "text document", "it crosses as plain text")
-        return self._text(Text(part.text))
+        return self._text(Text(document_text(part, self._log)))
 
     def media(self, part: Any, wire: type[Part | ResponsePart] = Part) -> WireValue:
         if not self._native and not self._carries:

@@ -95,7 +95,7 @@ _INEXACT = frozenset({"refusal", "pause"})
 
 
 def decode_finish(spelled: str | int | UnsetType, message: Message | None) -> Finish | None:
-    """Decode the finish reason. An answer with calls ends with tool calls, although this API says STOP."""
+    """Decode the finish; calls mean "tool_calls" even at STOP."""
     if spelled is UNSET:
         return None
     if isinstance(spelled, int):
@@ -169,7 +169,7 @@ _decode_plain_usage = msgspec.json.Decoder(PlainUsage).decode
 
 
 def decode_usage(raw: Raw) -> Usage:
-    """Decode the usage: thoughts are not in the candidates' count, server tool results not in the prompt's."""
+    """Decode the counts: thoughts are not in the candidates' count, server tool results not in the prompt's."""
     try:
         plain = _decode_plain_usage(raw)
     except msgspec.ValidationError:

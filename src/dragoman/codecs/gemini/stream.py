@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from dragoman.codecs.accumulate import TEXT, Assembler, Lane
+from dragoman.codecs.accumulate import TEXT, EventBook, Lane
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
 from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import SniffedJson
@@ -127,7 +127,7 @@ WAITS, STREAMS, COMPLETE = "may still get arguments", "gets them piece by piece"
 
 
 class _Call:
-    """One call from its first piece until it is emitted."""
+    """One call from its first fragment until it is emitted."""
 
     number: int
     place: int  # in the queue
@@ -261,7 +261,7 @@ class PayloadDecoder(EventDecoder):
 
     Nothing on the wire says so; the chunks of multi-llm-chat are defined that way.
     """
-    _book: Assembler
+    _book: EventBook
     _state: str = BEFORE
     _seed: str = ""
     _read: Callable[[bytes], Chunk[Any]]
@@ -274,7 +274,7 @@ class PayloadDecoder(EventDecoder):
     _payloads: int = 0
 
     def __init__(self) -> None:
-        self._book = Assembler()
+        self._book = EventBook()
         self._read = _read_plain
         self._answers = {}
         self._late = {}
@@ -363,7 +363,8 @@ class PayloadDecoder(EventDecoder):
         self._payloads += 1
         if error is not UNSET and _says_something(error):
             return self._fail(payload)
-        self._move("chunk")
+        if self._state is BEFORE:
+            self._move("chunk")
         if usage is not UNSET and _says_something(usage):
             if self._told_usage is UNSET:
                 # The prompt's token count is known now; counts that change with every chunk are emitted at the end.
@@ -436,7 +437,7 @@ class PayloadDecoder(EventDecoder):
         answer = self._answers.get(number)
         if answer is None:
             answer = self._answers[number] = _Answer(
-                self._book.lane(number), f"{self._seed} {number}" if number else self._seed, number
+                Lane(self._book, number), f"{self._seed} {number}" if number else self._seed, number
             )
             self._first = self._answers.get(0)
         return answer
@@ -493,7 +494,8 @@ class PayloadDecoder(EventDecoder):
                 self._book.events.append(PartEnd(index, incomplete=True))
             answer.lane.end_flow(incomplete=True)
             self._end_calls(answer, clean=False, failed=True)
-        self._book.end_all(incomplete=True)
+        for answer in self._answers.values():
+            answer.lane.end_all(incomplete=True)
         with suppress(DecodeError):
             self._tell_usage()
         self._book.events.append(StreamFailed(failure))
@@ -503,11 +505,9 @@ class PayloadDecoder(EventDecoder):
 
     def _candidate(self, wire: PlainCandidate | Candidate, position: int) -> None:
         answer = self._answer(position if wire.index is UNSET else wire.index)
-        is_noted = type(wire) is not PlainCandidate and (
-            type(wire) is not FullCandidate or structs.astuple(wire)[_PLAIN_FIELDS:] != _NOTHING_BESIDE
-        )
-        if is_noted:
-            _note(answer, wire)
+        beside = {} if type(wire) is PlainCandidate else _beside_content(wire)
+        if beside:
+            _note(answer, beside)
         content = wire.content
         if isinstance(content, Content):
             self._late |= _meaningful_keys(content.extra)
@@ -517,7 +517,7 @@ class PayloadDecoder(EventDecoder):
                     self._plain_part(answer, part)
                 else:
                     self._wide_part(answer, part)  # type: ignore[arg-type]
-        if is_noted and (tokens := _take_logprobs(answer)):
+        if beside and (tokens := _take_logprobs(answer)):
             self._book.events.append(LogprobsDelta(tokens, answer.number))
         if wire.finish_reason:  # 0 is the enum's default: no reason
             answer.finish = wire.finish_reason
@@ -808,13 +808,20 @@ def _misspelled(_payload: bytes) -> Chunk[Any]:
     raise msgspec.ValidationError("snake_case")
 
 
-def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
-    """Record the fields of a candidate beside its content. The last value of each counts."""
+def _beside_content(wire: PlainCandidate | Candidate) -> Extra:
+    """Return what a candidate says beside its content."""
+    values = structs.astuple(wire)
+    if type(wire) is FullCandidate and values[_PLAIN_FIELDS:] == _NOTHING_BESIDE:
+        return {}  # as in the first chunk of most streams
     keys = _meaningful_keys(wire.extra) if isinstance(wire, Candidate) else {}
-    for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True):
-        value = getattr(wire, name)
+    for key, value in zip(wire.__struct_encode_fields__, values, strict=True):
         if type(value) is Raw and _says_something(value):
             keys[key] = value
+    return keys
+
+
+def _note(answer: _Answer, keys: Extra) -> None:
+    """Record what a candidate says beside its content. The last value of each key counts."""
     if "groundingMetadata" in keys:
         answer.grounding = keys["groundingMetadata"]
         answer.extra.pop(MODELLED + "groundingMetadata", None)

@@ -1,10 +1,9 @@
-"""Encodes events as the bytes of a generateContent stream (see `stream`)."""
+"""Encodes events as a generateContent stream."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -60,21 +59,24 @@ class _Run:
 
     def __init__(self, place: int) -> None:
         self.place = place
-        self.parts: list[_Outgoing] = []
+        # Text at the start of each part, and that of its deltas. Not the parts: they refer to the answer, and so to
+        # this run, and such a cycle would outlive its stream.
+        self.texts: list[tuple[str, list[str]]] = []
         self.length = 0
         self.citations: list[Citation] = []
 
     def add(self, part: _Outgoing) -> None:
-        length = sum(map(len, part.text_pieces()))
+        first = part.first_text()
+        length = len(first) + sum(map(len, part.pieces))
         for citation in part.citations:
             start = self.length + (citation.start or 0)
             end = self.length + (length if citation.end is None else citation.end)
             self.citations.append(structs.replace(citation, start=start, end=end))
-        self.parts.append(part)
+        self.texts.append((first, part.pieces))
         self.length += length
 
     def part(self) -> Text:
-        return Text("".join(chain.from_iterable(part.text_pieces() for part in self.parts)), tuple(self.citations))
+        return Text("".join([first + "".join(pieces) for first, pieces in self.texts]), tuple(self.citations))
 
 
 class _Answer:
@@ -114,7 +116,7 @@ class _Answer:
 
 
 class _Outgoing:
-    """One part while it is encoded, with the bytes around each of its pieces if it is streamed."""
+    """One part while it is encoded: the bytes around each of its fragments, if it is streamed."""
 
     answer: _Answer
     start: PartStart
@@ -141,14 +143,13 @@ class _Outgoing:
         self.citations = []
         self.data = []
 
-    def text_pieces(self) -> Iterator[str]:
+    def first_text(self) -> str:
+        """Return the text that came with its start."""
         first = self.start.part
-        if type(first) is Text or type(first) is Reasoning or type(first) is Refusal:
-            yield first.text
-        yield from self.pieces
+        return first.text if type(first) is Text or type(first) is Reasoning or type(first) is Refusal else ""
 
     def has_any_text(self) -> bool:
-        return bool(self.pieces and self.pieces[0]) or any(self.text_pieces())
+        return bool(self.pieces and self.pieces[0]) or bool(self.first_text()) or any(self.pieces)
 
     def whole(self, pieces: Sequence[str]) -> AnyPart:
         """Return the part with this text."""
@@ -423,7 +424,9 @@ class EventEncoder(BaseEventEncoder):
         if finish.reason != "refusal" or len(answer.declined) != 1:
             return None
         (refusal,) = answer.declined
-        return "".join(refusal.text_pieces()) or None if refusal.start.index == answer.last_index else None
+        if refusal.start.index != answer.last_index:
+            return None
+        return refusal.first_text() + "".join(refusal.pieces) or None
 
     def _on_failed(self, event: StreamFailed) -> None:
         content = encode_error(event.failure).content.strip()

@@ -11,6 +11,7 @@ from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.wire import ALIASES, ThinkingConfig, keep_whole
 from dragoman.codecs.google_models import BUDGET_OF_EFFORT, ThinkingRule, fit_level, thinking_rule
 from dragoman.codecs.reading import WireReader, WireValue
+from dragoman.codecs.reasoning_effort import report_unsent
 from dragoman.errors import DecodeError
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import Extra
@@ -97,6 +98,7 @@ def _is_visible(settings: ReasoningSettings, request: Request) -> bool:
 
 def _level(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> tuple[Any, Any]:
     if settings.mode == "off":
+        report_unsent(settings, "mode", request, log)
         log.degrade(request, "reasoning.mode", "reasoning off", f"always on here: level {rule.lowest}")
         return rule.lowest.upper(), UNSET
     effort = settings.effort
@@ -110,6 +112,7 @@ def _level(settings: ReasoningSettings, rule: ThinkingRule, request: Request, lo
 
 def _budget(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> tuple[Any, Any]:
     if settings.mode == "off":
+        report_unsent(settings, "mode", request, log)
         if rule.can_switch_off:
             return UNSET, 0
         log.degrade(request, "reasoning.mode", "reasoning off", f"this model always thinks; {rule.minimum} tokens")

@@ -359,7 +359,7 @@ JSON = "application/json"
 
 
 def decode_output(config: GenerationConfig, notes: Extra) -> StructuredOutput | None:
-    """Return the output format in the settings; one that is not JSON is kept in `notes`, unchanged."""
+    """Decode the output format in the settings; one that is not JSON is kept in `notes`, unchanged."""
     if (
         config.response_mime_type
         is config.response_json_schema
@@ -370,7 +370,8 @@ def decode_output(config: GenerationConfig, notes: Extra) -> StructuredOutput | 
         return None
     if config.response_format is not UNSET:
         output = _read_format(config.response_format)
-        if output is not None and config.response_mime_type is UNSET:
+        is_alone = config.response_mime_type is config.response_json_schema is config.response_schema is UNSET
+        if output is not None and is_alone:
             return output
         keep_whole(notes, "responseFormat", config.response_format)
     mime, schema, typed = config.response_mime_type, config.response_json_schema, config.response_schema

@@ -1,4 +1,4 @@
-"""Tools that Google runs, in the terms that all vendors share: an entry of `tools`, a call step, a result step."""
+"""Tools that Google runs, in terms that all vendors share: an entry of `tools`, a call step, a result step."""
 
 from __future__ import annotations
 

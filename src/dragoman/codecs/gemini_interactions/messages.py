@@ -84,7 +84,7 @@ JOINED = "~joined"
 
 
 class MessageDecoder(TraitNotes):
-    """Decodes steps one after the other; results take their names from the calls before them.
+    """Decodes the steps of one request, in order: results take their names from the calls before them.
 
     Records the traits of the conversation while reading (ir/traits.py). `answering`: all steps are the model's.
     """
@@ -116,7 +116,7 @@ class MessageDecoder(TraitNotes):
         self._messages.append(Message("system", text))
 
     def add_text(self, text: str) -> None:
-        """Add the input if it is a string."""
+        """Add the input of a request that gives it as a string."""
         self.turn("user")
         self.text(text)
         self._messages.append(Message("user", text))
@@ -392,7 +392,7 @@ _AMONG_CONTENTS = (FunctionResultStep, Unmodelled)
 
 
 class MessageEncoder:
-    """Encodes messages one after the other: as the input of a request, or as the steps of an answer."""
+    """Encodes messages in order: as the input of a request, or as the steps of an answer."""
 
     def __init__(
         self,

@@ -28,6 +28,7 @@ from dragoman.codecs.gemini_interactions.wire import (
     VideoContent,
 )
 from dragoman.codecs.google_media import OFFICE, fit_medium
+from dragoman.codecs.media import document_text
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.search_results import search_text
@@ -209,9 +210,7 @@ class PartEncoder(BlockEncoder):
 
     def _content_document(self, part: Document, role: str) -> WireValue:
         if part.text is not None:
-            self._report_part(part, role, "title", "context", "cite")
-            self._log.degrade(part, "", "text document", "it crosses as plain text")
-            return TextContent(part.text)
+            return TextContent(document_text(part, self._log))
         return self._media(part, role, DocumentContent, "title", "context", "cite")
 
     def _content_audio(self, part: Audio, role: str) -> WireValue:

@@ -30,8 +30,10 @@ _reader = WireReader(Interaction, SOURCE)
 _counts = WireReader(UsageWire, "gemini-interactions usage")
 
 _KEPT = {
-    **{name: MODELLED + name for name in ("object", "created", "updated", "output_text", "previous_interaction_id")},
-    **{name: name for name in ("service_tier", "agent", "agent_config", "environment_id", "errors", "input")},
+    **{name: MODELLED + name for name in ("object", "created", "output_text", "previous_interaction_id")},
+    **{
+        name: name for name in ("updated", "service_tier", "agent", "agent_config", "environment_id", "errors", "input")
+    },
     "continuation_token": "continuation_token",
 }
 _keys = collect_keys(Interaction, _KEPT)
@@ -53,7 +55,7 @@ _EXACT = frozenset({"stop", "tool_calls", "length", "error"})
 
 
 def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | UnsetType = UNSET) -> Finish:
-    """Decode how the answer ended. There is no finish reason; only the steps show whether a call is unanswered.
+    """Decode the finish. This API has no finish reason; only the steps show whether a call is unanswered.
 
     `completed` comes with unanswered calls, and `requires_action` is the last status of an ordinary answer.
     """
@@ -97,7 +99,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 
 
 def decode_usage(raw: Raw) -> Usage:
-    """Decode the usage: output excludes thoughts on this wire, and tool use is counted separately; both are added."""
+    """Decode the counts: output excludes thoughts on this wire, and tool use is counted separately; both are added."""
     wire = _counts.read(raw)
     thoughts, tools, cached = (
         None if count is UNSET else count

@@ -85,6 +85,11 @@ _calls: WireReader[FunctionCallStep] = WireReader(FunctionCallStep, SOURCE)
 _contents: WireReader[Any] = WireReader(Content | Unmodelled, SOURCE)  # type: ignore[arg-type]
 _steps: WireReader[Any] = WireReader(Step, SOURCE)  # type: ignore[arg-type]
 
+_STEP_KEYS = {
+    "model_output": frozenset({"type", "content"}),
+    "thought": frozenset({"type", "signature", "summary"}),
+}
+"""Steps without a node: their parts begin with their first content, so further keys are kept with the answer."""
 _OPENING_FIELDS = frozenset({"id", "model", "status", "created", "updated", "usage", "steps", "object"})
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -280,6 +285,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             self._end_block(other)
         seed = _seeds.decode(event.step)
         block = self._blocks[event.index] = _Incoming(kind=seed.type, raw=event.step)
+        if (known := _STEP_KEYS.get(seed.type)) is not None:
+            self._late |= {key: value for key, value in _entries(event.step).items() if key not in known}
         if seed.type == "function_call":
             self._start_call(block)
         elif seed.type == "model_output":

@@ -1,4 +1,4 @@
-"""Events to an Interactions stream.
+"""Encodes events as an Interactions stream.
 
 One step at a time, counted from zero, each with a stop: a part that starts while an earlier one is open waits for it.
 `interaction.completed` holds status and usage, then comes `[DONE]`; a stream that failed ends with an `error` event,

@@ -11,7 +11,7 @@ from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import GenerationConfig
 from dragoman.codecs.google_models import ThinkingRule, fit_level, thinking_rule
 from dragoman.codecs.google_signatures import GOOGLE
-from dragoman.codecs.reasoning_effort import effort_of_budget
+from dragoman.codecs.reasoning_effort import effort_asked
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json
@@ -55,11 +55,7 @@ def encode_reasoning(request: Request, log: LossLog) -> tuple[Any, Any]:
 
 
 def _level(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> Any:
-    effort, budget = settings.effort, settings.budget_tokens
-    if effort is None and budget is not None and budget > 0:
-        effort = effort_of_budget(budget, request, log)
-    elif effort is not None and budget is not None:
-        log.drop(request, "reasoning.budget_tokens", "reasoning budget", "this API takes a level, no budget")
+    effort = effort_asked(settings, request, log)
     if settings.mode == "off" and effort in {None, "none"}:
         log.degrade(request, "reasoning.mode", "reasoning off", f"this API has no such switch: level {rule.lowest}")
         return rule.lowest

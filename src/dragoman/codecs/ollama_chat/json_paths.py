@@ -14,7 +14,7 @@ _USAGE = {"input": "prompt_eval_count", "output": "eval_count"}
 
 
 def request_paths(request: Request) -> PathLookup:
-    """Return a lookup of the wire paths of a request's nodes."""
+    """Return a lookup of the JSON paths of a request's nodes in the wire body."""
     messages = request.messages
     places: dict[int, list[int]] = {}
 
@@ -49,7 +49,7 @@ def _tool_path(index: int, field: str) -> str:
 
 
 def response_paths(completion: Completion) -> PathLookup:
-    """Return a lookup of the wire paths of a completion's nodes."""
+    """Return a lookup of the JSON paths of a completion's nodes in the wire body."""
     places: dict[int, list[int]] = {}
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:

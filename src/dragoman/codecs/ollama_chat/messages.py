@@ -143,7 +143,7 @@ class MessageDecoder(TraitNotes):
     _unanswered: _Unanswered = _NO_CALLS
 
     def decode(self, wires: Sequence[AnyMessage], first: int = 0) -> tuple[Message, ...]:
-        """Decode the messages. The usual ones are read inline; others by their own method."""
+        """Decode the messages. The usual ones are read inline, others by their own method."""
         messages: list[Message] = []
         for index, wire in enumerate(wires, first):
             kind = type(wire)
@@ -301,7 +301,7 @@ def _decode_plain(role: Role, wire: UserMessage | SystemMessage) -> Message:
 
 
 def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = False) -> Message:
-    """Decode an assistant message of a history or a response. `seed` identifies it, for ids the wire does not give."""
+    """Decode an assistant message of a history or response; `seed`, its position, makes ids the wire does not give."""
     content = wire.content
     calls = wire.tool_calls
     if wire.extra is wire.thinking is wire.images is UNSET and type(content) is str:

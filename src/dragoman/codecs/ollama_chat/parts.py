@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dragoman.codecs.media import as_text_document, sniffed_type
+from dragoman.codecs.media import as_text_document, document_text, sniffed_type, transcript
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
@@ -79,15 +79,12 @@ def gather(
             if text_first and gathered.images:
                 log.degrade(part, "", "place among the media", _APART)
         elif isinstance(part, Document) and part.text is not None:
-            log.degrade(part, "", "text document", "it crosses as plain text")
-            _report_unsaid(part, log)
-            gathered.texts.append(part.text)
+            gathered.texts.append(document_text(part, log))
         elif isinstance(part, Refusal):
             log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
             gathered.texts.append(part.text)
         elif isinstance(part, Audio) and part.transcript and not media:
-            log.degrade(part, "", "audio", "its transcript is sent: clients of this API take no media in an answer")
-            gathered.texts.append(part.transcript)
+            gathered.texts.append(transcript(part, log, "clients of this API take no media in an answer"))
         elif isinstance(part, Media) and not media:
             # Ollama's own client fails on an answer with media.
             log.drop(part, "", type(part).__name__.lower(), "clients of this API take no media in an answer")

@@ -57,7 +57,7 @@ UNSAID: frozenset[FinishReason] = frozenset({"error", "content_filter", "refusal
 
 
 def decode_finish(raw: str | UnsetType, message: Message | None) -> Finish:
-    """Decode the finish reason. With calls it is tool calls: this API says "stop", and old servers nothing at all."""
+    """Decode the finish; calls mean "tool_calls" even at "stop", or without a reason, as old servers send them."""
     reason = "stop" if raw is UNSET else _DECODE_FINISH.get(raw, "unknown")
     if reason == "stop" and message is not None and _calls(message):
         reason = "tool_calls"

@@ -7,12 +7,10 @@ come in fragments. Some servers send each in a separate line, some all of them i
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.accumulate import TEXT, Assembler, Lane, first_lane
+from dragoman.codecs.accumulate import TEXT, EventBook, Lane, first_lane
 from dragoman.codecs.arguments import unwrap_arguments
 from dragoman.codecs.carried_signatures import signature_in
 from dragoman.codecs.event_decoder import EventDecoder
@@ -32,15 +30,14 @@ from dragoman.codecs.ollama_chat.response import (
 from dragoman.codecs.ollama_chat.stream_encoding import EventEncoder
 from dragoman.codecs.ollama_chat.stream_wire import (
     Chunk,
-    Closing,
     Delta,
-    Opening,
     WholeCall,
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS
 from dragoman.codecs.reading import check_text
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.timestamps import read_time
+from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -64,9 +61,7 @@ __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
 
 SOURCE = "ollama-chat stream"
 
-_chunks = msgspec.json.Decoder(Chunk)
-_openings = msgspec.json.Decoder(Opening)
-_closings = msgspec.json.Decoder(Closing)
+_decode_chunk = msgspec.json.Decoder(Chunk).decode
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -93,12 +88,15 @@ class PayloadDecoder(EventDecoder):
     _seed: str = ""
     _calls: int = 0
     _lane: Lane
+    _late: Extra
+    """Keys of the lines that the intermediate format does not model."""
 
     def __init__(self) -> None:
         self._lane = first_lane()
+        self._late = {}
 
     @property
-    def _book(self) -> Assembler:
+    def _book(self) -> EventBook:
         return self._lane.book
 
     @staticmethod
@@ -106,9 +104,21 @@ class PayloadDecoder(EventDecoder):
         return Lines(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
-        chunk = _read(_chunks, payload)
+        try:
+            chunk = _decode_chunk(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            chunk = self._decode_odd(payload, error)
         delta = self._delta_in(chunk)
         return self._decode_whole(chunk, payload) if delta is None else [delta]
+
+    def _decode_odd(self, payload: bytes, error: Exception) -> Chunk:
+        """Decode a line without its unknown keys; raise for anything else that is not a line."""
+        if has_unknown_key(error):
+            try:
+                return _decode_chunk(take_unknown_keys(payload, Chunk, {} if self._state is ENDED else self._late))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
+                error = another
+        raise DecodeError(path="$", expected="a line of an answer", got=str(error), source=SOURCE) from error
 
     def _delta_in(self, chunk: Chunk) -> PartDelta | None:
         """Return more of the running part; None for every other line."""
@@ -132,13 +142,13 @@ class PayloadDecoder(EventDecoder):
         first = self._state is BEFORE
         self._move("line")
         if first:
-            self._start(payload)
+            self._start(chunk)
         if chunk.message is not None:
             self._delta(chunk.message)
         if chunk.logprobs and (tokens := convert_tokens(chunk.logprobs)):
             self._book.events.append(LogprobsDelta(tokens))
         if chunk.done:
-            self._finish(payload)
+            self._finish(chunk)
         return self._book.take()
 
     def close(self) -> list[AnyEvent]:
@@ -146,7 +156,7 @@ class PayloadDecoder(EventDecoder):
         if self._state is ENDED:
             return []
         self._state = ENDED
-        self._book.end_all(incomplete=True)
+        self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(Failure("truncated", "the stream ended before it was done")))
         return self._book.take()
 
@@ -156,15 +166,14 @@ class PayloadDecoder(EventDecoder):
             raise IllegalEvent(event=event, state=self._state, source=SOURCE)
         self._state = state
 
-    def _start(self, payload: bytes) -> None:
-        opening = _read(_openings, payload)
-        self._seed = seed_of(opening.id, opening.created_at)
-        created = None if opening.created_at is UNSET else read_time(opening.created_at)
-        self._book.events.append(StreamStart(opening.id, opening.model, created))
+    def _start(self, chunk: Chunk) -> None:
+        self._seed = seed_of(chunk.id, chunk.created_at)
+        created = None if chunk.created_at is UNSET else read_time(chunk.created_at)
+        self._book.events.append(StreamStart(chunk.id, chunk.model, created))
 
     def _fail(self, payload: bytes) -> list[AnyEvent]:
         self._move("error")
-        self._book.end_all(incomplete=True)
+        self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(decode_error(payload)))
         return self._book.take()
 
@@ -194,29 +203,21 @@ class PayloadDecoder(EventDecoder):
         # The line that started the call contained all of it.
         self._lane.end_call(index, incomplete=not wire.function.name)
 
-    def _finish(self, payload: bytes) -> None:
+    def _finish(self, chunk: Chunk) -> None:
         self._move("done")
-        closing = _read(_closings, payload)
-        self._book.end_all()
+        self._lane.end_all()
         events = self._book.events
-        usage = decode_usage(closing.prompt_eval_count, closing.eval_count)
+        usage = decode_usage(chunk.prompt_eval_count, chunk.eval_count)
         if usage is not None:
             events.append(UsageUpdate(usage))
-        word = UNSET if closing.done_reason is None else closing.done_reason
-        notes: Extra = {} if closing.created_at is UNSET else {CREATED: closing.created_at}
+        word = UNSET if chunk.done_reason is None else chunk.done_reason
+        notes = self._late if chunk.created_at is UNSET else {**self._late, CREATED: chunk.created_at}
         for name in DURATIONS:
-            value = getattr(closing, name)
+            value = getattr(chunk, name)
             if value is not UNSET:
                 notes[name] = value
         finish = decode_finish(word, _A_CALL if self._calls else None)
         events.append(Finished(finish, metadata={FAMILY: notes}))
-
-
-def _read(reader: msgspec.json.Decoder[Any], payload: bytes) -> Any:
-    try:
-        return reader.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DecodeError(path="$", expected="a line of an answer", got=str(error), source=SOURCE) from error
 
 
 def _sign(lane: Lane, mark: foreign_signatures.SignedText) -> None:

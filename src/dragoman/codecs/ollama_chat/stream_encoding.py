@@ -1,4 +1,4 @@
-"""Events to a chat stream: one JSON object per line.
+"""Encodes events as a chat stream: one JSON object per line.
 
 Calls wait for the end of the answer, which decides whether they may be run. What follows a call waits with it, so
 that everything is sent in the order in which it started.
@@ -189,7 +189,7 @@ class EventEncoder(BaseEventEncoder):
         return spliced(body, {SIGNATURE: write_signature(signature)})
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[Any]) -> None:
-        """Add log probabilities to the line of their text, or to an empty one if that was already sent."""
+        """Add log probabilities to the line of their text, or to an empty one if that line was already sent."""
         if event.candidate:
             return  # its text is not sent either
         has_text = bool(out) and type(out[-1]) is bytes and out[-1].endswith(_TAIL)

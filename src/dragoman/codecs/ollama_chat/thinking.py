@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 from dragoman.codecs.ollama_chat.profile import FAMILY, LEVEL_OF_EFFORT, PLAIN_MODELS
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.reasoning_effort import report_unsent
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.losses import LossLog
 
@@ -25,6 +26,7 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
     if request.origin == FAMILY:
         return settings.effort if settings.effort is not None else settings.mode != "off"
     if settings.mode == "off":
+        report_unsent(settings, "mode", request, log)
         return False
     if PLAIN_MODELS.search(request.model or "") is not None:
         log.drop(request, "reasoning", "reasoning settings", "this model does not think")

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.arguments import arguments_as_object
+from dragoman.codecs.media import document_text
 from dragoman.codecs.openai_chat.profile import ChatProfile
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import parameters_of_custom
@@ -230,8 +231,7 @@ def _media(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
     if not profile.text_only:
         return (part,)
     if isinstance(part, Document) and part.text is not None:
-        log.degrade(part, "", "text document", "it crosses as plain text")
-        return (Text(part.text),)
+        return (Text(document_text(part, log)),)
     log.drop(part, "", type(part).__name__.lower(), "this server takes text only")
     return ()
 

@@ -1,4 +1,4 @@
-"""Tools that the server runs itself, in terms shared by all vendors.
+"""Tools that the server runs itself, in terms that all vendors share.
 
 OpenAI has one, the setting `web_search_options` of its search models, outside `tools`. Servers that speak this format
 have their own entries (`openrouter:web_search`, Groq's `browser_search`) and their own settings (OpenRouter's plugin

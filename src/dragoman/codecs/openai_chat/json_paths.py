@@ -1,4 +1,4 @@
-"""JSON paths for loss reports: where in the wire body a node came from."""
+"""JSON paths for losses: where in the wire body a node came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a Chat Completions request holds calls, results, tools and the tool choice."""
+"""Where calls, results, tools and the tool choice are in a Chat Completions request."""
 
 from __future__ import annotations
 

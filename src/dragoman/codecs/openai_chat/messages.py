@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
-from dragoman.codecs.media import audio_format, is_refused_image
+from dragoman.codecs.media import audio_format, is_refused_image, transcript
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
@@ -109,7 +109,7 @@ class MessageDecoder(TraitNotes):
     """Calls without an id, which results without an id answer in order."""
 
     def decode(self, wires: list[AnyMessage]) -> tuple[Message, ...]:
-        """Decode the messages: usual ones inline, those with further keys in a separate method.
+        """Decode the messages. The usual ones are read inline, others by their own method.
 
         (An isinstance that fails on a struct costs seven times what `type(…) is` costs.)
         """
@@ -162,7 +162,7 @@ class MessageDecoder(TraitNotes):
     def _decode_noted(
         self, role: Role, wire: UserMessage | SystemMessage | DeveloperMessage, content: Any, spelled: Extra
     ) -> Message:
-        """Convert a message that has a name or further keys."""
+        """Encode a message that has a name or further keys."""
         extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
         if wire.cache_control is not UNSET:
             extra["cache_control"] = wire.cache_control
@@ -387,7 +387,7 @@ def decode_call(call: Call, seed: object, index: int) -> ToolCall:
 
 
 def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
-    """Decode a call with more or fewer keys than specified: see wire notes on compatible servers."""
+    """Decode a call with more or fewer keys than specified, as compatible servers send it."""
     extra: Extra = _call_keys(call) or {}
     call_id, invented = call.id, False
     if call_id is UNSET or not call_id:
@@ -498,7 +498,7 @@ _NO_FILES = ("audio/", "video/")
 
 
 class MessageEncoder:
-    """Encodes messages in order; images of results wait until the turn's last result has been written."""
+    """Encodes messages in order; images of results wait until the last result of the turn is written."""
 
     _log: LossLog
     _profile: ChatProfile
@@ -579,7 +579,7 @@ class MessageEncoder:
         return wires if wires or self._native else "" if _is_blank(parts) else NOT_SENT
 
     def _encode_noted(self, message: Message) -> WireValue:
-        """Convert a message that has a name or further keys."""
+        """Encode a message that has a name or further keys."""
         role, content = message.role, content_held(message)
         wires: Any = content if type(content) is str else self._encode_content(content, role)  # type: ignore[arg-type]
         name = UNSET if message.name is None else self._speaker(message, message.name)
@@ -655,7 +655,7 @@ class MessageEncoder:
         return AssistantMessage(body.content, body.tool_calls, refusal, body.name, NO_ANNOTATIONS)
 
     def _fits(self, part: AnyPart, role: str) -> bool:
-        """Whether a role may hold this part: users may send any media, a system message is text."""
+        """Whether the role may send the part: users send any media; a system message is text."""
         if type(part) in _WORDS or (type(part) is Document and part.text is not None):
             return True
         if role == "user" and isinstance(part, Media):
@@ -676,7 +676,7 @@ class MessageEncoder:
         return encode_part(part, self._log)
 
     def _is_taken(self, part: AnyPart) -> bool:
-        """Whether OpenAI accepts media of this kind; reports those it would refuse."""
+        """Whether this API reads media of this type; refused ones are reported."""
         why = ""
         if type(part) is Image and is_refused_image(part.media_type, part.url):
             why = "this API takes PNG, JPEG, GIF and WebP"
@@ -781,8 +781,7 @@ class MessageEncoder:
             return text
         if type(part) is not Audio or not part.transcript or self._speaks(part):
             return part
-        self._log.degrade(part, "", "audio", "its transcript is sent: an assistant message holds text and calls only")
-        text = Text(part.transcript)
+        text = Text(transcript(part, self._log, "an assistant message holds text and calls only"))
         self._log.replaced(text, part)
         return text
 
@@ -852,7 +851,7 @@ class MessageEncoder:
         return write_error(result.value) if kind == "error" else compact_text(value_held(result))
 
     def _content_with_media(self, result: ToolResult) -> WireValue:
-        """Text stays in the tool message; images and files follow in a tagged user turn."""
+        """Encode text in the tool message; images and files follow in a tagged user turn."""
         texts: list[WireValue] = []
         media: list[WireValue] = []
         notes = (result.metadata or {}).get(FAMILY, {})

@@ -7,7 +7,15 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.media import audio_format, audio_type, data_url, is_fetched, sniffed_type, split_data_url
+from dragoman.codecs.media import (
+    audio_format,
+    audio_type,
+    data_url,
+    document_text,
+    is_fetched,
+    sniffed_type,
+    split_data_url,
+)
 from dragoman.codecs.openai_chat.wire import (
     AudioPart,
     Breakpoint,
@@ -181,7 +189,7 @@ def _encode_image(part: Image, log: LossLog) -> WireValue:
     media_type = "" if "~untyped" in extra else part.media_type or "image/png"
     url = part.url if part.data is None else data_url(media_type, part.data)
     if url is None:
-        log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
+        log.drop(part, "", "image by file id", "this API takes images as URL or data")
         return None
     if not (is_fetched(url) or url.startswith("data:")) and FAMILY not in (part.metadata or {}):
         log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
@@ -210,8 +218,7 @@ def _encode_audio(part: Audio, log: LossLog) -> WireValue:
 def _encode_document(part: Document, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY, {})
     if part.text is not None:
-        log.degrade(part, "", "text document", "it crosses as plain text")
-        return TextPart(part.text)
+        return TextPart(document_text(part, log))
     if part.url is not None and FAMILY not in (part.metadata or {}):
         log.drop(part, "", "document by URL", "this API takes files as data or file id")
         return None

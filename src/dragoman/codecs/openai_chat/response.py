@@ -147,7 +147,7 @@ def _has_calls(completion: Completion) -> bool:
 
 
 def decode_usage(raw: Raw, tier: str | None = None) -> Usage:
-    """Return the counts with the original object noted; on this wire, the tier is given outside the usage."""
+    """Decode the counts, with the wire's own object noted; on this wire, the tier is given outside the usage."""
     usage = usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
     return usage if tier is None else structs.replace(usage, service_tier=tier)
 

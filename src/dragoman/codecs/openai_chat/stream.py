@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, Assembler, Lane, first_lane
+from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, EventBook, Lane, first_lane
 from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
@@ -117,7 +117,7 @@ class _Call:
 
 
 class PayloadDecoder(EventDecoder):
-    """Decodes the payloads of one stream to events."""
+    """Decodes the payloads of one stream into events."""
 
     texts: Mapping[int, list[str]] | None = None
     """An accumulator's text of each part, if there is one; otherwise this decoder keeps reasoning that may repeat."""
@@ -135,6 +135,8 @@ class PayloadDecoder(EventDecoder):
     _notes: Extra
     """Keys of the chunks that the intermediate format does not model."""
     _lane: Lane
+    _further_lanes: dict[int, Lane]
+    """Those of all candidates but the first."""
 
     def __init__(self) -> None:
         self._read = _read_plain
@@ -146,10 +148,25 @@ class PayloadDecoder(EventDecoder):
         self._thought = []
         self._notes = {}
         self._lane = first_lane()
+        self._further_lanes = {}
 
     @property
-    def _book(self) -> Assembler:
+    def _book(self) -> EventBook:
         return self._lane.book
+
+    def _lane_of(self, candidate: int) -> Lane:
+        if candidate == 0:
+            return self._lane
+        lane = self._further_lanes.get(candidate)
+        if lane is None:
+            lane = self._further_lanes[candidate] = Lane(self._book, candidate)
+        return lane
+
+    def _end_all(self, *, incomplete: bool = False) -> None:
+        """End the open parts of all candidates."""
+        self._lane.end_all(incomplete=incomplete)
+        for lane in self._further_lanes.values():
+            lane.end_all(incomplete=incomplete)
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -223,7 +240,7 @@ class PayloadDecoder(EventDecoder):
             if choice.delta is not None:
                 if type(choice.delta) is OpenDelta:
                     self._note_delta(payload)
-                self._delta(self._lane if candidate == 0 else self._book.lane(candidate), candidate, choice.delta)
+                self._delta(self._lane_of(candidate), candidate, choice.delta)
             if choice.logprobs:
                 self._likely(choice.logprobs, candidate)
             if choice.finish_reason:
@@ -347,7 +364,7 @@ class PayloadDecoder(EventDecoder):
     def _fail(self, payload: bytes) -> list[AnyEvent]:
         self._move("error")
         self._start_waiting_calls()
-        self._book.end_all(incomplete=True)
+        self._end_all(incomplete=True)
         self._book.events.append(StreamFailed(decode_error(payload)))
         return self._book.take()
 
@@ -359,14 +376,14 @@ class PayloadDecoder(EventDecoder):
         self._end_sounds()
         cut = {candidate for candidate, word in self._finishes.items() if word == "length"}
         for candidate, calls in self._calls.items():
-            lane = self._book.lane(candidate)
+            lane = self._lane_of(candidate)
             lane.end_flow()
             for number, call in enumerate(calls):
                 last = number == len(calls) - 1
                 lane.end_call(
                     call.part_index, call.signature, incomplete=_is_cut(call, last=last, cut=candidate in cut)
                 )
-        self._book.end_all()
+        self._end_all()
         finishes = [self._finish(candidate) for candidate in sorted(self._finishes)]
         notes = {FAMILY: self._notes} if self._notes else None
         self._book.events.append(Finished(finishes[0], tuple(finishes[1:]), notes))
@@ -375,7 +392,7 @@ class PayloadDecoder(EventDecoder):
     def _truncated(self) -> list[AnyEvent]:
         self._state = ENDED
         self._start_waiting_calls()
-        self._book.end_all(incomplete=True)
+        self._end_all(incomplete=True)
         failure = Failure("truncated", "the stream ended without a finish reason")
         self._book.events.append(StreamFailed(failure))
         return self._book.take()
@@ -449,7 +466,7 @@ class PayloadDecoder(EventDecoder):
     def _end_sounds(self) -> None:
         """End the audio parts with their notes: the id comes first and the expiry last, so both are attached here."""
         for candidate, (index, notes) in self._sounds.items():
-            self._book.lane(candidate).end_call(index, metadata={audio.FAMILY: notes} if notes else None)
+            self._lane_of(candidate).end_call(index, metadata={audio.FAMILY: notes} if notes else None)
 
     # ── calls ──
 
@@ -517,7 +534,7 @@ class PayloadDecoder(EventDecoder):
                 if call.part_index < 0:
                     seed = f"{self._seed} {candidate}" if candidate else self._seed
                     call.id = call.id or invent_id(seed, number)
-                    self._start_call(self._book.lane(candidate), call)
+                    self._start_call(self._lane_of(candidate), call)
 
 
 def _not_a_chunk(error: Exception) -> DecodeError:

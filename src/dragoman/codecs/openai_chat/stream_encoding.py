@@ -16,6 +16,7 @@ from dragoman.codecs.logprobs import write_choice
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
+from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.response import encode_finish, encode_usage
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
@@ -46,7 +47,8 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
-from dragoman.ir.values import encode_json
+from dragoman.ir.notes import Extra, family_notes
+from dragoman.ir.values import encode_json, json_line
 from dragoman.losses import LossLog
 
 
@@ -245,7 +247,7 @@ class EventEncoder(BaseEventEncoder):
         return [self._chunk(b'"annotations":' + encode_json(annotations))]
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:
-        """Add logprobs to the chunk of their text, or to an empty one if that chunk has been sent."""
+        """Add log probabilities to the chunk of their text, or to an empty one if that chunk was already sent."""
         if event.candidate:
             return  # the text of further candidates is not sent either
         has_text = bool(out) and out[-1].endswith(self._tail)
@@ -264,7 +266,8 @@ class EventEncoder(BaseEventEncoder):
         word = encode_finish(
             event.finish, None, self._log, streamed_answer(calls=self._calls > 0, refused=self._refused)
         )
-        out.append(self._head + b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._end)
+        last = self._head + b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._end
+        out.append(_with_keys(last, family_notes(FAMILY, event.metadata)))
         if self._include_usage and self._usage is not None:
             start = self._head.partition(b'"choices":')[0]
             for tier in named_tier(self._usage, ANSWERED_BY_OPENAI).values():
@@ -279,8 +282,18 @@ class EventEncoder(BaseEventEncoder):
         return [b"data: " + content + b"\n\n"]
 
 
+_CHUNK_KEYS = frozenset({"id", "object", "created", "model", "choices", "usage", "service_tier", "logprobs"})
+_DATA = b"data: {"
+
+
+def _with_keys(chunk: bytes, notes: Extra) -> bytes:
+    """Return a chunk with the keys that no other event holds: the decoder keeps them with the answer."""
+    keys = {key: value for key, value in notes.items() if key[:1] != "~" and key not in _CHUNK_KEYS}
+    return _DATA + json_line(keys)[1:-1] + b"," + chunk.removeprefix(_DATA) if keys else chunk
+
+
 class _Outgoing:
-    """One part being written: the bytes around each of its fragments, empty if the part is not sent."""
+    """One part while it is encoded: the bytes around each of its fragments, empty if the part is not sent."""
 
     head: bytes
     tail: bytes
@@ -290,12 +303,13 @@ class _Outgoing:
     start: int = -1
     """The offset of a text in the joined content."""
     length: int = 0
-    pieces: list[str] | None = None
+    pieces: list[str] | None
     signature: Signature | None = None
 
     def __init__(self, head: bytes, tail: bytes) -> None:
         self.head = head
         self.tail = tail
+        self.pieces = None
 
 
 _ARGUMENTS_HEAD = b'"tool_calls":[{"index":%d,"function":{"arguments":'

@@ -10,7 +10,7 @@ from msgspec import UNSET, structs
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.profile import PLAIN_MODELS, REASONING_MODELS, SAMPLING
 from dragoman.codecs.reading import WireValue
-from dragoman.codecs.reasoning_effort import effort_of_budget
+from dragoman.codecs.reasoning_effort import effort_asked
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.losses import LossLog
 
@@ -25,10 +25,9 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
         return UNSET
     if settings.visible and FAMILY not in (settings.metadata or {}):
         log.drop(request, "reasoning.visible", "visible reasoning", "this API does not show reasoning")
-    if settings.effort is not None:
-        return settings.effort
-    if settings.budget_tokens is not None and settings.budget_tokens > 0:
-        return effort_of_budget(settings.budget_tokens, request, log)
+    effort = effort_asked(settings, request, log)
+    if effort is not None:
+        return effort
     if settings.mode == "off":
         return "none"
     if settings.mode is not None:

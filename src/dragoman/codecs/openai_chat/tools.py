@@ -88,7 +88,7 @@ decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool, untagged
 def encode_tools(
     tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, profile: ChatProfile = PROFILE
 ) -> tuple[WireValue, Extra | None]:
-    """Return the list on the wire, or None if no tool is left in it, and the settings that express a tool."""
+    """Encode the tools, or None if none is left, and the settings that express a tool."""
     writer = _WRITERS[native, native or not profile.strict_schemas]
     if writer.can_write(tools):
         return writer.write(tools, log), None
@@ -257,7 +257,7 @@ UNNAMED = {FAMILY: {"~name": Raw(b'"absent"')}}
 
 
 def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
-    """Return the output format; None for {"type": "text"}, which is the default."""
+    """Decode the output format; None for {"type": "text"}, which is the default."""
     if wire.type == "json_object":
         return StructuredOutput("json", metadata=keep(FAMILY, wire.extra))
     inner = wire.json_schema

@@ -1,4 +1,4 @@
-"""Chat Completions wire types: every documented field, and the keys of servers that speak the format.
+"""Chat Completions on the wire: every documented field, and the keys of servers that speak the format.
 
 Fields we interpret are typed, other keys are exact JSON. Only fields added later become extras (codecs/reading.py).
 """
@@ -409,7 +409,7 @@ class HostedCounts(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class UsageWire(Struct, frozen=True, gc=False):
-    """The counts we read. The whole object is also kept, byte for byte."""
+    """The counts we read. The whole object is kept beside them, byte for byte."""
 
     prompt_tokens: int | None | UnsetType = UNSET
     completion_tokens: int | None | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""Tools that OpenAI runs, or defines for clients to run, in terms shared by all vendors.
+"""Tools that OpenAI runs, or defines for clients to run, in terms that all vendors share.
 
 One item often holds a call and its result; server_items.py splits them. Servers that speak this format (xAI,
 OpenRouter, Groq) use the same words; xAI lists the sites of a search beside its type.

@@ -1,4 +1,4 @@
-"""Where a Responses request holds calls, results, tools and the tool choice: calls and results are `input` items."""
+"""Where calls, results, tools and the tool choice are in a Responses request: calls and results are `input` items."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def decode_answer(items: Sequence[Item | Raw], seed: str) -> tuple[AnyPart, ...]
 
 
 class MessageDecoder(TraitNotes):
-    """Decodes items in order; results take their names from the calls before them.
+    """Decodes the items of one request, in order: results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py).
     """
@@ -576,7 +576,7 @@ class MessageEncoder(ItemEncoder):
         for message in messages:
             role = message.role
             content = content_held(message)
-            if message.metadata is not None and role in {"tool", "assistant"}:
+            if role in {"tool", "assistant"} and (message.metadata is not None or message.name is not None):
                 self._report_turn(message)
             if role == "tool":
                 items += [self.result(part) for part in content]  # type: ignore[arg-type]
@@ -592,6 +592,8 @@ class MessageEncoder(ItemEncoder):
         return items
 
     def _report_turn(self, message: Message) -> None:
+        if message.name is not None:
+            self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
         for key in own(message.metadata):
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "a turn is a row of items here, and has no fields of its own")
@@ -637,7 +639,7 @@ class MessageEncoder(ItemEncoder):
     # ── the model's turn ──
 
     def encode_turn(self, message: Message) -> list[WireValue]:
-        """Return the items of an assistant message, in order."""
+        """Encode the items of an assistant message, in order."""
         parts = message.parts
         items: list[WireValue] = []
         run: list[AnyPart] = []

@@ -12,7 +12,16 @@ from msgspec.structs import replace
 
 from dragoman.codecs.annotations import AnnotationFormat
 from dragoman.codecs.cache_breakpoints import with_breakpoint
-from dragoman.codecs.media import audio_format, audio_type, data_url, is_fetched, is_refused_image, split_data_url
+from dragoman.codecs.media import (
+    audio_format,
+    audio_type,
+    data_url,
+    document_text,
+    is_fetched,
+    is_refused_image,
+    split_data_url,
+    transcript,
+)
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import (
     AudioData,
@@ -242,7 +251,7 @@ class PartEncoder:
     """The model accepts cache marks."""
 
     def encode_part(self, part: AnyPart, role: str) -> WireValue:
-        """Return the part on the wire, or None if this API cannot hold it there (logged)."""
+        """Encode one part, or return None if this API cannot hold it there (logged)."""
         if self._marks and type(part) in _MARKED and role != "assistant" and part.cache is not None:  # type: ignore[union-attr]
             part = with_breakpoint(part, FAMILY, self._log)  # type: ignore[type-var]
         return _ENCODERS[type(part)](self, part, role)
@@ -288,13 +297,12 @@ class PartEncoder:
     def _encode_document(self, part: Document, role: str) -> WireValue:
         if role in {"assistant", "system"} and not self._native and part.text is None:
             return self._lose(part, f"a message of the {role} holds no files here")
+        if part.text is not None:
+            return self._encode_text(Text(document_text(part, self._log)), role)
         self._withhold_signature(part)
         for field in ("context", "cite"):
             if getattr(part, field) is not None:
                 self._log.drop(part, field, f"document {field}", "this API has no such setting on files")
-        if part.text is not None:
-            self._log.degrade(part, "", "text document", "it crosses as plain text")
-            return self._encode_text(Text(part.text), role)
         if not self._native and (part.media_type or "").startswith("image/"):
             return self._encode_image(Image(part.media_type, part.data, part.url, part.file_id), role)
         if not self._native and ((part.media_type or "").startswith(_NOT_FILES) or _FILM.match(part.url or "")):
@@ -326,8 +334,7 @@ class PartEncoder:
             return spliced(InputAudio(inner if inner_keys is None else cast("Any", spliced(inner, inner_keys))), notes)
         if not (part.transcript or "").strip():
             return self._lose(part, "this API has no audio")
-        self._log.degrade(part, "", "audio", "its transcript is sent: this API has no audio")
-        return self._encode_text(Text(part.transcript or ""), role)
+        return self._encode_text(Text(transcript(part, self._log, "this API has no audio")), role)
 
     def _encode_refusal(self, part: Refusal, role: str) -> WireValue:
         if role != "assistant" and not self._native:

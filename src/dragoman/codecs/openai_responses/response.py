@@ -71,7 +71,7 @@ _NOT_COMPLETE = frozenset({bytes(INCOMPLETE), b'"in_progress"'})
 def decode_finish(
     status: str | None, details: Raw | UnsetType, parts: tuple[AnyPart, ...], error: Raw | UnsetType = UNSET
 ) -> Finish:
-    """Return the finish, derived from status, incomplete details and parts: this API has no finish reason."""
+    """Decode the finish, derived from status, incomplete details and parts: this API has no finish reason."""
     if status == "incomplete":
         reason, further = _early_end(details)
         if reason is not None:
@@ -162,7 +162,7 @@ def _encode_no_success(finish: Finish, log: LossLog, completion: Completion) -> 
 
 
 def decode_usage(raw: Raw) -> Usage:
-    """Return the counts with the original object noted."""
+    """Decode the counts, with the wire's own object noted."""
     return usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
 
 

@@ -39,10 +39,10 @@ from dragoman.codecs.openai_responses.stream_wire import (
     Created,
     Delta,
     Incomplete,
+    InProgress,
     InputDelta,
     ItemAdded,
     ItemDone,
-    Opening,
     OtherEvent,
     PartAdded,
     PartHead,
@@ -55,6 +55,7 @@ from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_limits import Limits
+from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -75,7 +76,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
-from dragoman.ir.notes import CLIENT_ITEM
+from dragoman.ir.notes import CLIENT_ITEM, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, exact_object, parse_json
 
 __all__ = ["EventEncoder", "PayloadDecoder"]
@@ -84,7 +85,6 @@ SOURCE = "openai-responses stream"
 
 _decode_event = msgspec.json.Decoder(WireEvent).decode
 _others = msgspec.json.Decoder(OtherEvent)
-_openings = msgspec.json.Decoder(Opening)
 _part_heads = msgspec.json.Decoder(PartHead)
 _answers = WireReader(ResponsesAnswer, SOURCE)
 
@@ -142,6 +142,8 @@ class _Slot:
     waiting: list[str]
     """Arguments of a call whose name is not known yet."""
     done: bool = False
+    whole: Raw = NULL
+    """The item when it was done: the last event repeats it."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -167,7 +169,7 @@ def _item_decoder(seed: str = "") -> MessageDecoder:
 
 
 class PayloadDecoder(EventDecoder):
-    """Decodes the payloads of one stream to events."""
+    """Decodes the payloads of one stream into events."""
 
     _events: list[AnyEvent]
     _next_index: int = 0
@@ -179,8 +181,13 @@ class PayloadDecoder(EventDecoder):
     _deferred_end: _DeferredEnd | None = None
     _flows: dict[_Key, _Flow]
     """Fast path: parts whose next fragments are passed on directly, until another kind of event comes."""
+    _late: Extra
+    """Keys of the events that the intermediate format does not model."""
+    _opening: Raw = NULL
+    """The answer in the first event: the second one repeats it."""
 
     def __init__(self) -> None:
+        self._late = {}
         self._events = []
         self._items = _item_decoder()
         self._slots = {}
@@ -195,9 +202,9 @@ class PayloadDecoder(EventDecoder):
         try:
             event: Any = _decode_event(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._flows.clear()
-            self._decode_other(payload, error)
-            return self._take()
+            event = self._decode_odd(payload, error)
+            if event is None:
+                return self._take()
         kind = type(event)
         handler = _HANDLERS.get(kind)
         if handler is None:
@@ -241,6 +248,17 @@ class PayloadDecoder(EventDecoder):
             self._events.append(StreamStart())
         self._state = state
 
+    def _decode_odd(self, payload: bytes, error: Exception) -> Any:
+        """Return an event that fits its type without its unknown keys; decode any other, and return None."""
+        if has_unknown_key(error) and self._state is not ENDED:
+            try:
+                return _decode_event(take_unknown_keys(payload, WireEvent, self._late))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
+                error = another
+        self._flows.clear()
+        self._decode_other(payload, error)
+        return None
+
     def _decode_other(self, payload: bytes, error: Exception) -> None:
         if self._state is ENDED:
             return  # events after the last one are ignored
@@ -248,7 +266,7 @@ class PayloadDecoder(EventDecoder):
             self._break_off(Failure("truncated", "the stream ended without response.completed"))
             return
         try:
-            event = _others.decode(payload)
+            event = self._read_other(payload)
             handler = _ON_OTHER.get(event.type or "")
             if handler is not None:
                 handler(self, event)
@@ -259,26 +277,51 @@ class PayloadDecoder(EventDecoder):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
             raise _not_an_event(fault) from fault
 
+    def _read_other(self, payload: bytes) -> OtherEvent:
+        try:
+            return _others.decode(payload)
+        except msgspec.ValidationError as error:
+            if not has_unknown_key(error):
+                raise
+        return _others.decode(take_unknown_keys(payload, OtherEvent, self._late))
+
     # ── the answer ──
 
-    def _on_created(self, event: Created) -> None:
-        self._open(event.response)
+    def _on_created(self, event: Created | OtherEvent) -> None:
+        if event.response is UNSET:
+            self._move("response.created")
+            return
+        self._opening = event.response
+        self._open(_answers.read(event.response))
+
+    def _on_in_progress(self, event: InProgress) -> None:
+        """Note what the first event did not say; nearly always, this is nothing."""
+        if event.response is UNSET or event.response == self._opening:
+            return
+        try:
+            self._note(_answers.read(event.response).extra)
+        except DecodeError:
+            return  # nothing else in it is read
 
     def _on_silent(self, event: Any) -> None:
         """Ignore an event that adds nothing."""
 
-    def _on_other_created(self, event: OtherEvent) -> None:
-        self._open(UNSET if event.response is UNSET else _openings.decode(event.response))
-
-    def _open(self, opening: Opening | UnsetType) -> None:
+    def _open(self, answer: ResponsesAnswer) -> None:
         again = self._state is not BEFORE
         self._move("response.created")
-        if again or opening is UNSET:
+        self._note(answer.extra)
+        if again:
             return
-        self._seed = opening.id or ""
+        self._seed = answer.id or ""
         self._items = _item_decoder(self._seed)
-        created = None if opening.created_at is None else int(opening.created_at)
-        self._events.append(StreamStart(opening.id, opening.model, created))
+        created = None if answer.created_at is UNSET else parse_json(answer.created_at)
+        whole = int(created) if isinstance(created, int | float) else None
+        self._events.append(StreamStart(answer.id, answer.model, whole))
+
+    def _note(self, extra: Extra | UnsetType) -> None:
+        """Keep keys that the intermediate format does not model."""
+        if extra is not UNSET:
+            self._late |= {key: value for key, value in extra.items() if bytes(value) != b"null"}
 
     def _on_completed(self, event: Completed) -> None:
         self._close(event.response, "completed")
@@ -290,11 +333,11 @@ class PayloadDecoder(EventDecoder):
         self._close(event.response, str(event.type).removeprefix("response."))
 
     def _close(self, response: Raw | UnsetType, ended: str) -> None:
-        if self._state is BEFORE:
-            self._open(UNSET if response is UNSET else _openings.decode(response))
         if response is UNSET:
             raise DecodeError(path="$.response", expected="the response", got="nothing", source=SOURCE)
         wire = _answers.read(response)
+        if self._state is BEFORE:
+            self._open(wire)
         status = wire.status or ended
         failed = ended == "failed" or status in {"failed", "cancelled"}
         if not failed:
@@ -303,7 +346,8 @@ class PayloadDecoder(EventDecoder):
         self._end_slots(incomplete=failed or cut)
         finish = decode_finish(status, wire.incomplete_details, tuple(self._finished_parts))
         self._flush(cut=finish.reason == "length")
-        notes = metadata_of(wire)
+        self._note_repeated(wire.output or [])
+        notes = self._notes(wire)
         if wire.usage is not UNSET and bytes(wire.usage) != b"null":
             usage = HOSTED.count_searches(decode_usage(wire.usage), wire.tool_usage)
             self._events.append(UsageUpdate(take_tier(usage, notes, "service_tier", OPENAI_TIERS_READ)))
@@ -315,6 +359,31 @@ class PayloadDecoder(EventDecoder):
             self._events.append(StreamFailed(failure))
         else:
             self._events.append(Finished(finish, metadata={FAMILY: notes}))
+
+    def _note_repeated(self, output: list[Raw]) -> None:
+        """Note what the items of the last event say beyond themselves when they were done."""
+        for index, raw in enumerate(output):
+            slot = self._slots.get(index)
+            if slot is None or slot.whole != raw:
+                self._note_item(read_item(raw))
+
+    def _note_item(self, item: Item | None) -> None:
+        if item is None:
+            return
+        self._note(item.extra)
+        for parts in (item.content, item.summary):
+            for part in parts if isinstance(parts, list) else ():
+                self._note(part.extra)
+
+    def _notes(self, wire: ResponsesAnswer) -> Extra:
+        """Return the answer's keys, and those of events that neither the answer nor any of its parts repeats."""
+        notes = metadata_of(wire)
+        if self._late:
+            repeated = {
+                key for part in self._finished_parts for key in _keys_within(own(getattr(part, "metadata", None)))
+            }
+            notes = {**{key: value for key, value in self._late.items() if key not in repeated}, **notes}
+        return notes
 
     def _on_error(self, event: OtherEvent, payload: bytes) -> None:
         """Handle an error, nested on the wire, flat in the specification; `response.failed` after it adds nothing."""
@@ -360,6 +429,7 @@ class PayloadDecoder(EventDecoder):
         if item is None or item.type != "reasoning":
             self._flush()
         slot = self._slot(event.output_index)
+        self._note_item(item)
         if item is None:
             self._keep_place(slot, event.item)
         if item is None or slot.done:
@@ -408,6 +478,7 @@ class PayloadDecoder(EventDecoder):
 
     def _item_done(self, slot: _Slot, raw: Raw, index: int) -> None:
         slot.done = True
+        slot.whole = raw
         self._flows.clear()
         item = read_item(raw)
         carried = foreign_signatures.read_carrier(item) if item is not None and item.type == "reasoning" else None
@@ -608,7 +679,10 @@ class PayloadDecoder(EventDecoder):
         if event.output_index is None or event.part is UNSET:
             self._move("item event")
             return
-        self._on_part_added(PartAdded(event.output_index, _part_heads.decode(event.part), event.content_index or 0))
+        part = _part_heads.decode(take_unknown_keys(bytes(event.part), PartHead, self._late))
+        self._on_part_added(
+            PartAdded(output_index=event.output_index, part=part, content_index=event.content_index or 0)
+        )
 
     def _on_annotation(self, event: OtherEvent) -> None:
         self._move("item event")
@@ -627,6 +701,7 @@ _PROTOTYPES: dict[type[AnyPart], AnyPart] = {Text: Text(""), Refusal: Refusal(""
 _NEW_PARTS: dict[str, AnyPart] = {"output_text": Text(""), "refusal": Refusal("")}
 _HANDLERS: Mapping[type[Any], Callable[[PayloadDecoder, Any], None]] = {
     Created: PayloadDecoder._on_created,  # noqa: SLF001
+    InProgress: PayloadDecoder._on_in_progress,  # noqa: SLF001
     Completed: PayloadDecoder._on_completed,  # noqa: SLF001
     Incomplete: PayloadDecoder._on_incomplete,  # noqa: SLF001
     ItemAdded: PayloadDecoder._on_added,  # noqa: SLF001
@@ -636,7 +711,7 @@ _HANDLERS: Mapping[type[Any], Callable[[PayloadDecoder, Any], None]] = {
     **dict.fromkeys(SILENT, PayloadDecoder._on_silent),  # noqa: SLF001
 }
 _ON_OTHER: Mapping[str, Callable[[PayloadDecoder, OtherEvent], None]] = {
-    "response.created": PayloadDecoder._on_other_created,  # noqa: SLF001
+    "response.created": PayloadDecoder._on_created,  # noqa: SLF001
     "response.completed": PayloadDecoder._on_other_end,  # noqa: SLF001
     "response.incomplete": PayloadDecoder._on_other_end,  # noqa: SLF001
     "response.failed": PayloadDecoder._on_other_end,  # noqa: SLF001
@@ -650,6 +725,12 @@ _ON_OTHER: Mapping[str, Callable[[PayloadDecoder, OtherEvent], None]] = {
     "response.custom_tool_call_input.done": PayloadDecoder._on_other_arguments,  # noqa: SLF001
 } | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in DELTA_KINDS}  # noqa: SLF001
 """Other events hold nothing of the answer, or what their item repeats when it is done."""
+
+
+def _keys_within(notes: Extra) -> set[str]:
+    """Return the keys of a part, and those of the wire objects within it."""
+    inner = (inner_extra(notes, key.removeprefix(WITHIN)) for key in notes if key.startswith(WITHIN))
+    return {*notes, *(key for extra in inner for key in extra or ())}
 
 
 def _text_of(part: Any) -> str:

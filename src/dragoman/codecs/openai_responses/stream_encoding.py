@@ -7,7 +7,7 @@ repeats the whole answer. A failed stream ends with `error` and `response.failed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Raw
@@ -64,6 +64,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.values import encode_json, json_line, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -89,7 +90,7 @@ class _Item:
 
 
 class _Outgoing:
-    """One part being written: its item, its position there, and the bytes around each of its fragments."""
+    """One part while it is encoded: its item, its position there, and the bytes around each of its fragments."""
 
     part: Any
     item: _Item | None = None
@@ -195,6 +196,7 @@ class EventEncoder(BaseEventEncoder):
         if self._usage is not None:
             report_usage(self._usage, completion, self._log)
         response = self._response(status, reason)
+        response |= _unmodelled(own(event.metadata), response)
         return [*out, self._event(b"response." + status.encode(), b'"response":' + json_line(response))]
 
     def _response(self, status: str, reason: str | None) -> dict[str, Any]:
@@ -361,7 +363,7 @@ class EventEncoder(BaseEventEncoder):
         ]
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:
-        """Add logprobs to the fragment of their text, or to an empty one if that fragment has been sent."""
+        """Add log probabilities to the fragment of their text, or to an empty one if that fragment was already sent."""
         text = self._last_text
         if event.candidate:
             return  # the text of further candidates is not sent either
@@ -459,15 +461,18 @@ class EventEncoder(BaseEventEncoder):
         self._seen.append(replace(part, incomplete=True) if cut and type(part) is ToolCall else part)
         signature = None if cut else end.signature
         kind = type(part)
+        notes = own(end.metadata)
         if kind is Text or kind is Refusal:
-            return self._shut_text(outgoing, signature)
+            return self._shut_text(outgoing, signature, notes)
+        if notes and outgoing.item is not None:
+            outgoing.item.body |= _unmodelled(notes, outgoing.item.body)
         if kind is ToolCall:
             return self._shut_call(outgoing, signature, cut=cut)
         if kind is Reasoning:
             return self._shut_reasoning(outgoing, signature or (None if cut else part.signature))
         return []
 
-    def _shut_text(self, outgoing: _Outgoing, signature: Signature | None) -> list[bytes]:
+    def _shut_text(self, outgoing: _Outgoing, signature: Signature | None, notes: Extra) -> list[bytes]:
         part = outgoing.part
         known = signature or getattr(part, "signature", None)
         out: list[bytes] = []
@@ -484,6 +489,8 @@ class EventEncoder(BaseEventEncoder):
         likely = b"[" + b",".join(outgoing.logprobs) + b"]"
         fields = b',"text":%b,"logprobs":%b' % (text, likely) if type(part) is Text else b',"refusal":' + text
         whole = _content(part, text, outgoing.citations, likely)
+        if notes:
+            whole = _with_unmodelled(whole, item.body, notes)
         if self._last_text is outgoing:
             self._last_text = None
         item.body["content"][outgoing.number] = Raw(whole)
@@ -549,6 +556,18 @@ _THE_ANSWER = Completion(())
 _KINDS: dict[type[AnyPart], bytes] = {Text: b"output_text", Refusal: b"refusal"}
 _CALL_EVENTS = {False: b"response.function_call_arguments", True: b"response.custom_tool_call_input"}
 _NO_SUMMARY = b'"part":{"type":"summary_text","text":""}'
+
+
+def _unmodelled(notes: Extra, known: Mapping[str, Any]) -> Extra:
+    """Return the keys of this family that no field of an event holds, and that are not written already."""
+    return {key: value for key, value in notes.items() if not key.startswith("~") and key not in known}
+
+
+def _with_unmodelled(content: bytes, message: dict[str, Any], notes: Extra) -> bytes:
+    """Return a content part with its further keys; add those of its message to the message."""
+    message |= _unmodelled(inner_extra(notes, "item") or {}, message)
+    further = _unmodelled(notes, parse_json(content))
+    return content[:-1] + b"," + json_line(further)[1:] if further else content
 
 
 def _content(part: AnyPart, text: bytes, annotations: list[WireValue], logprobs: bytes = b"[]") -> bytes:

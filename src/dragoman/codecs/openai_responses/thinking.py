@@ -14,10 +14,10 @@ from dragoman.codecs.openai_responses.profile import (
 )
 from dragoman.codecs.openai_responses.wire import ReasoningWire
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.reasoning_effort import effort_of_budget
+from dragoman.codecs.reasoning_effort import effort_asked
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir import ReasoningSettings, Request
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
@@ -32,7 +32,7 @@ def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings | None:
     effort = None if wire.effort is UNSET else wire.effort
     notes: Extra = _keys(wire) or {}
     if wire.summary is not UNSET and wire.summary != "auto":
-        notes[MODELLED + "summary"] = Raw(encode_json(wire.summary))
+        notes["summary"] = Raw(encode_json(wire.summary))
     visible = None if wire.summary is UNSET else True
     return ReasoningSettings(
         "off" if effort == "none" else None, effort, None, visible, {FAMILY: notes} if notes else None
@@ -42,7 +42,7 @@ def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings | None:
 def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
     notes = own(settings.metadata)
     if request.origin == FAMILY:
-        shown = settings.visible and MODELLED + "summary" not in notes
+        shown = settings.visible and "summary" not in notes
         wire = ReasoningWire(UNSET if settings.effort is None else settings.effort, "auto" if shown else UNSET)
         return spliced(wire, notes) if notes else wire
     known = efforts_of(request.model or "")
@@ -60,9 +60,7 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
 
 
 def _encode_effort(settings: ReasoningSettings, known: tuple[str, ...], request: Request, log: LossLog) -> Any:
-    budget, asked = settings.budget_tokens, settings.effort
-    if asked is None and budget is not None and budget > 0:
-        asked = effort_of_budget(budget, request, log)
+    asked = effort_asked(settings, request, log)
     if asked is None and settings.mode == "off":
         asked = "none"
     if asked is not None:

@@ -100,7 +100,7 @@ def _flat(given: Any) -> WireValue:
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> WireValue:
-    """Return the list on the wire, or None if no tool is left."""
+    """Encode the tools, or return None if none is left."""
     return (_NATIVE_WRITER if native else _WRITER).write(tools, log)
 
 
@@ -242,7 +242,7 @@ _CHOSEN = {
 
 
 def decode_output(wire: FormatWire) -> StructuredOutput | None:
-    """Return the output format; None for {"type": "text"}, which is the default."""
+    """Decode the output format; None for {"type": "text"}, which is the default."""
     if wire.type == "json_object":
         return StructuredOutput("json", metadata=keep(FAMILY, wire.extra))
     if wire.type != "json_schema":

@@ -1,4 +1,4 @@
-"""Responses wire types: every documented field of what we interpret, and the keys of servers that speak the format.
+"""Responses on the wire: every documented field of what we interpret, and the keys of servers that speak the format.
 
 Fields we interpret are typed, other keys are exact JSON. Items have no common tag: a message may omit its `type`, and
 most do. So one struct holds the fields of the types that make up nearly all traffic; in a body with other types, or
@@ -300,7 +300,7 @@ class OutputDetails(Struct, frozen=True, gc=False):
 
 
 class UsageWire(Struct, frozen=True, gc=False):
-    """The counts we read. The whole object is also kept, byte for byte."""
+    """The counts we read. The whole object is kept beside them, byte for byte."""
 
     input_tokens: int | None | UnsetType = UNSET
     input_tokens_details: InputDetails | None | UnsetType = UNSET

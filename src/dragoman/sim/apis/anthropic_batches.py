@@ -95,9 +95,11 @@ def _batch(batch: Batch, context: RequestContext) -> JsonObject:
         "ended_at": _time(context.now) if ended else None,
         "created_at": _time(context.now),
         "expires_at": _time(context.now + _DAY),
-        "archived_at": None,
+        "archived_at": _time(context.now) if ended and batch.script.gone else None,
         "cancel_initiated_at": _time(context.now) if waiting else None,
-        "results_url": f"http://{host}/v1/messages/batches/{batch.id}/results" if ended else None,
+        "results_url": f"http://{host}/v1/messages/batches/{batch.id}/results"
+        if ended and not batch.script.gone
+        else None,
     }
 
 
@@ -142,6 +144,8 @@ def results(context: RequestContext) -> Answered:
     batch = _find_batch(context)
     if batch.ending is None:
         raise _invalid(f"Batch {batch.id} has no results yet: it is in progress.")
+    if batch.script.gone:
+        raise Refused(Problem("no_model", f"The results of batch {batch.id} are no longer available.", 404))
     lines = [
         msgspec.json.encode({"custom_id": result.item.id, "result": _result(result)}) + b"\n"
         for result in reversed(batch.results or ())

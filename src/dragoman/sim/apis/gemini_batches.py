@@ -261,7 +261,7 @@ def _output(batch: Batch, context: RequestContext) -> JsonObject:
         ]
         name = f"files/batch-{batch.id.removeprefix('batches/')}"
         stored = StoredFile(name, name, b"".join(lines), "", "application/jsonl", generated=True)
-        batch.files["responses"] = context.memory.shelf.add_file(stored).id
+        batch.files["responses"] = context.memory.shelf.add_results(stored, batch).id
     return {"responsesFile": batch.files["responses"]}
 
 

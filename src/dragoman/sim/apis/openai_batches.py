@@ -269,7 +269,7 @@ def _write_files(batch: Batch, context: RequestContext) -> None:
         if written:
             identifier = f"file-{context.exchange.mark(kind, shelf.number())[:22]}"
             name = f"{batch.id}_{kind}.jsonl"
-            shelf.add_file(StoredFile(identifier, name, b"".join(written), "batch_output", generated=True))
+            shelf.add_results(StoredFile(identifier, name, b"".join(written), "batch_output", generated=True), batch)
             batch.files[kind] = identifier
 
 

@@ -230,6 +230,7 @@ var FORMATS = {
 	"anthropic-messages": "Anthropic Messages",
 	gemini: "Gemini",
 	vertex: "Vertex AI",
+	"gemini-interactions": "Gemini Interactions",
 	"ollama-chat": "Ollama",
 	"cohere-chat": "Cohere",
 	"bedrock-converse": "Bedrock Converse"

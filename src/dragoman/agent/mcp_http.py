@@ -1,0 +1,46 @@
+"""The HTTP client for MCP servers (extra `mcp`): the SDK reads an answer whole, so its size is limited here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+
+import httpx2
+
+MOST = 64 << 20
+"""Maximum bytes of one answer, or of one stream of events, which the SDK then opens again."""
+
+
+class AnswerTooLarge(httpx2.ReadError):
+    """An answer that exceeds the limit, or that is compressed and could."""
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for data in self._stream:
+            size += len(data)
+            if size > MOST:
+                raise AnswerTooLarge(f"the answer is larger than {MOST} bytes")
+            yield data
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise AnswerTooLarge("the answer is compressed, although that was not asked for")
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream)
+
+
+def bounded_client(headers: Mapping[str, str]) -> httpx2.AsyncClient:
+    """Return a client. Redirects are left to the SDK, which follows them only within the server's origin."""
+    return httpx2.AsyncClient(
+        headers={"accept-encoding": "identity", **headers},
+        timeout=httpx2.Timeout(30, read=300),
+        event_hooks={"response": [_bound]},
+    )

@@ -1,0 +1,196 @@
+"""Servers that answer in a provider's place: endless, absurd or misleading answers harm one request, nothing else."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+import dragoman
+from dragoman.agent.compaction import is_context_error
+from dragoman.drivers.retries import seconds_until
+from dragoman.errors import LimitExceeded, provider_error
+from dragoman.gateway.relay import Relay
+from dragoman.ir import Failure
+from tests.gateway.running import RunningGateway, configured, send
+from tests.gateway.scripted_upstream import completion, reply, scripted
+from tests.gateway.test_failures import chat
+from tests.support.cases import each
+from tests.support.promises import promise
+from tests.support.waiting import PATIENCE
+
+pytestmark = promise("gateway:attacks")
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
+FINE = json.dumps(completion()).encode()
+CHUNK = b"%x\r\n%b\r\n" % (len(FINE), FINE)
+PATIENT = "breaker = { failures = 100 }"
+CLIENTS = ("/v1/chat/completions", "/v1/messages")
+"""Of the upstream's own format, and of another one."""
+
+
+@contextmanager
+def pouring(first: bytes, piece: bytes) -> Iterator[tuple[str, Callable[[], int]]]:
+    """An upstream that sends `first` and then `piece` until its client goes away; the bytes it could send."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    sent = 0
+
+    def serve(line: socket.socket) -> None:
+        nonlocal sent
+        with line, suppress(OSError):
+            line.settimeout(PATIENCE)
+            line.recv(65536)
+            line.sendall(first)
+            while sent < 1 << 30:
+                line.sendall(piece)
+                sent += len(piece)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    with listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", lambda: sent
+
+
+ENDLESS: dict[str, tuple[bytes, bytes]] = {
+    "headers": (HEAD, b"x: y\r\n" * 2_000),
+    "header value": (HEAD + b"x: ", b"y" * 16_000),
+    "status line": (b"HTTP/1.1 200 ", b"y" * 16_000),
+    "informational answers": (b"", b"HTTP/1.1 103 Early\r\nx: y\r\n\r\n" * 500),
+    "chunk extension": (CHUNKED + b"1;", b"y" * 16_000),
+    "trailers": (CHUNKED + CHUNK + b"0\r\n", b"x: y\r\n" * 2_000),
+    "trailer value": (CHUNKED + CHUNK + b"0\r\nx: ", b"y" * 16_000),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_answers_without_end_are_given_up(name: str) -> None:
+    """After some hundred kilobytes, not at the time limit of the answer, and without keeping them."""
+    with pouring(*ENDLESS[name]) as (url, sent):
+        table = f'[providers.p]\nkind = "openai-chat"\nbase_url = "{url}"\napi_key = "k"\n'
+        with RunningGateway(configured(table)) as gateway:
+            for path in CLIENTS:
+                assert send(gateway.url, path, {**chat("p/m"), "max_tokens": 9}).status == 502
+    assert sent() < 64 << 20
+
+
+NOT_ANSWERS = ("204 No Content", "302 Found", "304 Not Modified", "307 Temporary Redirect", "600 What", "999 What")
+
+
+@pytest.mark.parametrize("status", NOT_ANSWERS)
+def test_other_statuses_are_failures_of_the_upstream_and_permit_the_fallback(status: str) -> None:
+    route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
+    body = b"" if status[0] in "23" else json.dumps({"error": {"message": "m"}}).encode()
+    odd = reply(body, status, {"location": "http://169.254.169.254/latest/meta-data/"})
+    with (
+        scripted(odd) as bad,
+        scripted(reply(completion())) as good,
+        RunningGateway(configured(bad.table("bad") + good.table("good") + route)) as gateway,
+    ):
+        for path in CLIENTS:
+            refused = send(gateway.url, path, {**chat("bad/m"), "max_tokens": 9})
+            assert refused.status == 502, refused.body
+            assert "location" not in refused.headers
+            assert refused.json["error"]["message"]
+            answered = send(gateway.url, path, {**chat("mine"), "max_tokens": 9})
+            assert (answered.status, b"fine" in answered.body) == (200, True)
+
+
+WAITS = ("nan", "inf", "-inf", "-5", "1e400", "9" * 400, "1000000000000", "soon", "", "²", "0x5")
+DATES = ("Fri, 31 Dec 9999 23:59:59 +99999999999999", "1 Jan 99999999999999999999 00:00:00 GMT", "Fri, 99 Dec 99999")
+
+
+@each("value", (*WAITS, *DATES))
+@each("name", ("retry-after", "retry-after-ms"))
+@each("format", dragoman.formats())
+def test_a_waiting_time_is_finite_and_written_in_digits(format: str, name: str, value: str) -> None:
+    body = dragoman.encode_error(Failure("rate_limit", "later", 429), format).json()
+    failure = dragoman.decode_error(body, format, status=429, headers={name: value})
+    assert failure.retry_after is None or 0 <= failure.retry_after < 1e15
+    if failure.retry_after is not None:
+        written = dragoman.encode_error(Failure("rate_limit", "later", 429, retry_after=failure.retry_after), format)
+        text = written.headers.get("retry-after") or json.loads(written.json())["error"]["details"][-1]["retryDelay"]
+        assert text.rstrip("s").isdigit(), text
+    wait = seconds_until(value)
+    assert wait is None or wait >= 0
+
+
+INFO = "type.googleapis.com/google.rpc.RetryInfo"
+
+
+@each("delay", ("nans", "infs", "-1s", "1e999s", "xs", "s", ""))
+@each("format", ("gemini", "vertex"))
+def test_a_delay_of_google_is_finite(format: str, delay: str) -> None:
+    body = {"error": {"code": 429, "details": [{"@type": INFO, "retryDelay": delay}]}}
+    assert dragoman.decode_error(json.dumps(body).encode(), format, status=429).retry_after is None
+
+
+@pytest.mark.parametrize("wait", ["nan", "inf", "1000000000000", DATES[0]])
+def test_an_absurd_waiting_time_does_not_disable_a_model(wait: str) -> None:
+    """`float` reads `nan`, after which no moment would have been late enough to ask again."""
+    limited = reply({"error": {"message": "later"}}, "429 Too Many Requests", {"retry-after": wait})
+    route = '[routes.mine]\nto = "p/m"\nattempts = 1\n'
+    with (
+        scripted(limited) as upstream,
+        RunningGateway(configured(upstream.table("p") + route)) as gateway,
+    ):
+        for path in (*CLIENTS, *CLIENTS):  # the later ones may be refused by the breaker
+            refused = send(gateway.url, path, {**chat("mine"), "max_tokens": 9})
+            assert refused.status == 429, refused.body
+            assert "nan" not in refused.headers.get("retry-after", "") or path == CLIENTS[0]
+        if not wait.isdigit():
+            upstream.replies = [reply(completion())]
+            assert send(gateway.url, CLIENTS[0], chat("mine")).status == 200
+
+
+def test_an_answer_that_is_too_large_is_a_failure_of_the_upstream() -> None:
+    """Not of the request, after which nothing else would be tried."""
+    route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
+    with (
+        scripted(reply(b" " * 3_000_000)) as bad,
+        scripted(reply(completion())) as good,
+        RunningGateway(configured(bad.table("bad", more=PATIENT) + good.table("good") + route)) as gateway,
+    ):
+        for relay in (Relay(1_000_000), Relay(answers=1_000_000)):
+            assert gateway.running is not None
+            gateway.running.gateway.relay = relay
+            for path in CLIENTS:
+                assert send(gateway.url, path, {**chat("bad/m"), "max_tokens": 9}).status == 502
+                assert send(gateway.url, path, {**chat("mine"), "max_tokens": 9}).status == 200
+
+
+def test_memory_of_answers_is_given_back() -> None:
+    """Whatever became of them."""
+    long = completion("x" * 500_000)
+    with (
+        scripted(reply(long), reply(b"x" * 500_000), reply(long)) as upstream,
+        RunningGateway(configured(upstream.table("p", more=PATIENT))) as gateway,
+    ):
+        assert gateway.running is not None
+        gateway.running.gateway.relay = Relay(answers=600_000)
+        statuses = [send(gateway.url, "/v1/messages", {**chat("p/m"), "max_tokens": 9}).status for _ in range(4)]
+    assert statuses == [200, 502, 200, 200]
+
+
+def test_an_answer_that_is_too_large_does_not_shorten_the_conversation() -> None:
+    too_large = Failure("too_large", "more than 67108864 bytes", raw_type=LimitExceeded.__name__)
+    assert not is_context_error(provider_error(too_large))
+    assert is_context_error(provider_error(Failure("too_large", "too large", 413)))
+
+
+def test_headers_of_an_upstream_do_not_pile_up() -> None:
+    """Python's own client refuses an answer with more than a hundred."""
+    many = {f"x-ratelimit-{number}": "y" for number in range(150)}
+    with (
+        scripted(reply(completion(), headers=many)) as upstream,
+        RunningGateway(configured(upstream.table("p"))) as gateway,
+    ):
+        answered = send(gateway.url, "/v1/chat/completions", chat("p/m"))
+    assert answered.status == 200
+    assert "x-ratelimit-0" in answered.headers
