@@ -1,4 +1,4 @@
-"""The modules that are compiled in a wheel: those that run for every body, and for every request of the gateway.
+"""The modules that are compiled in a wheel: those that run for every body.
 
 Modules with structs are never among them: msgspec reads the annotations of a struct, and mypyc leaves none
 (tests/test_compiling.py). Classes that programs may derive from stay Python too (streams.py): Python cannot derive from
@@ -74,17 +74,6 @@ _SHARED: Final = (
     "passes/private.py",
     "passes/survey.py",
     "passes/turns.py",
-    # The path of a request through the gateway.
-    "gateway/access.py",
-    "gateway/app.py",
-    "gateway/capture.py",
-    "gateway/http1.py",
-    "gateway/http_server.py",
-    "gateway/metrics.py",
-    "gateway/relay.py",
-    "gateway/upstream_calls.py",
-    "gateway/upstream_http.py",
-    "gateway/write_batching.py",
 )
 
 
