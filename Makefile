@@ -26,7 +26,8 @@ COMPILED := $(CURDIR)/build/compiled
 # What has to hold for the compiled core too, without what measures time and memory: those measure the source.
 CHECKED_COMPILED := tests/test_compiling.py tests/codecs tests/passes tests/streams --ignore=tests/streams/test_memory.py \
     tests/test_single_values.py tests/test_recordings_identity.py tests/fuzz/test_fuzz.py tests/laws/test_law_05_streams.py \
-    tests/laws/test_law_10_bad_input.py tests/laws/test_ugly_bodies.py tests/gateway/test_pairs.py tests/gateway/test_capture.py
+    tests/laws/test_law_10_bad_input.py tests/laws/test_ugly_bodies.py $(addprefix tests/gateway/test_,$(addsuffix .py,admission capture failures http_conformance keys \
+    operations pairs retries slow_readers upstream_http write_batching))
 
 .DELETE_ON_ERROR:
 .PHONY: help run demo check-run check-install test lint format unit fuzz bench bench-compiled compile check-compiled fidelity docs lock web check-web clean

@@ -29,11 +29,57 @@ def test_compiled_modules_define_no_structs() -> None:
     assert structs == []
 
 
+def _type_only(tree: ast.Module) -> set[str]:
+    """The names that a module imports for the type checker alone."""
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom | ast.Import)]
+    return {(name.asname or name.name).partition(".")[0] for node in imports for name in node.names}
+
+
 def test_compiled_modules_import_what_their_annotations_name() -> None:
-    """Mypyc evaluates annotations that Python leaves alone."""
-    assert [
-        module for module in MODULES if "TYPE_CHECKING" in (ROOT / "src" / module).read_text(encoding="utf-8")
-    ] == []
+    """Mypyc evaluates annotations in the body of a module or class, which Python leaves alone."""
+    found = []
+    for module in MODULES:
+        tree = ast.parse(_text(module))
+        bodies = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+        annotations = [node.annotation for body in bodies for node in body if isinstance(node, ast.AnnAssign)]
+        names = {node.id for one in annotations for node in ast.walk(one) if isinstance(node, ast.Name)}
+        found += [f"{module}: {name}" for name in sorted(names & _type_only(tree))]
+    assert found == []
+
+
+def _aliases() -> dict[str, ast.expr]:
+    """The values of all type aliases, by name."""
+    found = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias" and node.value:
+                quoted = isinstance(node.value, ast.Constant)
+                value = ast.parse(ast.literal_eval(node.value), mode="eval").body if quoted else node.value
+                found[ast.unparse(node.target)] = value
+    return found
+
+
+def _members(annotation: ast.expr, aliases: dict[str, ast.expr]) -> int:
+    """How many members a union has; 1 for another type."""
+    if isinstance(annotation, ast.BinOp):
+        return _members(annotation.left, aliases) + _members(annotation.right, aliases)
+    alias = aliases.get(ast.unparse(annotation))
+    return 1 if alias is None else _members(alias, aliases)
+
+
+def test_compiled_classes_have_no_default_that_mypyc_leaves_out() -> None:
+    """None as the default of a class attribute whose type is a union of more than two: it would be undefined."""
+    aliases, found = _aliases(), []
+    for module in MODULES:
+        tree = ast.parse(_text(module))
+        own = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        for node in [one for made in classes for one in made.body if isinstance(one, ast.AnnAssign)]:
+            is_none = isinstance(node.value, ast.Constant) and node.value.value is None
+            if is_none and _members(node.annotation, {**aliases, **own}) > 2:
+                found.append(f"{module}: {ast.unparse(node)}")
+    assert found == []
 
 
 def test_each_codec_has_compiled_modules() -> None:

@@ -45,8 +45,6 @@ class CapturedRequest:
     unheld = 0
     unheld_bytes = 0
     is_gone = False
-    _body: Content | None = None
-    _answer: Content | None = None
     _cut_keys = True
     """Whether a client's body that is not held whole may contain keys."""
     _whole_size = 0
@@ -57,6 +55,9 @@ class CapturedRequest:
         self.record = record
         self.moment = time()
         self._head = head
+        # Not on the class: compiled, a default of None is left out where the type is a union of more than two.
+        self._body: Content | None = None
+        self._answer: Content | None = None
         self._longest = store.most_of_body
         """Maximum bytes of a body that is held as it is; -1 if nothing is held any more."""
         self._calls: list[HeldCall] = []
