@@ -179,13 +179,15 @@ class LossLog:
         nodes = [entry[0] for entry in entries if type(entry[0]) is not kind]
         if self.origins is not None:
             nodes += [old for old, _ in self.origins.values()]
-        positions = _walk(getattr(root, "messages", ()), set(map(id, nodes)))
-        if not _TOOLS.isdisjoint(map(type, nodes)):
+        tools = [id(node) for node in nodes if type(node) in _TOOLS]
+        wanted = {id(node) for node in nodes if type(node) not in _TOOLS}
+        positions = _walk(getattr(root, "messages", ()), wanted) if wanted else {}
+        if tools:
             # An agent has many tools, and few of them lose something.
             places = dict(zip(map(id, getattr(root, "tools", ())), count(), strict=False))
-            for node in nodes:
-                if id(node) in places:
-                    positions[id(node)] = (None, places[id(node)], False)
+            for tool in tools:
+                if tool in places:
+                    positions[tool] = (None, places[tool], False)
         return positions
 
     def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
@@ -226,6 +228,8 @@ def _walk(messages: tuple[Message, ...], wanted: set[int]) -> dict[int, Position
                 for inner in part.parts:
                     if id(inner) in wanted:
                         positions[id(inner)] = (message_index, part_index, True)
+        if len(positions) == len(wanted):
+            break
     return positions
 
 
