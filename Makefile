@@ -82,7 +82,7 @@ lint: $(DEVELOP)
 # servers and databases (worksteal).
 unit: $(DEVELOP)
 	@echo "==> pytest"
-	@$(PY) -m pytest -n 3 --dist worksteal $(ARGS)
+	@$(PY) -m pytest -n 4 --dist worksteal $(ARGS)
 
 fuzz: $(DEVELOP)
 	@$(PIP) install --quiet $(ATHERIS) || echo "no atheris for this Python: mutants are not guided by coverage"

@@ -86,7 +86,14 @@ def codec_of(name: str) -> Codec:
     decode_error, encode_error = no_errors(name)
     no_responses = no_errors(name, "responses")
     any_name = re.compile(r".*", re.DOTALL)
-    profile = Profile(name=name, family=name, names_speakers=True, tool_name=any_name, unanswered_calls=True)
+    profile = Profile(
+        name=name,
+        family=name,
+        message_names=found.names_speakers,
+        names_speakers=True,
+        tool_name=any_name,
+        unanswered_calls=True,
+    )
     return Codec(
         name,
         profile,

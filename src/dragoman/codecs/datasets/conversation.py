@@ -34,7 +34,7 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.messages import Role
+from dragoman.ir.messages import Role, content_held
 from dragoman.ir.notes import Spelling
 from dragoman.ir.parts import ContentBlock, arguments_held
 from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json, read_arguments, to_raw
@@ -46,6 +46,43 @@ Piece: TypeAlias = tuple[AnyPart, str]
 
 NOT_STORED = "stored conversations of this format have no settings"
 _UNSAID = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
+
+
+Unstored: TypeAlias = Mapping[type[Any], tuple[str, ...]]
+"""Kind of a part or tool -> its fields that a record has no place for."""
+
+UNSTORED_WORDS: Unstored = {
+    Text: ("cache", "citations", "signature"),
+    ToolCall: ("cache", "signature"),
+    ToolResult: ("cache",),
+}
+UNSTORED_IMAGES: Unstored = {Image: ("cache", "detail", "signature")}
+UNSTORED_MEDIA: Unstored = {
+    **UNSTORED_IMAGES,
+    Document: ("cache", "cite", "context", "signature", "title"),
+    Audio: ("cache", "signature", "transcript"),
+}
+UNSTORED_TOOLS: Unstored = {ToolDefinition: ("cache", "strict")}
+
+
+def report_unstored(request: Request, unstored: Unstored, log: LossLog) -> None:
+    """Report the fields that the parts and tools of a request have and a record has no place for."""
+    for message in request.messages:
+        content = content_held(message)
+        if type(content) is str:
+            continue
+        for part in content:
+            _report_fields(part, unstored, log)
+            for piece in part.parts if type(part) is ToolResult else ():
+                _report_fields(piece, unstored, log)
+    for tool in request.tools:
+        _report_fields(tool, unstored, log)
+
+
+def _report_fields(node: Any, unstored: Unstored, log: LossLog) -> None:
+    for field in unstored.get(type(node), ()):
+        if getattr(node, field) not in (None, ()):
+            log.drop(node, field, field, "a record of this format has no place for it")
 
 
 class Dataset(Struct, frozen=True):
@@ -60,6 +97,10 @@ class Dataset(Struct, frozen=True):
     write: Callable[[Request, LossLog], Json] | None = None
     is_session: bool = False
     """Whether a whole file is one conversation: its lines, as a list, are the record."""
+    unstored: Unstored = {}
+    """What its records have no place for; empty if the codec of an API writes them, which reports that itself."""
+    names_speakers: bool = False
+    """Whether a message of its records can name its speaker."""
     lacks: str = ""
     """What the model saw and these files do not have; it is noted wherever a record is converted."""
 
@@ -75,6 +116,8 @@ class Dataset(Struct, frozen=True):
     def encode_request(self, request: Request, log: LossLog) -> Encoded:
         if self.write is None:
             raise EncodeError(path="$", reason="this format is read, not written", target=self.name)
+        if self.unstored:
+            report_unstored(request, self.unstored, log)
         return Encoded(encode_json(self.write(request, log)))
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from dragoman.codecs.datasets.conversation import (
+    UNSTORED_TOOLS,
+    UNSTORED_WORDS,
     Conversation,
     Dataset,
     Json,
@@ -190,4 +192,4 @@ def _write_message(message: Message, log: LossLog) -> Json:
     return {"from": speaker, "value": join_tagged(thoughts, "\n".join(texts))}
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_TOOLS})

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from msgspec import UNSET
 
 from dragoman.codecs.datasets.conversation import (
+    UNSTORED_MEDIA,
+    UNSTORED_WORDS,
     Conversation,
     Dataset,
     Json,
@@ -206,4 +208,4 @@ def _write_file(part: Image | Audio | Document) -> Json:
     return {"type": kind, "url": part.url} | ({"mime_type": part.media_type} if part.media_type else {})
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA}, names_speakers=True)

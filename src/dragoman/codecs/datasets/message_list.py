@@ -64,4 +64,4 @@ def _bare(request: Request) -> Request:
     return Request(None, request.messages, origin=request.origin)
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, names_speakers=True)

@@ -99,4 +99,4 @@ def _within_input(path: str) -> str:
     return path if path == "$" else "$.input" + path.removeprefix("$")
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, names_speakers=True)

@@ -11,6 +11,9 @@ from collections.abc import Mapping
 import msgspec
 
 from dragoman.codecs.datasets.conversation import (
+    UNSTORED_MEDIA,
+    UNSTORED_TOOLS,
+    UNSTORED_WORDS,
     Conversation,
     Dataset,
     Json,
@@ -172,4 +175,4 @@ def _write_part(part: AnyPart, log: LossLog) -> Json | None:
     return None
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA, **UNSTORED_TOOLS})

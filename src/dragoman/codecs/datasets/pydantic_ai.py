@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codecs.datasets.conversation import (
+    UNSTORED_MEDIA,
+    UNSTORED_WORDS,
     Conversation,
     Dataset,
     Json,
@@ -197,4 +199,4 @@ def _write_prompt(message: Message, part: AnyPart, log: LossLog) -> Json | None:
     return None
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA})

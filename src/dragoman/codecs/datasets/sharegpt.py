@@ -12,6 +12,9 @@ from typing import Any
 import msgspec
 
 from dragoman.codecs.datasets.conversation import (
+    UNSTORED_IMAGES,
+    UNSTORED_TOOLS,
+    UNSTORED_WORDS,
     Conversation,
     Dataset,
     Json,
@@ -203,4 +206,4 @@ def _write_message(message: Message, images: _Images, log: LossLog) -> list[Json
     return turns
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_IMAGES, **UNSTORED_TOOLS})

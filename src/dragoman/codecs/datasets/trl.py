@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets.conversation import (
+    UNSTORED_IMAGES,
+    UNSTORED_TOOLS,
+    UNSTORED_WORDS,
     Conversation,
     Dataset,
     Json,
@@ -234,4 +237,4 @@ def _write_message(message: Message, log: LossLog, *, ids: bool, placeholders: b
     return found
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_IMAGES, **UNSTORED_TOOLS})

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets.conversation import (
+    UNSTORED_MEDIA,
+    UNSTORED_WORDS,
     Conversation,
     Dataset,
     Json,
@@ -205,4 +207,4 @@ def _write_signature(signature: Signature | None, key: str, part: AnyPart, log: 
     return {key: {signature.family: {name: signature.data} | ({"itemId": signature.id} if signature.id else {})}}
 
 
-DATASET = Dataset(NAME, is_record, read, write)
+DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA, ToolCall: ("cache",)})
