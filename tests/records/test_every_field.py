@@ -28,7 +28,6 @@ KNOWN_FIELDS = {
     **{("ServerToolCall", field): _IN_BLOCK for field in ("input", "kind", "server")},
     **{("ServerToolResult", field): _IN_BLOCK for field in ("kind", "parts", "error", "sources")},
     ("ToolChoice", "names"): "stored as auto, which is what nothing means",
-    ("SearchResult", "cache"): "modular-prompt stores its text, and does not report the mark yet",
 }
 # (path inside a message, edit) -> what is filled in.
 _NAME = "the name of the call that a result answers"

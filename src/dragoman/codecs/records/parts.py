@@ -264,6 +264,8 @@ def _poorer(part: AnyPart, style: PartStyle, log: LossLog) -> Raw | None:
         log.degrade(part, "", "text document", "stored as plain text")
         return as_json({"type": "text", "text": part.text})
     if isinstance(part, SearchResult):
+        if part.cache is not None:
+            log.drop(part, "cache", "cache mark", "a stored text has none")
         return as_json({"type": "text", "text": search_text(part, log)})
     log.drop(part, "", type(part).__name__.lower(), f"{style.family} records do not hold it")
     return None
