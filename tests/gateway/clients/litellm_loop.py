@@ -1,5 +1,6 @@
 """Tool loops with litellm's SDK, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
 
+import gc
 import json
 import os
 
@@ -7,6 +8,9 @@ import litellm
 from every_case import try_each_case
 
 litellm.telemetry = False
+# litellm leaves the iterator of a stream to the collector. If that runs while httpcore holds the lock of its pool, to
+# close the iterator means to wait for that lock for ever: so it runs between the requests.
+gc.disable()
 PREFIXES = {"openai-chat": "openai/", "anthropic-messages": "anthropic/", "gemini": "gemini/"}
 BASES = {
     "openai-chat": "OPENAI_BASE_URL",
@@ -28,6 +32,7 @@ def ask(asked, messages):
     base = os.environ[BASES[asked["client"]]]
     if asked["client"] == "gemini":
         base += "/v1beta"
+    gc.collect()
     answer = litellm.completion(
         model=PREFIXES[asked["client"]] + asked["model"],
         messages=messages,
