@@ -285,6 +285,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=30, help="seconds of tests per mutant (default: %(default)s)")
     parser.add_argument("--cases", type=int, default=100, help="of a test function (default: %(default)s)")
     parser.add_argument("--without", nargs="*", default=[], metavar="TESTS", help="test files that are not used")
+    parser.add_argument("--share", default="1/1", metavar="I/N", help="only each Nth, from the Ith: for N processes")
     parser.add_argument("--again", action="store_true", help="run survivors of earlier runs once more")
     parser.add_argument("--show", action="store_true", help="list the mutants, run nothing")
     parser.add_argument("--report", action="store_true", help="report earlier results, run nothing")
@@ -302,6 +303,8 @@ def main() -> int:
     missing = {None, "survived"} if options.again else {None}
     waiting = [task for task in tasks if records[task.path].results.get(task.mutant.id) in missing]
     waiting.sort(key=lambda task: records[task.path].results.get(task.mutant.id) is None)  # survivors first
+    first, _, every_nth = options.share.partition("/")
+    waiting = waiting[int(first) - 1 :: int(every_nth)]
     if waiting and not options.report:
         every = _files(SOURCE / "codecs") + _files(SOURCE / "passes")
         Session(work(waiting, records, options), every, options.cases, options.without).run()

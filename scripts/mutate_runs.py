@@ -39,12 +39,15 @@ TRACED_CALLS = 40
 MEMORY = 4 << 30
 SLOW = 5.0
 """CPU seconds after which the recording of a test ends: what it reached by then counts, and the test is run last."""
+WAITS = 20
+"""How often a child that could not work is waited for, in a row."""
 PATIENCE = 300.0
 """Seconds for one recording. The machine may be busy."""
 
 # Tests that are about codecs/ and passes/, in the order in which they are recorded. Not here: what measures cost or
 # memory, and what needs servers or the vendors' SDKs. Some of these read recordings where there are any.
 TESTS = (
+    "tests/laws/test_golden.py",
     "tests/laws/test_survivors.py",
     "tests/laws/test_every_edit.py",
     "tests/laws/test_limits.py",
@@ -85,6 +88,7 @@ TESTS = (
     "tests/fidelity",
 )
 BY_BODY = (
+    "tests/laws/test_golden.py",
     "tests/laws/test_survivors.py",
     "tests/laws/test_every_edit.py",
     "tests/laws/test_limits.py",
@@ -100,10 +104,11 @@ LEFT_OUT = ("tests/streams/test_memory.py", "tests/records/test_command.py", "te
 
 # Folder under src/dragoman -> test files for a change that needs a fresh import. `{folder}` is the codec's.
 COLD = {
-    "passes": ("tests/passes", "tests/laws/test_survivors.py"),
-    "codecs/datasets": ("tests/datasets",),
-    "codecs/records": ("tests/records", "tests/laws/test_survivors.py"),
+    "passes": ("tests/laws/test_golden.py", "tests/passes", "tests/laws/test_survivors.py"),
+    "codecs/datasets": ("tests/laws/test_golden.py", "tests/datasets"),
+    "codecs/records": ("tests/laws/test_golden.py", "tests/records", "tests/laws/test_survivors.py"),
     "codecs": (
+        "tests/laws/test_golden.py",
         "tests/codecs/test_{folder}.py",
         "tests/streams/test_{folder}.py",
         "tests/laws/test_survivors.py",
@@ -627,8 +632,20 @@ def idle_limit(tests: list[Reach]) -> float:
     return 20 + 10 * max(test.seconds for test in tests)
 
 
+def seconds_used(process: int) -> float:
+    """CPU seconds of a process; without end where the system does not say."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return float("inf")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def forked(child: Callable[[int], int], idle: float) -> tuple[int, bytes]:
-    """Exit code (negative: a signal) and what the child wrote to its pipe; killed if it writes nothing for `idle`."""
+    """Exit code (negative: a signal) and what the child wrote to its pipe.
+
+    It is killed if it writes nothing for `idle` seconds, unless it could not work in them because the machine is busy.
+    """
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
@@ -644,12 +661,17 @@ def forked(child: Callable[[int], int], idle: float) -> tuple[int, bytes]:
             os._exit(code)
     os.close(writing)
     output = bytearray()
+    busy, waited = 0.0, 0
     while True:
         ready, _, _ = select.select([reading], [], [], idle)
+        waited = 0 if ready else waited + 1
+        if 0 < waited < WAITS and seconds_used(process) - busy < idle / 2:
+            continue
         found = os.read(reading, 1 << 16) if ready else b""
         if not found:
             break
         output += found
+        busy = seconds_used(process)
     if not ready:
         os.kill(process, signal.SIGKILL)
     os.close(reading)

@@ -1,0 +1,357 @@
+"""What every sample becomes in every format: the pages of tests/golden.
+
+A page is a text. Pages of samples have each body and its losses in full. Pages of constructed values and of edited
+bodies have a digest for each group of cases, and below them every loss that occurred, with its number, so that a change
+shows which groups differ and which words changed; `python scripts/golden.py --against REVISION` shows these cases in
+full. Pages are made from the repository alone, so they do not depend on recordings.
+"""
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain, islice, product
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from msgspec import structs
+
+import dragoman
+from dragoman import ir
+from dragoman.codecs.datasets.catalogue import dataset
+from dragoman.errors import DragomanError
+from dragoman.ir.values import encode_json
+from dragoman.loss import Loss
+from dragoman.streams import StreamEncoder, StreamTranslator
+from tests.datasets.stories import STORIES
+from tests.laws.test_every_field import WORLDS
+from tests.laws.test_every_stream_edit import decoded, edited, own_streams
+from tests.laws.test_whole_and_streamed import answers, small_pieces, stream_of, whole_parts
+from tests.support import converse_streams, varied_values
+from tests.support.bodies import ERRORS, PIXEL
+from tests.support.edits import edits
+from tests.support.formats import FAMILY, FORMATS, MODELS, VARIED_MODELS
+from tests.support.ir_examples import EXAMPLES, resolved
+from tests.support.records import RECORDS, SAMPLES
+from tests.support.sample_streams import STREAMS, framed
+from tests.support.small_bodies import small_bodies
+
+COMPATIBLE = tuple(name for name in dragoman.formats("compatible") if name != "vertex-interactions")
+STORED = (*RECORDS, *(name for name in dragoman.formats("dataset") if dataset(name).write is not None))
+EVERY = 6
+"""Of the edits of larger streams one in so many is tried."""
+ODD = "zq odd"
+"""A text that no vocabulary has."""
+
+Case = tuple[str, str, str]
+"""Group, title and text."""
+
+
+# ── texts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def attempt(shown: Callable[[Any], str], make: Callable[..., Any], *given: Any, **named: Any) -> str:
+    """What is made, as text, or that it is refused."""
+    try:
+        return shown(make(*given, **named))
+    except DragomanError as refused:
+        return f"refused: {type(refused).__name__} {getattr(refused, 'path', '')}"
+
+
+def of_losses(losses: Iterable[Loss]) -> list[str]:
+    return [f"- {loss.severity} {loss.what} ({loss.why}) at {loss.path}" for loss in losses]
+
+
+def of_encoded(encoded: dragoman.Encoded) -> str:
+    """One line for each entry of the body, and for each element of its lists of objects."""
+    about = {"path": encoded.path, **encoded.headers, "status": getattr(encoded, "status", None)}
+    shown = " ".join(f"{key}={value}" for key, value in about.items() if value is not None)
+    return "\n".join([*([shown] if shown else []), *_lines(json.loads(encoded.json())), *of_losses(encoded.losses)])
+
+
+def _lines(body: Any) -> Iterator[str]:
+    for key, value in body.items() if isinstance(body, dict) else enumerate(body):
+        if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+            yield from (f"{key}[{number}] {_json(one)}" for number, one in enumerate(value))
+        else:
+            yield f"{key} {_json(value)}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def of_value(value: Any) -> str:
+    return encode_json(value).decode()
+
+
+def of_bytes(target: str, data: bytes) -> str:
+    """The events of a stream, one in a line."""
+    if target == "bedrock-converse":
+        return "\n".join(f"{name} {_json(payload)}" for name, payload in converse_streams.payloads(data))
+    return "\n".join(line.strip() for line in data.decode().split("\n") if line.strip())
+
+
+# ── requests, answers and errors ──────────────────────────────────────────────────────────────────────────────
+
+
+def _rotated(title: str, names: tuple[str, ...] = FORMATS) -> str:
+    """One of the formats, always the same for a title: edits are many, and each goes to one format only."""
+    return names[crc32(title.encode()) % len(names)]
+
+
+def _translated(kind: str, raw: Any, source: str, target: str) -> str:
+    translate = getattr(dragoman, f"translate_{kind}")
+    named = {"model": MODELS.get(target, "some-model")} if kind == "request" else {}
+    return attempt(of_encoded, translate, raw, source=source, target=target, **named)
+
+
+def _bodies(kind: str, source: str) -> Iterator[tuple[str, Any]]:
+    for row in small_bodies(kind):
+        name, body = row.values
+        if name == source:
+            yield str(row.id).removeprefix(f"{source}: "), body
+
+
+def crossed(kind: str, source: str) -> Iterator[Case]:
+    for title, body in _bodies(kind, source):
+        raw = json.dumps(body).encode()
+        for target in FORMATS:
+            if target != source:
+                yield title, target, _translated(kind, raw, source, target)
+
+
+def errors(source: str) -> Iterator[Case]:
+    for sample in ERRORS:
+        if sample.format == source:
+            for target in FORMATS:
+                named = {"source": source, "target": target, "status": sample.status}
+                yield sample.name, target, attempt(of_encoded, dragoman.translate_error, sample.json(), **named)
+
+
+def odd_edits(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
+    """Every text replaced by one that no vocabulary has, every number by the next, and a key added to every object."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        place = f"{path}.{key}"
+        found = list(odd_edits(inner, place)) if isinstance(inner, dict | list) else []
+        if isinstance(inner, str):
+            found = [(f"{place} odd", ODD)]
+        elif isinstance(inner, int | float) and not isinstance(inner, bool):
+            found = [(f"{place} next", inner + 1)]
+        for title, one in found:
+            changed = value.copy()
+            changed[key] = one
+            yield title, changed
+    if isinstance(value, dict):
+        yield f"{path} with another key", {**value, "zq_key": 1}
+
+
+def changed_bodies(kind: str, source: str) -> Iterator[Case]:
+    for title, body in _bodies(kind, source):
+        found = [(str(edit), edit.body) for edit in edits(body)] + list(odd_edits(body))
+        for edit, changed in found:
+            yield title, edit, _changed(kind, json.dumps(changed).encode(), source, f"{title} {edit}")
+
+
+def _changed(kind: str, raw: bytes, source: str, title: str) -> str:
+    read = attempt(of_value, getattr(dragoman, f"decode_{kind}"), raw, source)
+    return f"{read}\n{_translated(kind, raw, source, _rotated(title))}"
+
+
+# ── the intermediate format ───────────────────────────────────────────────────────────────────────────────────
+
+
+def fields(target: str) -> Iterator[Case]:
+    """Every field of every value, alone and beside every other, in every place."""
+    family = FAMILY.get(target, "dragoman")
+    foreign = "anthropic" if family != "anthropic" else "google"
+    worlds = WORLDS if target in FORMATS else {name: WORLDS[name] for name in ("request",)}
+    for world, (place, write, kinds) in worlds.items():
+        for kind in kinds:
+            plain: Any = resolved(EXAMPLES[kind].plain, family, foreign)
+            changes = {
+                name: {key: resolved(value, family, foreign) for key, value in given.items()}
+                for name, given in EXAMPLES[kind].fields.items()
+            }
+            if "metadata" in changes:
+                (entries,) = changes["metadata"]["metadata"].values()
+                changes["own metadata"] = {"metadata": {family: entries}}
+            for name, beside in product(changes, ("", *changes)):
+                if beside <= name:
+                    given = {**changes[name], **changes.get(beside, {})}
+                    whole = place(structs.replace(plain, **given)).whole
+                    yield (
+                        f"{world}, {kind.__name__}",
+                        f"{name} beside {beside}",
+                        attempt(_written, write, whole, target),
+                    )
+
+
+def _written(written: Any) -> str:
+    return "\n".join([written.text, *of_losses(written.losses)])
+
+
+def varied_requests(target: str) -> Iterator[Case]:
+    models = VARIED_MODELS.get(target, ("some-model",))
+    groups = varied_values.ABOUT_MESSAGES if target in STORED else varied_values.ALL
+    for group, title, request in varied_values.requests(models, groups):
+        yield group, title, attempt(of_encoded, dragoman.encode_request, request, target)
+
+
+def varied_answers(target: str) -> Iterator[Case]:
+    request = ir.Request("m", (ir.Message("user", "hi"),), tools=(ir.CustomTool("sh"), ir.ToolDefinition("look")))
+    asked = partial(dragoman.encode_response, request=request, speaker="ann")
+    for group, title, answer in varied_values.answers():
+        yield group, title, attempt(of_encoded, dragoman.encode_response, answer, target)
+        yield f"{group}, asked", title, attempt(of_encoded, asked, answer, target)
+        if len(answer.messages) == 1:
+            for name, parts in (("whole", whole_parts), ("pieces", small_pieces)):
+                events = stream_of(answer, parts(answer))
+                yield f"{group}, streamed", f"{title}, {name}", _encoded_stream(events, target)
+    for group, title, failure in varied_values.failures():
+        yield group, title, attempt(of_encoded, dragoman.encode_error, failure, target)
+        text = ir.PartStart(0, ir.Text("hi"))
+        failed: list[ir.AnyEvent] = [ir.StreamStart("a", "m"), text, ir.StreamFailed(failure)]
+        yield f"{group}, streamed", title, _encoded_stream(failed, target)
+
+
+# ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _encoded_stream(events: list[ir.AnyEvent], target: str) -> str:
+    encoder = StreamEncoder(target)
+    written = attempt(partial(of_bytes, target), lambda: encoder.encode(events) + encoder.close())
+    return "\n".join([written, *of_losses(encoder.losses)])
+
+
+def _translated_stream(data: bytes, source: str, target: str) -> str:
+    translator = StreamTranslator(source=source, target=target)
+    written = attempt(partial(of_bytes, target), lambda: translator.feed(data) + translator.close())
+    return "\n".join([written, *of_losses(translator.losses)])
+
+
+def sample_streams(source: str) -> Iterator[Case]:
+    for target in FORMATS:
+        yield "stream", target, _translated_stream(framed(source, STREAMS[source]), source, target)
+
+
+def changed_streams(source: str) -> Iterator[Case]:
+    yield from _changed_stream(source, "sample", STREAMS[source], 1)
+    if source != "bedrock-converse":
+        for title, events in own_streams(source):
+            yield from _changed_stream(source, title, events, EVERY)
+
+
+def _changed_stream(source: str, stream: str, events: list[Any], every: int) -> Iterator[Case]:
+    """Of the edits one in `every`."""
+    for number, edit, data in islice(chain(edited(source, events), _odd_events(source, events)), None, None, every):
+        read = attempt(of_value, decoded, source, data, len(data) or 1)
+        case = f"{number} {edit}"
+        yield stream, case, f"{read}\n{_translated_stream(data, source, _rotated(f'{stream} {case}'))}"
+
+
+def _odd_events(source: str, events: list[Any]) -> Iterator[tuple[int, str, bytes]]:
+    for number, event in enumerate(events):
+        for title, changed in odd_edits(event):
+            yield number, title, framed(source, [*events[:number], changed, *events[number + 1 :]])
+
+
+def streamed_answers(target: str) -> Iterator[Case]:
+    for title, answer in answers().items():
+        for name, parts in (("whole", whole_parts), ("pieces", small_pieces)):
+            yield title, name, _encoded_stream(stream_of(answer, parts(answer)), target)
+
+
+# ── stored conversations ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def stored(name: str) -> Iterator[Case]:
+    """What is read from a stored conversation and its edits, and what is written of every sample request."""
+    samples = SAMPLES[name] if name in SAMPLES else [STORIES[name]]
+    for number, body in enumerate(samples):
+        title = f"sample {number}"
+        yield title, "", _changed("request", json.dumps(body).encode(), name, title)
+        for edit, changed in [*((str(one), one.body) for one in edits(body)), *odd_edits(body)]:
+            yield title, edit, _changed("request", json.dumps(changed).encode(), name, f"{title} {edit}")
+    if name not in STORED:
+        return
+    for source in FORMATS:
+        for title, body in _bodies("request", source):
+            yield f"from {source}", title, _translated("request", json.dumps(body).encode(), source, name)
+
+
+# ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
+    for source in FORMATS:
+        yield f"requests/{source}", (partial(crossed, "request", source), True)
+        yield f"answers/{source}", (partial(crossed, "response", source), True)
+        yield f"errors/{source}", (partial(errors, source), True)
+        yield f"changed-requests/{source}", (partial(changed_bodies, "request", source), False)
+        yield f"changed-answers/{source}", (partial(changed_bodies, "response", source), False)
+        yield f"varied-answers/{source}", (partial(varied_answers, source), False)
+        yield f"streamed-answers/{source}", (partial(streamed_answers, source), False)
+    for target in (*FORMATS, *COMPATIBLE, *STORED):
+        yield f"fields/{target}", (partial(fields, target), False)
+        yield f"varied-requests/{target}", (partial(varied_requests, target), False)
+    for source in STREAMS:
+        yield f"streams/{source}", (partial(sample_streams, source), True)
+        yield f"changed-streams/{source}", (partial(changed_streams, source), False)
+    for name in (*RECORDS, *dragoman.formats("dataset")):
+        yield f"stored/{name}", (partial(stored, name), False)
+
+
+PAGES = dict(_pages())
+
+
+FOLDER = Path(__file__).resolve().parent.parent / "golden"
+_HEAD = "=== "
+
+
+def reviewed(kind: str) -> dict[str, str]:
+    """The pages of a kind as they are in the repository: the format -> its text."""
+    file = FOLDER / f"{kind}.txt"
+    text = file.read_text() if file.exists() else ""
+    rows = (row.partition("\n") for row in f"\n{text}".removesuffix("\n").split(f"\n{_HEAD}")[1:])
+    return {name: f"{found}\n" for name, _, found in rows}
+
+
+def review(kind: str, pages: dict[str, str]) -> None:
+    """Writes the pages of a kind to the repository."""
+    FOLDER.mkdir(exist_ok=True)
+    text = "\n".join(f"{_HEAD}{name}\n{found[:-1]}" for name, found in pages.items())
+    (FOLDER / f"{kind}.txt").write_text(f"{text}\n")
+
+
+def page(name: str, *, whole: bool = False) -> str:
+    """The text of a page; `whole`: in full also where the page has digests."""
+    cases, is_whole = PAGES[name]
+    groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for group, title, text in cases():
+        groups[group].append((title, text))
+    if whole or is_whole:
+        return "".join(f"{line}\n" for group, rows in groups.items() for line in _in_full(group, rows))
+    lines: list[str] = []
+    words: Counter[str] = Counter()
+    for group, rows in groups.items():
+        digest = hashlib.sha256()
+        for title, text in rows:
+            digest.update(f"{title}\n{text}\n".encode("utf-8", "surrogatepass"))
+            words.update(line[2:].rpartition(" at ")[0] for line in text.splitlines() if line.startswith("- "))
+        lines.append(f"{digest.hexdigest()[:10]} {group}")
+    return "\n".join([*lines, *(f"{count} {text}" for text, count in sorted(words.items())), ""])
+
+
+def _in_full(group: str, rows: list[tuple[str, str]]) -> Iterator[str]:
+    """The cases of a group. A text that an earlier case has is not repeated."""
+    yield f"# {group}"
+    seen: dict[str, str] = {}
+    for title, text in rows:
+        first = seen.setdefault(text, title)
+        yield f"> {title}" if first == title else f"> {title}: like {first}"
+        if first == title:
+            yield text.replace(PIXEL, "<pixel>")
