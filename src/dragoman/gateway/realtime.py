@@ -151,7 +151,7 @@ class _Session:
     def _set_up(self, first: str | bytes) -> tuple[Candidate, str]:
         """Return the upstream of the first message's model, and the message with the upstream's name of it.
 
-        Written anew, it names one model: the one that was checked. Raises `BadBody`.
+        The message is encoded again so that it names one model, the one that was checked. Raises `BadBody`.
         """
         invalid = BadBody(Failure("invalid_request", "the first message has to set up one model", 400))
         try:
