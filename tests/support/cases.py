@@ -75,7 +75,7 @@ def _row(case: Any, *, alone: bool) -> tuple[str | None, tuple[Any, ...]]:
         return None, (case,) if alone else tuple(case)
     if case.marks:
         raise TypeError("a case of a loop has no marks of its own: parametrize the test")
-    return case.id if isinstance(case.id, str) else None, case.values
+    return case.id if isinstance(case.id, str) else None, tuple(case.values)
 
 
 def _try_all(tables: list[Table], check: Callable[[Mapping[str, Any]], None]) -> None:
