@@ -16,11 +16,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
-from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.block_encoder import Carriers
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.logprobs import skip_logprobs
+from dragoman.codecs.media import transcribed, unspoken
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
     AnyEvent,
     AnyPart,

@@ -12,8 +12,8 @@ from typing import ClassVar, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.signature_tags import SIGNED_AFTER
+from dragoman.codecs.stream_codec import EventDecoder
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,

@@ -1,14 +1,13 @@
-"""What is known about a format's streams before one of them begins; looked up once per format."""
+"""What all stream decoders and encoders have in common, and how those of a format are made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dragoman.codecs.event_decoder import EventDecoder
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.framing import BoundedFraming
 from dragoman.codecs.stream_limits import Limits
+from dragoman.ir import AnyEvent
 from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
@@ -16,8 +15,34 @@ Texts = Mapping[int, list[str]]
 """The text of each part so far, by its index, as an accumulator keeps it."""
 
 
+class EventDecoder:
+    """Decodes the payloads of one stream to events. The caller owns the returned lists."""
+
+    def decode(self, payload: bytes) -> list[AnyEvent]:
+        raise NotImplementedError
+
+    def close(self) -> list[AnyEvent]:
+        """Handle the end of bytes; return the last events."""
+        raise NotImplementedError
+
+
+class BaseEventEncoder:
+    """Encodes the events of one stream as bytes that a strict client of the format accepts."""
+
+    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+        raise NotImplementedError
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """Return what `encode` does for a `PartDelta` without a citation, as most events are."""
+        raise NotImplementedError
+
+    def close(self) -> bytes:
+        """Return what follows the last event."""
+        return b""
+
+
 class StreamCodec:
-    """Makes the decoder, the encoder and the framing of a format's streams."""
+    """Makes the decoder, the encoder and the framing of a format's streams; looked up once per format."""
 
     framing: Callable[[Limits], BoundedFraming]
     profile: Profile

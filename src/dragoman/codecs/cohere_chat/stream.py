@@ -21,10 +21,10 @@ from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import decode_finish, decode_usage
 from dragoman.codecs.cohere_chat.stream_encoding import EventEncoder
 from dragoman.codecs.cohere_chat.stream_wire import CallDelta, ContentDelta, Event
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.reading import check_text
+from dragoman.codecs.stream_codec import EventDecoder
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent

@@ -24,7 +24,6 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.accumulate import TEXT, EventBook, Lane
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import SniffedJson
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import decode_error
@@ -60,6 +59,7 @@ from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy
 from dragoman.codecs.ids import invent_id, is_invented, seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google
 from dragoman.codecs.reading import WireReader, keep
+from dragoman.codecs.stream_codec import EventDecoder
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (

@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.accumulate import GrowingPart
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import encode_error
 from dragoman.codecs.gemini.foreign_signatures import Bundle
@@ -20,6 +19,7 @@ from dragoman.codecs.gemini.wire import Candidate, Content, GenerateContentRespo
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, THOUGHT, is_native_thought
 from dragoman.codecs.logprobs import write_google
 from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
     AnyEvent,
     AnyPart,

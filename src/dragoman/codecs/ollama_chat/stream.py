@@ -13,7 +13,6 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.accumulate import TEXT, EventBook, Lane, first_lane
 from dragoman.codecs.arguments import unwrap_arguments
 from dragoman.codecs.carried_signatures import signature_in
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import Lines
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
@@ -35,6 +34,7 @@ from dragoman.codecs.ollama_chat.stream_wire import (
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS
 from dragoman.codecs.reading import check_text
+from dragoman.codecs.stream_codec import EventDecoder
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.timestamps import read_time
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys

@@ -13,11 +13,10 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
-from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_tokens
+from dragoman.codecs.media import transcribed, unspoken
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
 from dragoman.codecs.ollama_chat.parts import gather
@@ -31,6 +30,7 @@ from dragoman.codecs.ollama_chat.response import (
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS, Call, Function
 from dragoman.codecs.reading import spliced
+from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.codecs.timestamps import write_time
 from dragoman.ir import (
     AnyEvent,

@@ -15,7 +15,6 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, EventBook, Lane, first_lane
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
@@ -36,6 +35,7 @@ from dragoman.codecs.openai_chat.stream_wire import (
 )
 from dragoman.codecs.openai_chat.wire import UsageWire
 from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
+from dragoman.codecs.stream_codec import EventDecoder
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent

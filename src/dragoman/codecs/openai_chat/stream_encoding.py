@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dragoman.codecs.arguments import arguments_as_text
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_choice
 from dragoman.codecs.openai_chat import audio, foreign_signatures
@@ -23,6 +22,7 @@ from dragoman.codecs.openai_chat.wire import ReasoningDetail
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier
 from dragoman.codecs.shared_tools import cross_hosted
+from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
     AnyEvent,
     AnyPart,

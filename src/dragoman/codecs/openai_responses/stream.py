@@ -17,7 +17,6 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.logprobs import convert_tokens, read_tokens, with_logprobs_noted
 from dragoman.codecs.openai_responses import foreign_signatures
@@ -54,6 +53,7 @@ from dragoman.codecs.openai_responses.stream_wire import (
 from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
+from dragoman.codecs.stream_codec import EventDecoder
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
