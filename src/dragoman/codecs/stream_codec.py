@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from dragoman.codecs.framing import BoundedFraming
 from dragoman.codecs.stream_limits import Limits
+from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import AnyEvent
 from dragoman.losses import LossLog
 from dragoman.profile import Profile
@@ -14,9 +15,20 @@ from dragoman.profile import Profile
 Texts = Mapping[int, list[str]]
 """The text of each part so far, by its index, as an accumulator keeps it."""
 
+Moves = Mapping[tuple[str, str], str]
+"""(state, event) -> the next state."""
+
 
 class EventDecoder:
-    """Decodes the payloads of one stream to events. The caller owns the returned lists."""
+    """Decodes the payloads of one stream to events. The caller owns the returned lists.
+
+    `moves` says which event leads from which state to which; any other event is illegal there.
+    """
+
+    source: ClassVar[str]
+    moves: ClassVar[Moves]
+
+    _state: str = ""
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         raise NotImplementedError
@@ -24,6 +36,16 @@ class EventDecoder:
     def close(self) -> list[AnyEvent]:
         """Handle the end of bytes; return the last events."""
         raise NotImplementedError
+
+    def _move(self, event: str, *, about: str = "") -> None:
+        state = self.moves.get((self._state, event))
+        if state is None:
+            raise IllegalEvent(event=event + about, state=self._state, source=self.source)
+        self._state = state
+
+
+def not_an_event(error: Exception, source: str, expected: str = "an event") -> DecodeError:
+    return DecodeError(path="$", expected=expected, got=str(error), source=source)
 
 
 class BaseEventEncoder:

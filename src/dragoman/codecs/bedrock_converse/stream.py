@@ -6,7 +6,6 @@ answer ends with `metadata`, or without it at the end of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -34,9 +33,10 @@ from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, Reaso
 from dragoman.codecs.block_streams import BlockDecoder, DeferredEnd, Incoming
 from dragoman.codecs.framing import AwsEventStream
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import WireReader
+from dragoman.codecs.reading import MALFORMED, WireReader
 from dragoman.codecs.shared_settings import BEDROCK_TIERS_READ, take_tier
 from dragoman.codecs.signature_tags import SIGNED
+from dragoman.codecs.stream_codec import Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
@@ -69,7 +69,7 @@ _blocks = WireReader(Block, SOURCE)
 
 BEFORE, OPEN, STOPPED, ENDED = "before messageStart", "in the message", "after messageStop", "after the end"
 
-MOVES: dict[tuple[str, str], str] = {
+MOVES: Moves = {
     (BEFORE, "messageStart"): OPEN,
     # Some recorded streams have no messageStart.
     (BEFORE, "contentBlockStart"): OPEN,
@@ -114,7 +114,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
-    moves: ClassVar[Mapping[tuple[str, str], str]] = MOVES
+    moves: ClassVar[Moves] = MOVES
 
     _state: str = BEFORE
     _begun: bool = False
@@ -146,8 +146,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
                 self._on_delta(found, payload)
             else:
                 self._handle(event, payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise DecodeError(path="$", expected="an event", got=str(error), source=SOURCE) from error
+        except MALFORMED as error:
+            raise not_an_event(error, SOURCE) from error
         events, self._events = self._events, []
         return events
 
