@@ -19,7 +19,7 @@ from dragoman.codecs.logprobs import write_tokens
 from dragoman.codecs.media import transcribed, unspoken
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
-from dragoman.codecs.ollama_chat.parts import gather
+from dragoman.codecs.ollama_chat.parts import PartEncoder
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.response import (
     CALL_WITHHELD,
@@ -132,7 +132,7 @@ class EventEncoder(BaseEventEncoder):
         elif type(part) is Text or type(part) is Refusal:
             outgoing.field, outgoing.head = "content", self._head + b'"content":'
             self._refused = self._refused or type(part) is Refusal
-            gather([part], self._log)  # only to report its losses
+            PartEncoder(self._log).gather([part])  # only to report its losses
         else:
             return self._whole(part)
         outgoing.start = self._lengths[outgoing.field]
@@ -140,7 +140,7 @@ class EventEncoder(BaseEventEncoder):
 
     def _whole(self, part: AnyPart) -> list[bytes]:
         """Encode a document that is text; report anything else an answer cannot hold."""
-        gathered = gather([part], self._log, media=False, to_client=True)
+        gathered = PartEncoder(self._log, media=False, to_client=True).gather([part])
         return [self._line(b'"content":' + encode_json(text)) for text in gathered.texts]
 
     def _fragment(self, outgoing: _Outgoing, text: str) -> bytes:
