@@ -392,12 +392,12 @@ class SequentialEncoder(BaseEventEncoder, ABC):
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[SequentialEncoder, Any], list[bytes]]] = {
-    StreamStart: SequentialEncoder._on_start,  # noqa: SLF001
-    PartStart: SequentialEncoder._on_part_start,  # noqa: SLF001
+    StreamStart: SequentialEncoder._on_start,
+    PartStart: SequentialEncoder._on_part_start,
     MediaDelta: unspoken,
     LogprobsDelta: skip_logprobs,
-    PartEnd: SequentialEncoder._on_part_end,  # noqa: SLF001
-    UsageUpdate: SequentialEncoder._on_usage,  # noqa: SLF001
-    Finished: SequentialEncoder._on_finished,  # noqa: SLF001
-    StreamFailed: SequentialEncoder._on_failed,  # noqa: SLF001
+    PartEnd: SequentialEncoder._on_part_end,
+    UsageUpdate: SequentialEncoder._on_usage,
+    Finished: SequentialEncoder._on_finished,
+    StreamFailed: SequentialEncoder._on_failed,
 }

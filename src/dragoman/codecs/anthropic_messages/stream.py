@@ -476,19 +476,19 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
 _FLOWING: dict[type[Any], type[Any]] = {TextBlock: TextDelta, ThinkingBlock: ThinkingDelta, ToolUseBlock: InputDelta}
 _END_BLOCK: dict[type[Any], Callable[[PayloadDecoder, _Incoming], None]] = {
-    TextBlock: PayloadDecoder._end_text,  # noqa: SLF001
-    ThinkingBlock: PayloadDecoder._end_thinking,  # noqa: SLF001
-    ToolUseBlock: PayloadDecoder._end_call,  # noqa: SLF001
+    TextBlock: PayloadDecoder._end_text,
+    ThinkingBlock: PayloadDecoder._end_thinking,
+    ToolUseBlock: PayloadDecoder._end_call,
 }
 _ON_EVENT: dict[type[Any], Callable[[PayloadDecoder, Any, bytes], None]] = {
-    BlockDelta: PayloadDecoder._on_block_delta,  # noqa: SLF001
-    BlockStart: PayloadDecoder._on_block_start,  # noqa: SLF001
-    BlockStop: PayloadDecoder._on_block_stop,  # noqa: SLF001
-    MessageStart: PayloadDecoder._on_message_start,  # noqa: SLF001
-    MessageDelta: PayloadDecoder._on_message_delta,  # noqa: SLF001
-    MessageStop: PayloadDecoder._on_message_stop,  # noqa: SLF001
-    Ping: PayloadDecoder._on_ping,  # noqa: SLF001
-    ErrorEvent: PayloadDecoder._on_error,  # noqa: SLF001
+    BlockDelta: PayloadDecoder._on_block_delta,
+    BlockStart: PayloadDecoder._on_block_start,
+    BlockStop: PayloadDecoder._on_block_stop,
+    MessageStart: PayloadDecoder._on_message_start,
+    MessageDelta: PayloadDecoder._on_message_delta,
+    MessageStop: PayloadDecoder._on_message_stop,
+    Ping: PayloadDecoder._on_ping,
+    ErrorEvent: PayloadDecoder._on_error,
 }
 _KNOWN_EVENTS = {kind.__struct_config__.tag for kind in _ON_EVENT}
 _TEXT_KEYS = {

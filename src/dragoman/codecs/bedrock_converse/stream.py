@@ -417,15 +417,15 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
 _items = msgspec.json.Decoder(list[Raw]).decode
 _DELTAS: dict[str, Any] = {
-    TEXT: PayloadDecoder._on_text,  # noqa: SLF001
-    REASONING: PayloadDecoder._on_reasoning,  # noqa: SLF001
-    CALL: PayloadDecoder._on_input,  # noqa: SLF001
+    TEXT: PayloadDecoder._on_text,
+    REASONING: PayloadDecoder._on_reasoning,
+    CALL: PayloadDecoder._on_input,
 }
 _ENDS: dict[str, Any] = {
-    TEXT: PayloadDecoder._end_text,  # noqa: SLF001
-    REASONING: PayloadDecoder._end_reasoning,  # noqa: SLF001
-    CALL: PayloadDecoder._end_call,  # noqa: SLF001
-    _WHOLE: PayloadDecoder._end_whole,  # noqa: SLF001
+    TEXT: PayloadDecoder._end_text,
+    REASONING: PayloadDecoder._end_reasoning,
+    CALL: PayloadDecoder._end_call,
+    _WHOLE: PayloadDecoder._end_whole,
 }
 
 

@@ -323,12 +323,12 @@ class PayloadDecoder(EventDecoder):
 
 
 _HANDLERS: dict[str, Callable[[PayloadDecoder, Event], None]] = {
-    "content-start": PayloadDecoder._on_content_start,  # noqa: SLF001
-    "content-delta": PayloadDecoder._on_content_delta,  # noqa: SLF001
-    "content-end": PayloadDecoder._on_content_end,  # noqa: SLF001
-    "tool-plan-delta": PayloadDecoder._on_plan,  # noqa: SLF001
-    "tool-call-start": PayloadDecoder._on_call_start,  # noqa: SLF001
-    "tool-call-delta": PayloadDecoder._on_call_delta,  # noqa: SLF001
-    "tool-call-end": PayloadDecoder._on_call_end,  # noqa: SLF001
-    "citation-start": PayloadDecoder._on_citation,  # noqa: SLF001
+    "content-start": PayloadDecoder._on_content_start,
+    "content-delta": PayloadDecoder._on_content_delta,
+    "content-end": PayloadDecoder._on_content_end,
+    "tool-plan-delta": PayloadDecoder._on_plan,
+    "tool-call-start": PayloadDecoder._on_call_start,
+    "tool-call-delta": PayloadDecoder._on_call_delta,
+    "tool-call-end": PayloadDecoder._on_call_end,
+    "citation-start": PayloadDecoder._on_citation,
 }

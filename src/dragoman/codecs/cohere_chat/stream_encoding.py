@@ -294,12 +294,12 @@ class _Outgoing:
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
-    StreamStart: EventEncoder._on_start,  # noqa: SLF001
-    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    StreamStart: EventEncoder._on_start,
+    PartStart: EventEncoder._on_part_start,
     MediaDelta: unspoken,
     LogprobsDelta: skip_logprobs,
-    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
-    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
-    Finished: EventEncoder._on_finished,  # noqa: SLF001
-    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+    PartEnd: EventEncoder._on_part_end,
+    UsageUpdate: EventEncoder._on_usage,
+    Finished: EventEncoder._on_finished,
+    StreamFailed: EventEncoder._on_failed,
 }

@@ -500,18 +500,18 @@ def _decode_step(block: _Incoming) -> AnyPart:
 _FLOWING: dict[str, type[Any]] = {"model_output": TextDelta, "thought": SummaryDelta, "function_call": ArgumentsDelta}
 _MEDIA = frozenset({"image", "audio", "video", "document"})
 _END_STEP: dict[str, Callable[[PayloadDecoder, _Incoming], None]] = {
-    "model_output": PayloadDecoder._end_output,  # noqa: SLF001
-    "thought": PayloadDecoder._end_thought,  # noqa: SLF001
-    "function_call": PayloadDecoder._end_call,  # noqa: SLF001
+    "model_output": PayloadDecoder._end_output,
+    "thought": PayloadDecoder._end_thought,
+    "function_call": PayloadDecoder._end_call,
 }
 _ON_EVENT: dict[type[Any], Callable[[PayloadDecoder, Any], None]] = {
-    StepDelta: PayloadDecoder._on_delta,  # noqa: SLF001
-    StepStart: PayloadDecoder._on_start,  # noqa: SLF001
-    StepStop: PayloadDecoder._on_stop,  # noqa: SLF001
-    Created: PayloadDecoder._on_created,  # noqa: SLF001
-    StatusUpdate: PayloadDecoder._on_status,  # noqa: SLF001
-    Completed: PayloadDecoder._on_completed,  # noqa: SLF001
-    ErrorEvent: PayloadDecoder._on_error,  # noqa: SLF001
+    StepDelta: PayloadDecoder._on_delta,
+    StepStart: PayloadDecoder._on_start,
+    StepStop: PayloadDecoder._on_stop,
+    Created: PayloadDecoder._on_created,
+    StatusUpdate: PayloadDecoder._on_status,
+    Completed: PayloadDecoder._on_completed,
+    ErrorEvent: PayloadDecoder._on_error,
 }
 _KNOWN_EVENTS = {kind.__struct_config__.tag for kind in _ON_EVENT}
 _STRICT_DELTAS = {

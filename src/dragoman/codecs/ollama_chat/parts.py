@@ -123,18 +123,18 @@ class PartEncoder:
 
 
 _ENCODERS: dict[type[AnyPart], Callable[[Any, Any], None]] = PartHandlers[Callable[[Any, Any], None]](
-    text=PartEncoder._add_text,  # noqa: SLF001
-    reasoning=PartEncoder._refuse,  # noqa: SLF001
-    refusal=PartEncoder._add_refusal,  # noqa: SLF001
-    image=PartEncoder._add_media,  # noqa: SLF001
-    document=PartEncoder._add_document,  # noqa: SLF001
-    audio=PartEncoder._add_audio,  # noqa: SLF001
-    tool_call=PartEncoder._refuse,  # noqa: SLF001
-    tool_result=PartEncoder._refuse,  # noqa: SLF001
-    server_tool_call=PartEncoder._add_hosted,  # noqa: SLF001
-    server_tool_result=PartEncoder._add_hosted,  # noqa: SLF001
-    search_result=PartEncoder._add_search_result,  # noqa: SLF001
-    opaque=PartEncoder._refuse,  # noqa: SLF001
+    text=PartEncoder._add_text,
+    reasoning=PartEncoder._refuse,
+    refusal=PartEncoder._add_refusal,
+    image=PartEncoder._add_media,
+    document=PartEncoder._add_document,
+    audio=PartEncoder._add_audio,
+    tool_call=PartEncoder._refuse,
+    tool_result=PartEncoder._refuse,
+    server_tool_call=PartEncoder._add_hosted,
+    server_tool_result=PartEncoder._add_hosted,
+    search_result=PartEncoder._add_search_result,
+    opaque=PartEncoder._refuse,
 ).by_type()
 
 

@@ -316,11 +316,11 @@ _ARGUMENTS_HEAD = b'"tool_calls":[{"index":%d,"function":{"arguments":'
 _INPUT_HEAD = b'"tool_calls":[{"index":%d,"custom":{"input":'
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
-    StreamStart: EventEncoder._on_start,  # noqa: SLF001
-    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
-    MediaDelta: EventEncoder._on_media,  # noqa: SLF001
-    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
-    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
-    Finished: EventEncoder._on_finished,  # noqa: SLF001
-    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+    StreamStart: EventEncoder._on_start,
+    PartStart: EventEncoder._on_part_start,
+    MediaDelta: EventEncoder._on_media,
+    PartEnd: EventEncoder._on_part_end,
+    UsageUpdate: EventEncoder._on_usage,
+    Finished: EventEncoder._on_finished,
+    StreamFailed: EventEncoder._on_failed,
 }

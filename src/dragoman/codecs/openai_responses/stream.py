@@ -701,30 +701,30 @@ _CALLS = frozenset({"function_call", "custom_tool_call"})
 _PROTOTYPES: dict[type[AnyPart], AnyPart] = {Text: Text(""), Refusal: Refusal(""), Reasoning: Reasoning("")}
 _NEW_PARTS: dict[str, AnyPart] = {"output_text": Text(""), "refusal": Refusal("")}
 _HANDLERS: Mapping[type[Any], Callable[[PayloadDecoder, Any], None]] = {
-    Created: PayloadDecoder._on_created,  # noqa: SLF001
-    InProgress: PayloadDecoder._on_in_progress,  # noqa: SLF001
-    Completed: PayloadDecoder._on_completed,  # noqa: SLF001
-    Incomplete: PayloadDecoder._on_incomplete,  # noqa: SLF001
-    ItemAdded: PayloadDecoder._on_added,  # noqa: SLF001
-    ItemDone: PayloadDecoder._on_item_done,  # noqa: SLF001
-    PartAdded: PayloadDecoder._on_part_added,  # noqa: SLF001
-    ArgumentsDone: PayloadDecoder._on_arguments_done,  # noqa: SLF001
-    **dict.fromkeys(SILENT, PayloadDecoder._on_silent),  # noqa: SLF001
+    Created: PayloadDecoder._on_created,
+    InProgress: PayloadDecoder._on_in_progress,
+    Completed: PayloadDecoder._on_completed,
+    Incomplete: PayloadDecoder._on_incomplete,
+    ItemAdded: PayloadDecoder._on_added,
+    ItemDone: PayloadDecoder._on_item_done,
+    PartAdded: PayloadDecoder._on_part_added,
+    ArgumentsDone: PayloadDecoder._on_arguments_done,
+    **dict.fromkeys(SILENT, PayloadDecoder._on_silent),
 }
 _ON_OTHER: Mapping[str, Callable[[PayloadDecoder, OtherEvent], None]] = {
-    "response.created": PayloadDecoder._on_created,  # noqa: SLF001
-    "response.completed": PayloadDecoder._on_other_end,  # noqa: SLF001
-    "response.incomplete": PayloadDecoder._on_other_end,  # noqa: SLF001
-    "response.failed": PayloadDecoder._on_other_end,  # noqa: SLF001
-    "response.cancelled": PayloadDecoder._on_other_end,  # noqa: SLF001
-    "response.output_item.added": PayloadDecoder._on_added,  # noqa: SLF001
-    "response.output_item.done": PayloadDecoder._on_item_done,  # noqa: SLF001
-    "response.content_part.added": PayloadDecoder._on_other_part,  # noqa: SLF001
-    "response.output_text.annotation.added": PayloadDecoder._on_annotation,  # noqa: SLF001
-    "response.output_text_annotation.added": PayloadDecoder._on_annotation,  # noqa: SLF001
-    "response.function_call_arguments.done": PayloadDecoder._on_other_arguments,  # noqa: SLF001
-    "response.custom_tool_call_input.done": PayloadDecoder._on_other_arguments,  # noqa: SLF001
-} | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in DELTA_KINDS}  # noqa: SLF001
+    "response.created": PayloadDecoder._on_created,
+    "response.completed": PayloadDecoder._on_other_end,
+    "response.incomplete": PayloadDecoder._on_other_end,
+    "response.failed": PayloadDecoder._on_other_end,
+    "response.cancelled": PayloadDecoder._on_other_end,
+    "response.output_item.added": PayloadDecoder._on_added,
+    "response.output_item.done": PayloadDecoder._on_item_done,
+    "response.content_part.added": PayloadDecoder._on_other_part,
+    "response.output_text.annotation.added": PayloadDecoder._on_annotation,
+    "response.output_text_annotation.added": PayloadDecoder._on_annotation,
+    "response.function_call_arguments.done": PayloadDecoder._on_other_arguments,
+    "response.custom_tool_call_input.done": PayloadDecoder._on_other_arguments,
+} | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in DELTA_KINDS}
 """Other events hold nothing of the answer, or what their item repeats when it is done."""
 
 
