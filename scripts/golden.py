@@ -27,7 +27,7 @@ print(json.dumps([page(name, whole=True) for name in sys.argv[1:]]))
 
 
 def write(names: list[str]) -> None:
-    from tests.support.golden import page, review, reviewed  # noqa: PLC0415 - found by `main`
+    from tests.support.golden import PAGES, page, review, reviewed  # noqa: PLC0415 - found by `main`
 
     kinds: dict[str, list[str]] = {}
     for name in names:
@@ -38,7 +38,11 @@ def write(names: list[str]) -> None:
         for name, text in found.items():
             if known.get(name) != text:
                 print(f"changed: {kind}/{name}")
-        review(kind, {**known, **found} if len(names) < len(known) else found)
+        every = {**known, **found}
+        review(
+            kind,
+            {of: every[of] for name in PAGES if name.startswith(f"{kind}/") if (of := name.partition("/")[2]) in every},
+        )
 
 
 def compare(names: list[str], revision: str) -> None:
