@@ -40,11 +40,11 @@ def stream(*events: tuple[str, Json]) -> bytes:
 
 def split(data: bytes) -> list[bytes]:
     """The frames one by one."""
-    frames = []
-    while data:
-        (length,) = struct.unpack_from(">I", data)
-        frames.append(data[:length])
-        data = data[length:]
+    frames, start = [], 0
+    while start < len(data):
+        (length,) = struct.unpack_from(">I", data, start)
+        frames.append(data[start : start + length])
+        start += length
     return frames
 
 

@@ -196,7 +196,8 @@ def _written(written: Any) -> str:
 
 def varied_requests(target: str) -> Iterator[Case]:
     models = VARIED_MODELS.get(target, ("some-model",))
-    groups = varied_values.ABOUT_MESSAGES if target in STORED else varied_values.ALL
+    groups = varied_values.ABOUT_SERVERS if target in COMPATIBLE else varied_values.ALL
+    groups = varied_values.ABOUT_MESSAGES if target in STORED else groups
     for group, title, request in varied_values.requests(models, groups):
         yield group, title, attempt(of_encoded, dragoman.encode_request, request, target)
 
@@ -283,6 +284,29 @@ def stored(name: str) -> Iterator[Case]:
             yield f"from {source}", title, _translated("request", json.dumps(body).encode(), source, name)
 
 
+def stored_answers(name: str) -> Iterator[Case]:
+    """Answers as records: written, read again with every edit, and sent on."""
+    seen: set[bytes] = set()
+    for group, title, answer in varied_values.answers():
+        yield group, title, attempt(of_encoded, dragoman.encode_response, answer, name)
+    for source in FORMATS:
+        for title, body in _bodies("response", source):
+            yield f"from {source}", title, _translated("response", json.dumps(body).encode(), source, name)
+            record = attempt(
+                lambda made: made.json().decode(), dragoman.translate_response, body, source=source, target=name
+            )
+            if record.startswith(("{", "[")) and (first := json.loads(record)):
+                for edit, changed in [*((str(one), one.body) for one in edits(first)), *odd_edits(first)]:
+                    raw = json.dumps(changed).encode()
+                    if raw not in seen:
+                        seen.add(raw)
+                        yield (
+                            f"changed, from {source}",
+                            f"{title} {edit}",
+                            _changed("response", raw, name, f"{title} {edit}"),
+                        )
+
+
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -301,6 +325,8 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
     for source in STREAMS:
         yield f"streams/{source}", (partial(sample_streams, source), True)
         yield f"changed-streams/{source}", (partial(changed_streams, source), False)
+    for name in RECORDS:
+        yield f"stored-answers/{name}", (partial(stored_answers, name), False)
     for name in (*RECORDS, *dragoman.formats("dataset")):
         yield f"stored/{name}", (partial(stored, name), False)
 

@@ -27,6 +27,7 @@ _FAMILIES = (
 _OBJECT: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 Cases = Iterator[tuple[str, str, Any]]
+Groups = tuple[Callable[[tuple[str, ...]], Cases], ...]
 
 
 def _asked(model: str | None = "some-model", *messages: ir.Message, **settings: Any) -> ir.Request:
@@ -450,11 +451,24 @@ def _signatures(models: tuple[str, ...]) -> Cases:
             yield group, f"{name}, twice", _asked(models[-1], _USER, twice, *more)
 
 
-ALL = (_settings, _reasoning, _schemas, _structure, _tools, _hosted, _media, _orders, _marks, _values, _signatures)
-ABOUT_MESSAGES = (_documents, _orders, _values, _signatures)
+ALL: Groups = (
+    _settings,
+    _reasoning,
+    _schemas,
+    _structure,
+    _tools,
+    _hosted,
+    _media,
+    _orders,
+    _marks,
+    _values,
+    _signatures,
+)
+ABOUT_SERVERS: Groups = (_settings, _reasoning, _structure, _tools, _hosted, _media, _values)
+ABOUT_MESSAGES: Groups = (_documents, _orders, _values, _signatures)
 
 
-def requests(models: tuple[str, ...], groups: tuple[Callable[[tuple[str, ...]], Cases], ...] = ALL) -> Cases:
+def requests(models: tuple[str, ...], groups: Groups = ALL) -> Cases:
     for group in groups:
         yield from group(models)
 
