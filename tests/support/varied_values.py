@@ -195,8 +195,8 @@ def _structure(models: tuple[str, ...]) -> Cases:
                 f"{model} {kind} {schema is None}, tool",
                 _asked(model, output=output, tools=(tool,)),
             )
-            said = ir.Message("user", "Answer in JSON.")
-            yield "structured output", f"{model} {kind} {schema is None}, said", _asked(model, said, output=output)
+            wish = ir.Message("user", "Answer in JSON.")
+            yield "structured output", f"{model} {kind} {schema is None}, said", _asked(model, wish, output=output)
 
 
 def _tools(models: tuple[str, ...]) -> Cases:
