@@ -610,7 +610,7 @@ def _node(key: str, parent: str | None, role: str, content: Any, **more: Any) ->
     return {"id": key, "parent": parent, "children": [], "message": message | more}
 
 
-def _said(*parts: Any) -> dict[str, Any]:
+def _content(*parts: Any) -> dict[str, Any]:
     return {"content_type": "text", "parts": list(parts)}
 
 
@@ -620,15 +620,15 @@ EXPORTS: dict[str, Shape] = {
             "title": "Weather", "create_time": 1.0, "update_time": 2.0, "moderation_results": [], "plugin_ids": None, "conversation_id": "c", "id": "c", "default_model_slug": "gpt-4o", "current_node": "g", "is_archived": False,
             "mapping": {
                 "r": {"id": "r", "message": None, "parent": None, "children": ["a"]},
-                "a": _node("a", "r", "system", _said(""), metadata={"is_visually_hidden_from_conversation": True}),
+                "a": _node("a", "r", "system", _content(""), metadata={"is_visually_hidden_from_conversation": True}),
                 "b": _node("b", "a", "user", {"content_type": "user_editable_context", "user_profile": "…", "user_instructions": "…"}, metadata={"is_visually_hidden_from_conversation": True}),
-                "c": _node("c", "b", "user", _said(QUESTION)),
+                "c": _node("c", "b", "user", _content(QUESTION)),
                 "d": _node("d", "c", "assistant", {"content_type": "thoughts", "thoughts": [{"summary": "Look", "content": "I look it up.", "chunks": [], "finished": True}], "source_analysis_msg_id": "x"}),
                 "e": _node("e", "d", "assistant", {"content_type": "code", "language": "json", "response_format_name": None, "text": TEXT}, recipient="weather"),
                 "f": _node("f", "e", "tool", {"content_type": "execution_output", "text": RESULT}, name="weather"),
-                "x": _node("x", "c", "assistant", _said("Another answer.")),
+                "x": _node("x", "c", "assistant", _content("Another answer.")),
                 "y": _node("y", "f", "assistant", {"content_type": "reasoning_recap", "content": "Thought for 5s"}),
-                "g": _node("g", "y", "assistant", _said(ANSWER), metadata={"model_slug": "gpt-4o"}),
+                "g": _node("g", "y", "assistant", _content(ANSWER), metadata={"model_slug": "gpt-4o"}),
             },
         },
         "chatgpt-export", WHOLE,

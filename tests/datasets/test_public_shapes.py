@@ -64,7 +64,7 @@ def test_every_shape_crosses_and_results_answer_their_calls() -> None:
         )
 
 
-@promise("batch:convert")
+@promise("batch:datasets")
 def test_a_file_of_every_shape_is_converted_or_rejected_with_a_reason(tmp_path: Path) -> None:
     for name, shape in SHAPES.items():
         lines = (

@@ -80,8 +80,8 @@ def read_glaive(data: Json) -> Request:
     conversation = Conversation(GLAIVE, _concatenated_tools(system))
     _say(conversation, "system", system, "$.system")
     pieces = _SPEAKER.split(data["chat"])
-    for speaker, said in zip(pieces[1::2], pieces[2::2], strict=True):
-        text = said.replace(_END, "").strip()
+    for speaker, turn in zip(pieces[1::2], pieces[2::2], strict=True):
+        text = turn.replace(_END, "").strip()
         call = _GLAIVE_CALL.fullmatch(text) if speaker == "ASSISTANT" else None
         if speaker == "FUNCTION RESPONSE":
             conversation.add("tool", [(conversation.result(text), "$.chat")], "$.chat")
