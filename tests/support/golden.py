@@ -25,6 +25,7 @@ from dragoman.errors import DragomanError
 from dragoman.ir.values import encode_json
 from dragoman.loss import Loss
 from dragoman.streams import StreamEncoder, StreamTranslator
+from tests.datasets.public_shapes import SHAPES
 from tests.datasets.stories import STORIES
 from tests.laws.test_every_field import WORLDS
 from tests.laws.test_every_stream_edit import decoded, edited, own_streams
@@ -271,9 +272,10 @@ def streamed_answers(target: str) -> Iterator[Case]:
 
 def stored(name: str) -> Iterator[Case]:
     """What is read from a stored conversation and its edits, and what is written of every sample request."""
-    samples = SAMPLES[name] if name in SAMPLES else [STORIES[name]]
-    for number, body in enumerate(samples):
-        title = f"sample {number}"
+    samples = {f"sample {number}": body for number, body in enumerate(SAMPLES.get(name, ()))}
+    samples |= {"story": STORIES[name]} if name in STORIES else {}
+    samples |= {title: shape.record for title, shape in SHAPES.items() if shape.format == name}
+    for title, body in samples.items():
         yield title, "", _changed("request", json.dumps(body).encode(), name, title)
         for edit, changed in [*((str(one), one.body) for one in edits(body)), *odd_edits(body)]:
             yield title, edit, _changed("request", json.dumps(changed).encode(), name, f"{title} {edit}")
