@@ -279,7 +279,9 @@ class _Thinking:
         if reasoning.effort is not None and reasoning.budget_tokens is not None:
             settings.effort = self._nearest(reasoning.effort, self._limits.efforts)
         if reasoning.budget_tokens is None:
-            field, what = ("reasoning.effort", f"effort {reasoning.effort!r}") if reasoning.effort else ("reasoning",) * 2
+            field, what = "reasoning", "reasoning"
+            if reasoning.effort:
+                field, what = "reasoning.effort", f"effort {reasoning.effort!r}"
             self._log.degrade(self._request, field, what, f"sent as a budget of {budget} tokens")
             return
         if budget != reasoning.budget_tokens:
