@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from msgspec import structs
 
 from dragoman.codecs.accumulate import Accumulator
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import BoundedFraming
 from dragoman.codecs.reading import MALFORMED, check_text, misread
-from dragoman.codecs.stream_codec import StreamCodec, Texts
+from dragoman.codecs.stream_codec import EventDecoder, StreamCodec, Texts
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import AnyEvent, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed

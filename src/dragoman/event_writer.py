@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dragoman.codecs.event_encoder import BaseEventEncoder
-from dragoman.codecs.stream_codec import StreamCodec, Texts
+from dragoman.codecs.stream_codec import BaseEventEncoder, StreamCodec, Texts
 from dragoman.event_reader import EventReader, held_by
 from dragoman.ir import AnyEvent, PartDelta, StreamFailed, StreamStart
 from dragoman.losses import LossLog

@@ -102,7 +102,7 @@ def _entry(name: str) -> tuple[str, str]:
 
 def layout(name: str) -> Layout:
     """Return where the pieces of a conversation are in a request body of this format."""
-    found: Layout = _module(folder_of(name), "layout").LAYOUT
+    found: Layout = _module(folder_of(name), "profile").LAYOUT
     return found
 
 

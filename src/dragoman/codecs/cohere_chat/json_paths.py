@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dragoman.codecs.cohere_chat.foreign_signatures import PLAN, TAGGED
+from functools import partial
+
+from dragoman.codecs.cohere_chat.foreign_signatures import PLAN
 from dragoman.codecs.cohere_chat.grounding import OF_THE_REQUEST
 from dragoman.codecs.cohere_chat.messages import CONTENT
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.request import SETTINGS
+from dragoman.codecs.result_media import media_turns_before
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -51,7 +54,7 @@ def _request_path(
 ) -> str:
     if message_index is None:
         return _setting_path(field) if part_index is None else _tool_path(part_index, field)
-    turns = tables.of(request.messages, _media_turns)
+    turns = tables.of(request.messages, partial(media_turns_before, family=FAMILY))
     message = request.messages[message_index]
     path = f"$.messages[{message_index + turns[message_index]}]"
     return _message_path(message, tables, path, part_index, field)
@@ -74,20 +77,6 @@ def _tool_path(index: int, field: str) -> str:
     if field.partition(".")[0] in _OF_A_TOOL:
         return f"{path}.function.{field}"
     return f"{path}.{field}" if field else path
-
-
-def _media_turns(messages: tuple[Message, ...]) -> list[int]:
-    """Return, for each message, how many tagged user turns preceded it on the wire; their media moved into results."""
-    counts = []
-    turns = 0
-    waiting = False
-    for message in messages:
-        if waiting and message.role != "tool":
-            turns += 1
-            waiting = False
-        counts.append(turns)
-        waiting = waiting or any(TAGGED in _own(part.metadata) for part in message.tool_results)
-    return counts
 
 
 def _places(parts: tuple[AnyPart, ...]) -> list[int]:

@@ -33,7 +33,7 @@ from dragoman.codecs.gemini.wire import (
     says,
     usage_keys,
 )
-from dragoman.codecs.google_usage import fit_counts
+from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
