@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -37,7 +38,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import MESSAGES_TIERS, json_instruction, read_tier, tier_writer
+from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, json_instruction, read_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.messages import content_held
@@ -79,7 +80,7 @@ SETTINGS = Settings(
         Setting("safety_identifier", "metadata", BY_HAND, BY_HAND, "metadata.user_id"),
         Setting("user", None),  # the same field as the safety identifier, unless both are given
         Setting("cache", "cache_control", BY_HAND, BY_HAND),
-        Setting("service_tier", "service_tier", read_tier(MESSAGES_TIERS), tier_writer(MESSAGES_TIERS)),
+        Setting("service_tier", "service_tier", read_tier(MESSAGES_TIERS), partial(fit_tier, MESSAGES_TIERS)),
         Setting("store", None, lost="this API stores nothing", anyway=False),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -43,9 +44,10 @@ from dragoman.codecs.shared_settings import (
     CONVERSE_TIERS,
     LabelRules,
     fit_labels,
+    fit_tier,
+    fitted,
     json_instruction,
     read_tier,
-    tier_writer,
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
@@ -68,10 +70,6 @@ _EMPTY_OBJECT = Raw(b"{}")
 _LABELS = LabelRules(re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{1,256}"), re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}"))
 
 
-def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
-    return labels if request.origin == FAMILY else fit_labels(labels, _LABELS, request, log)
-
-
 SETTINGS = Settings(
     ConverseRequest,
     FAMILY,
@@ -90,8 +88,8 @@ SETTINGS = Settings(
         Setting("cache", None),  # written as points, see with_automatic_points
         # It selects one of two URLs.
         Setting("stream", None),
-        Setting("labels", "requestMetadata", write=_write_labels),
-        Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), tier_writer(CONVERSE_TIERS)),
+        Setting("labels", "requestMetadata", write=fitted(partial(fit_labels, _LABELS), FAMILY)),
+        Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), partial(fit_tier, CONVERSE_TIERS)),
         Setting("store", None, lost="this API stores nothing", anyway=False),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
