@@ -284,7 +284,7 @@ def _as_the_api_takes_it(request: Request, log: LossLog) -> Request:
 
 def _without_sampling(request: Request, log: LossLog) -> Request:
     """Return the request without settings that a model refuses while it reasons."""
-    if not _reasons(request.model) or _is_switched_off(request):
+    if not _reasons(request.model) or (is_off(request.reasoning) and "none" in efforts_of(request.model or "")):
         return request
     refused = [name for name in SAMPLING if getattr(request, name) is not None]
     for name in refused:
@@ -292,10 +292,6 @@ def _without_sampling(request: Request, log: LossLog) -> Request:
     changed = structs.replace(request, **dict.fromkeys(refused))
     log.replaced(changed, request)
     return changed
-
-
-def _is_switched_off(request: Request) -> bool:
-    return is_off(request.reasoning) and "none" in efforts_of(request.model or "")
 
 
 def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, tuple[Message, ...]]:
