@@ -7,6 +7,7 @@ import pytest
 
 import dragoman
 from dragoman.detection import Detected
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.recordings import Record
 
@@ -102,7 +103,7 @@ CASES: dict[str, tuple[Any, Detected | None]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES.keys())
+@each(("body", "expected"), CASES.values(), ids=CASES.keys())
 def test_a_format_is_detected_by_what_only_it_has(body: Any, expected: Detected | None) -> None:
     assert dragoman.detect(json.dumps(body)) == expected
 

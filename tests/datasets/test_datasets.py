@@ -16,6 +16,7 @@ from dragoman.ir import Request, Text, ToolCall, ToolResult
 from dragoman.losses import LossLog
 from dragoman.translate import encode_request, translate_request
 from tests.datasets.stories import ARGUMENTS, CHAT, STORIES, TOOLS
+from tests.support.cases import each
 from tests.support.promises import promise
 
 NAMES = dragoman.formats("dataset")
@@ -68,7 +69,7 @@ def test_every_format_has_its_story() -> None:
 
 
 @promise("batch:datasets")
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_story_is_read(name: str) -> None:
     request = read(name)
     assert tell(request) == (STORY[:1] if name in TASKS else STORY)
@@ -77,7 +78,7 @@ def test_the_story_is_read(name: str) -> None:
 
 
 @promise("batch:datasets")
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in TASKS])
+@each("name", [name for name in NAMES if name not in TASKS])
 def test_results_answer_their_calls(name: str) -> None:
     request = read(name)
     calls = [part.id for message in request.messages for part in message.parts if isinstance(part, ToolCall)]
@@ -89,7 +90,7 @@ def test_results_answer_their_calls(name: str) -> None:
 
 
 @promise("batch:datasets")
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_record_is_known_by_its_keys(name: str) -> None:
     found = detect(body(name))
     assert found is not None
@@ -106,8 +107,8 @@ def test_a_line_of_a_session_is_known(name: str) -> None:
 
 
 @promise("batch:datasets")
-@pytest.mark.parametrize("target", dragoman.formats())
-@pytest.mark.parametrize("name", NAMES)
+@each("target", dragoman.formats())
+@each("name", NAMES)
 def test_it_crosses_to_every_api(name: str, target: str) -> None:
     encoded = translate_request(body(name), source=name, target=target, model="m")
     again = codec(target).decode_request(encoded.json())
@@ -123,8 +124,8 @@ def test_it_crosses_to_every_api(name: str, target: str) -> None:
 
 
 @promise("batch:datasets")
-@pytest.mark.parametrize("target", WRITTEN)
-@pytest.mark.parametrize("source", [name for name in NAMES if name not in TASKS])
+@each("target", WRITTEN)
+@each("source", [name for name in NAMES if name not in TASKS])
 def test_it_crosses_to_every_format_that_is_written(source: str, target: str) -> None:
     encoded = translate_request(body(source), source=source, target=target)
     assert tell(codec(target).decode_request(encoded.json())) == STORY
@@ -152,8 +153,8 @@ def test_logs_are_read_and_not_written(name: str) -> None:
 
 
 @promise("batch:datasets")
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("bad", [b"{}", b"[]", b"5", b'"x"', b"[[]]", b'{"messages": 5}', b'[{"role": 5}]', b"null"])
+@each("name", NAMES)
+@each("bad", [b"{}", b"[]", b"5", b'"x"', b"[[]]", b'{"messages": 5}', b'[{"role": 5}]', b"null"])
 def test_bad_records_are_typed_errors(name: str, bad: bytes) -> None:
     with contextlib.suppress(DragomanError):  # any other error fails the test
         dragoman.decode_request(bad, name)
