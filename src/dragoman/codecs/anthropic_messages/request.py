@@ -13,7 +13,7 @@ from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED, MCP_BETA, MC
 from dragoman.codecs.anthropic_messages.json_paths import leading_system
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
-from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_settings
+from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.anthropic_messages.tools import (
     decode_output,
     decode_tool_choice,
@@ -188,7 +188,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     messages = request.messages
     leading = leading_system(messages) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)
-    settings = encode_settings(request, log)
+    settings = encode_reasoning(request, log)
     tools: WireValue = None
     if request.tools:
         tools, servers = encode_tools(request, encoder.mark, log)

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.bedrock_converse.caching import with_automatic_points
 from dragoman.codecs.bedrock_converse.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of, path_of
-from dragoman.codecs.bedrock_converse.thinking import ModelSettings, decode_reasoning, decode_top_k, encode_settings
+from dragoman.codecs.bedrock_converse.thinking import ModelSettings, decode_reasoning, decode_top_k, encode_reasoning
 from dragoman.codecs.bedrock_converse.tools import (
     NO_CALLS,
     called_tools,
@@ -233,7 +233,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     messages = request.messages
     leading = _leading_system(messages) if messages and messages[0].role == "system" else 0
     wires: WireValue = encoder.encode(messages[leading:] if leading else messages)
-    settings = encode_settings(request, log)
+    settings = encode_reasoning(request, log)
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     system: WireValue = UNSET
     if leading or encoder.hoisted:
