@@ -8,6 +8,7 @@ full. Pages are made from the repository alone, so they do not depend on recordi
 
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -43,6 +44,7 @@ COMPATIBLE = tuple(name for name in dragoman.formats("compatible") if name != "v
 STORED = (*RECORDS, *(name for name in dragoman.formats("dataset") if dataset(name).write is not None))
 EVERY = 6
 """Of the edits of larger streams one in so many is tried."""
+_MARKS = re.compile(r"\bmk\d+x\b")
 ODD = "zq odd"
 """A text that no vocabulary has."""
 
@@ -59,6 +61,12 @@ def attempt(shown: Callable[[Any], str], make: Callable[..., Any], *given: Any, 
         return shown(make(*given, **named))
     except DragomanError as refused:
         return f"refused: {type(refused).__name__} {getattr(refused, 'path', '')}"
+
+
+def renumbered(text: str) -> str:
+    """The running marks of ugly bodies, counted for each body: another body before them changes nothing."""
+    marks: dict[str, str] = {}
+    return _MARKS.sub(lambda found: marks.setdefault(found[0], f"mk{len(marks)}x"), text)
 
 
 def of_losses(losses: Iterable[Loss]) -> list[str]:
@@ -113,7 +121,7 @@ def _bodies(kind: str, source: str) -> Iterator[tuple[str, Any]]:
     for row in small_bodies(kind):
         name, body = row.values
         if name == source:
-            yield str(row.id).removeprefix(f"{source}: "), body
+            yield str(row.id).removeprefix(f"{source}: "), json.loads(renumbered(json.dumps(body)))
 
 
 def crossed(kind: str, source: str) -> Iterator[Case]:
@@ -360,7 +368,7 @@ def page(name: str, *, whole: bool = False) -> str:
     cases, is_whole = PAGES[name]
     groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for group, title, text in cases():
-        groups[group].append((title, text))
+        groups[group].append((title, renumbered(text)))
     if whole or is_whole:
         return "".join(f"{line}\n" for group, rows in groups.items() for line in _in_full(group, rows))
     lines: list[str] = []
