@@ -198,6 +198,9 @@ class Gateway:
 
     def _measure(self, record: Record) -> None:
         record.seconds = time.perf_counter() - record.started
+        usage = record.usage
+        if usage is not None and (usage.input < 0 or usage.output < 0):  # tokens are spent, never given back
+            record.usage = structs.replace(usage, input=max(usage.input, 0), output=max(usage.output, 0))
         if record.cost is None and record.usage is not None:
             record.cost = self.prices.cost(record.upstream, record.target, record.usage)
 
