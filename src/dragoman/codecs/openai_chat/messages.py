@@ -625,6 +625,7 @@ class MessageEncoder:
                 refusals.append(part.text)  # type: ignore[union-attr, arg-type]
             elif kind is not Reasoning or "~thinking" in (part.metadata or {}).get(FAMILY, {}):  # type: ignore[union-attr]
                 others.append(part)
+                kind = Text  # in the list of contents, at its place
             order = _ORDER.get(kind, 1)
             if order < rank:
                 self._log.degrade(part, "", "place among the other parts", "a chat message keeps text and calls apart")
