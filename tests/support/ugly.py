@@ -1004,6 +1004,18 @@ def chat_answer(message: Json, finish: str | None = "stop", **more: Any) -> Json
 
 
 CHAT_ANSWERS: dict[str, Json] = {
+    "a call in both spellings": chat_answer(
+        {"content": None, "tool_calls": [chat_call("1")], "function_call": {"name": "f", "arguments": "{}"}},
+        "tool_calls",
+    ),
+    "two calls, one in the old spelling": chat_answer(
+        {
+            "content": None,
+            "tool_calls": [chat_call("1")],
+            "function_call": {"name": "g", "arguments": f'{{"a":"{mark()}"}}'},
+        },
+        "tool_calls",
+    ),
     "thoughts that refer to something": chat_answer(
         {
             "content": [
