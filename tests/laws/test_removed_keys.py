@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from tests.support.cases import each
 from tests.support.edits import Edit, edits
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
@@ -123,7 +124,12 @@ REQUEST_KEYS = (
     Unsaid("ollama-chat", "$.messages[].tool_calls[].id", _ORDER, targets="vertex"),
     Unsaid("openai-chat", "$.messages[].reasoning_details[].id", _ORDER, targets="anthropic-messages"),
     Unsaid("openai-responses", "$.input[].id", _OWN_IDS),
-    Unsaid(_GOOGLE, "$.toolConfig.functionCallingConfig.allowedFunctionNames", _ALL_TOOLS, targets="cohere-chat"),
+    Unsaid(
+        _GOOGLE,
+        "$.toolConfig.functionCallingConfig.allowedFunctionNames",
+        _ALL_TOOLS,
+        targets="bedrock-converse cohere-chat ollama-chat",
+    ),
     Unsaid(
         "gemini-interactions",
         "$.generation_config.tool_choice.allowed_tools.tools",
@@ -188,6 +194,13 @@ REQUEST_KEYS = (
         "thoughts are shown with every effort",
         ("auto",),
         "cohere-chat gemini ollama-chat vertex",
+    ),
+    Unsaid(
+        "openai-responses",
+        "$.reasoning",
+        "thoughts are always shown",
+        ({"summary": "auto"},),
+        "cohere-chat ollama-chat",
     ),
     Unsaid(
         "openai-responses",
@@ -334,13 +347,13 @@ def _check(kind: str, name: str, body: Any) -> None:
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize(("name", "body"), small_bodies("request"))
+@each(("name", "body"), small_bodies("request"))
 def test_a_key_removed_from_a_request_is_missed(name: str, body: Any) -> None:
     _check("request", name, body)
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize(("name", "body"), small_bodies("response"))
+@each(("name", "body"), small_bodies("response"))
 def test_a_key_removed_from_an_answer_is_missed(name: str, body: Any) -> None:
     _check("response", name, body)
 

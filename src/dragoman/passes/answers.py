@@ -11,6 +11,7 @@ from dragoman.ir import (
     AnyPart,
     Completion,
     CustomTool,
+    Finish,
     Finished,
     Message,
     PartDelta,
@@ -47,11 +48,24 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
                 break
     if hides_reasoning(request, profile) and not _is_owed(completion.model):
         completion = _without_unsigned_reasoning(completion, log)
+    if completion.finish is None and completion.messages:
+        completion = _finished_by_calls(completion, profile, log)
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
     declared = _Declared(request)
     messages = tuple(_restore_message(message, declared, log) for message in completion.messages)
     return structs.replace(completion, messages=messages)
+
+
+def _finished_by_calls(completion: Completion, profile: Profile, log: LossLog) -> Completion:
+    """Adds the finish reason of calls to an answer of another family that has calls and no finish reason."""
+    message = completion.messages[0]
+    is_own = any(profile.family in (metadata or ()) for metadata in (completion.metadata, message.metadata))
+    calls = message.tool_calls
+    if is_own or not calls or not all(call.parsed for call in calls):
+        return completion
+    log.invent(completion, "finish", "finish reason tool_calls", "the answer calls tools and does not say how it ended")
+    return structs.replace(completion, finish=Finish("tool_calls"))
 
 
 def _without_speakers(completion: Completion, log: LossLog) -> Completion:
@@ -103,7 +117,8 @@ class HiddenReasoning:
     def __init__(self, log: LossLog) -> None:
         self._log = log
         self._is_owed = False
-        self._waiting: dict[int, list[AnyEvent]] = {}
+        self.held: dict[int, list[AnyEvent]] = {}
+        """Events of parts that are held back; text of all others passes unchanged."""
 
     def __call__(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         shown: list[AnyEvent] = []
@@ -112,14 +127,14 @@ class HiddenReasoning:
                 self._is_owed = _is_owed(event.model)
             elif isinstance(event, PartStart):
                 if isinstance(event.part, Reasoning) and event.part.signature is None and not self._is_owed:
-                    self._waiting[event.index] = [event]
+                    self.held[event.index] = [event]
                     continue
             elif isinstance(event, PartDelta):
-                if event.index in self._waiting:
-                    self._waiting[event.index].append(event)
+                if event.index in self.held:
+                    self.held[event.index].append(event)
                     continue
-            elif isinstance(event, PartEnd) and event.index in self._waiting:
-                waiting = self._waiting.pop(event.index)
+            elif isinstance(event, PartEnd) and event.index in self.held:
+                waiting = self.held.pop(event.index)
                 if event.signature is None:
                     self._log.note(_ANSWER, "", "reasoning", _UNASKED)
                     continue
@@ -210,20 +225,21 @@ class RestoredEvents:
 
     def __init__(self, request: Request) -> None:
         self._declared = _Declared(request)
-        self._waiting: dict[int, tuple[PartStart, list[str]]] = {}
+        self.held: dict[int, tuple[PartStart, list[str]]] = {}
+        """The start and the text of calls that are held back; text of all other parts passes unchanged."""
 
     def __call__(self, events: list[AnyEvent]) -> list[AnyEvent]:
         restored: list[AnyEvent] = []
         for event in events:
             if isinstance(event, PartStart):
                 restored += self._restore_start(event)
-            elif isinstance(event, PartDelta) and event.index in self._waiting:
-                self._waiting[event.index][1].append(event.text)
-            elif isinstance(event, PartEnd) and event.index in self._waiting:
+            elif isinstance(event, PartDelta) and event.index in self.held:
+                self.held[event.index][1].append(event.text)
+            elif isinstance(event, PartEnd) and event.index in self.held:
                 restored += self._restore_end(event)
             else:
                 if isinstance(event, Finished | StreamFailed):
-                    for index in list(self._waiting):
+                    for index in list(self.held):
                         restored += self._restore_end(PartEnd(index, incomplete=True))
                 restored.append(event)
         return restored
@@ -239,11 +255,11 @@ class RestoredEvents:
         if not self._declared.returns_whole(name) or call.custom:
             noted = self._declared.noted(call)
             return [event if noted is call else structs.replace(event, part=noted)]
-        self._waiting[event.index] = (event, [])
+        self.held[event.index] = (event, [])
         return []
 
     def _restore_end(self, event: PartEnd) -> list[AnyEvent]:
-        start, pieces = self._waiting.pop(event.index)
+        start, pieces = self.held.pop(event.index)
         call: ToolCall = start.part  # type: ignore[assignment]
         text = "".join(pieces)
         arguments = exact_object(text)

@@ -24,7 +24,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.losses import Tables, paths_by_tables
+from dragoman.losses import KEY, Tables, paths_by_tables
 
 _OF_A_TOOL = frozenset({"name", "description", "parameters"})
 _OF_A_CALL = {"name": "function.name", "arguments": "function.arguments", "arguments_text": "function.arguments"}
@@ -42,6 +42,7 @@ _USAGE = {
     "reasoning": "tokens.reasoning_tokens",
     "image": "tokens.image_tokens",
 }
+_media_turns = partial(media_turns_before, family=FAMILY)  # one object: `Tables` remembers results by function
 _INSIDE = {"reasoning.budget_tokens": "$.thinking.token_budget"}
 
 
@@ -54,7 +55,7 @@ def _request_path(
 ) -> str:
     if message_index is None:
         return _setting_path(field) if part_index is None else _tool_path(part_index, field)
-    turns = tables.of(request.messages, partial(media_turns_before, family=FAMILY))
+    turns = tables.of(request.messages, _media_turns)
     message = request.messages[message_index]
     path = f"$.messages[{message_index + turns[message_index]}]"
     return _message_path(message, tables, path, part_index, field)
@@ -108,7 +109,7 @@ def _message_path(message: Message, tables: Tables, path: str, part_index: int |
         inner = _OF_A_CALL.get(field, field)
         return f"{path}.tool_calls[{place}].{inner}" if inner else f"{path}.tool_calls[{place}]"
     if isinstance(part, Document):
-        inner = _OF_A_DOCUMENT.get(field, field)
+        inner = _OF_A_DOCUMENT.get(field, field.removeprefix(KEY))
         is_own = OF_THE_REQUEST in _own(part.metadata)
         document_path = f"$.documents[{place}]" if is_own else f"{path}.content[{place}].document"
         return f"{document_path}.{inner}" if inner in {"id", "data", "data.title", "data.context"} else document_path
