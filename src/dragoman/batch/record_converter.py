@@ -15,7 +15,7 @@ from dragoman.batch.provider_files import BATCH_FILES, batch_file_of
 from dragoman.batch.rejects import Reject
 from dragoman.batch.tally import EXAMPLES, Example, RejectCount, Tally, sizes_of
 from dragoman.codecs.encoded import Encoded, losses_held
-from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
+from dragoman.codecs.reading import MALFORMED, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError, DragomanError, EncodeError
@@ -155,8 +155,7 @@ class RecordConverter:
             return expected, self._encode(expected, self._decode(record, expected), record)
         if incoming is not None:  # fast path for the usual record
             try:
-                is_plain = record.isascii() and len(record) <= MAX_BODY_BYTES
-                request = incoming.decode_request(record if is_plain else body_bytes(record, incoming.name))
+                request = incoming.decode_request(body_bytes(record, incoming.name))
             except _UNREADABLE:  # inspected below
                 pass
             else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from msgspec import UNSET, Struct, UnsetType, structs
+from msgspec import UNSET, UnsetType, structs
 
 from dragoman.ir import Request, StructuredOutput, Usage
 from dragoman.ir.notes import MODELLED, Extra
@@ -18,12 +18,13 @@ from dragoman.losses import LossLog
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class LabelRules(Struct, frozen=True):
+class LabelRules:
     """What an API accepts as labels of a request."""
 
-    key: re.Pattern[str]
-    value: re.Pattern[str]
-    pairs: int = 16
+    def __init__(self, key: re.Pattern[str], value: re.Pattern[str], pairs: int = 16) -> None:
+        self.key = key
+        self.value = value
+        self.pairs = pairs
 
 
 GOOGLE_LABELS: Final = LabelRules(re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}"), 64)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dragoman.schema.source import json_type, step_into, type_names
 from dragoman.schema.values import Json, Node
 
 if TYPE_CHECKING:
+    from dragoman.schema.dialects import SchemaDialect
     from dragoman.schema.walk import Walk
 
 TYPE_OF_KEYWORD: dict[str, str] = {
@@ -26,6 +26,16 @@ _STEPPED = frozenset(
     {"$ref", "ref", "allOf", "anyOf", "oneOf", "const", "enum", "prefixItems", "exclusiveMinimum", "exclusiveMaximum"}
 )
 _LARGEST_LIMIT = 2**63
+
+
+def has_root_rules_only(dialect: SchemaDialect) -> bool:
+    """Whether only the root has rules."""
+    return dialect.keywords is None and not dialect.refused
+
+
+def is_verbatim(dialect: SchemaDialect) -> bool:
+    """Whether the dialect takes every schema as it is."""
+    return has_root_rules_only(dialect) and not dialect.root_object
 
 
 def is_normal(node: Node) -> bool:
@@ -244,7 +254,7 @@ def inclusive_limits(walk: Walk, node: Node) -> Node:
     return node
 
 
-STEPS: tuple[Callable[[Walk, Node], Node], ...] = (
+STEPS: Final = (
     merge_all_of,
     one_of_to_any_of,
     const_to_enum,
