@@ -7,6 +7,7 @@ import pytest
 
 import dragoman
 from dragoman.detection import Detected
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.recordings import Record
 
@@ -65,8 +66,10 @@ CASES: dict[str, tuple[Any, Detected | None]] = {
     "a message alone": ({"message": "no"}, None),
     "a response": ({"object": "response", "error": None, "output": []}, Detected("openai-responses", "response")),
     "an input text": ({"model": "m", "input": "hi"}, Detected("openai-responses", "request")),
-    "a row of Alpaca": ({"instruction": "Say hi.", "input": "to Bob", "output": "Hi Bob"}, None),
-    "a row of Alpaca without input": ({"instruction": "Say hi.", "input": "", "output": "Hi"}, None),
+    "a row of Alpaca": ({"instruction": "Say hi.", "input": "Bob", "output": "Hi"}, Detected("alpaca", "request")),
+    "a row of Alpaca without input": ({"instruction": "a", "input": "", "output": "b"}, Detected("alpaca", "request")),
+    "a row of input and output": ({"input": "to Bob", "output": "Hi Bob"}, None),
+    "a row of input": ({"input": "to Bob", "target": "Hi Bob"}, None),
     "instructions and input": ({"instructions": "Be brief.", "input": "hi"}, Detected("openai-responses", "request")),
     "input items": ({"model": "m", "input": [HELLO]}, Detected("openai-responses", "request")),
     "an event": ({"type": "response.created", "response": {"object": "response"}}, None),
@@ -102,7 +105,7 @@ CASES: dict[str, tuple[Any, Detected | None]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES.keys())
+@each(("body", "expected"), CASES.values(), ids=CASES.keys())
 def test_a_format_is_detected_by_what_only_it_has(body: Any, expected: Detected | None) -> None:
     assert dragoman.detect(json.dumps(body)) == expected
 

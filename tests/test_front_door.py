@@ -13,6 +13,7 @@ import pytest
 import dragoman
 from dragoman import ir
 from dragoman.ir import checked
+from tests.support.cases import each
 from tests.support.promises import promise
 
 SOURCE = Path(dragoman.__file__)
@@ -34,7 +35,7 @@ def test_type_checkers_the_loader_and_the_list_of_names_agree() -> None:
 
 
 @promise("front:exports")
-@pytest.mark.parametrize("name", dragoman.__all__)
+@each("name", dragoman.__all__)
 def test_every_name_can_be_imported_and_is_documented(name: str) -> None:
     value = getattr(dragoman, name)
     assert getattr(dragoman, name) is value

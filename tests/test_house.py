@@ -291,8 +291,7 @@ ROOMS: dict[str, frozenset[str]] = {
         }
     ),
     "errors": frozenset({"decode_error", "encode_error"}),
-    "profile": frozenset({"PROFILE"}),
-    "layout": frozenset({"LAYOUT"}),
+    "profile": frozenset({"PROFILE", "LAYOUT"}),
 }
 
 

@@ -154,8 +154,8 @@ def test_a_choice_among_several_tools_stays_one_among_these(source: str, target:
 
 
 @promise("report:69")
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("with_calls", [False, True])
+@each("target", FORMATS)
+@each("with_calls", [False, True])
 def test_choosing_no_tool_works_everywhere(target: str, *, with_calls: bool) -> None:
     call, result = ir.ToolCall("call_1", "f", {}), ir.ToolResult("call_1", "f", "text", "ok")
     history = (ir.Message("assistant", (call,)), ir.Message("tool", (result,))) if with_calls else ()

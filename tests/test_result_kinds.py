@@ -60,7 +60,7 @@ TABLE = [pytest.param(*row[1:], id=row[0]) for row in ROWS]
 
 
 @promise("report:45", "report:50", "report:58")
-@pytest.mark.parametrize(("kind", "value", "openai", "anthropic", "gemini"), TABLE)
+@each(("kind", "value", "openai", "anthropic", "gemini"), TABLE)
 def test_each_cell(kind: ir.ResultKind, value: Any, openai: Any, anthropic: Any, gemini: Any) -> None:
     result = ir.ToolResult("call_1", "f", kind, value)
     assert encoded_content(result, "openai-chat") == openai
@@ -69,8 +69,8 @@ def test_each_cell(kind: ir.ResultKind, value: Any, openai: Any, anthropic: Any,
     assert encoded_content(result, "vertex") == gemini
 
 
-@pytest.mark.parametrize(("kind", "value", "openai", "anthropic", "gemini"), TABLE)
-@pytest.mark.parametrize("target", FORMATS)
+@each(("kind", "value", "openai", "anthropic", "gemini"), TABLE)
+@each("target", FORMATS)
 def test_what_comes_back(
     kind: ir.ResultKind, value: Any, openai: Any, anthropic: Any, gemini: Any, target: str
 ) -> None:
@@ -103,8 +103,8 @@ def test_every_format_shows_that_a_tool_failed(source: str, target: str) -> None
 
 
 @promise("report:45")
-@pytest.mark.parametrize("value", [{"code": 5, "reason": "é"}, ["a", 1], 404, True], ids=repr)
-@pytest.mark.parametrize("target", FORMATS)
+@each("value", [{"code": 5, "reason": "é"}, ["a", 1], 404, True], ids=repr)
+@each("target", FORMATS)
 def test_errors_that_are_more_than_words(target: str, value: Any) -> None:
     body = dragoman.encode_request(conversation(ir.ToolResult("call_1", "f", "error", value)), target).json()
     (again,) = dragoman.decode_request(body, target).messages[2].tool_results

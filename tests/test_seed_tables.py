@@ -10,6 +10,7 @@ import pytest
 
 import dragoman
 from dragoman import ir
+from tests.support.cases import each
 from tests.support.promises import promise
 
 pytestmark = promise("value:seed-tables")
@@ -46,7 +47,7 @@ RECEIVED |= {
 WITHOUT_IDS = {"gemini", "vertex", "ollama-chat"}
 
 
-@pytest.mark.parametrize("source", dragoman.formats(None))
+@each("source", dragoman.formats(None))
 def test_a_call_received(source: str) -> None:
     call = dragoman.decode_tool_call(RECEIVED[source], source)
     assert call.name == "get_weather"
@@ -158,7 +159,7 @@ CHOICES: list[tuple[Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("choice", "target", "expected"), CHOICES)
+@each(("choice", "target", "expected"), CHOICES)
 def test_a_choice_sent(choice: Any, target: str, expected: Any) -> None:
     encoded = dragoman.encode_tool_choice(choice, target)
     assert encoded.value == expected
@@ -176,7 +177,7 @@ def test_a_choice_as_the_specification_spells_it() -> None:
 # ── table 4: a call sent again ────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("target", dragoman.formats(None))
+@each("target", dragoman.formats(None))
 def test_a_call_sent_again(target: str) -> None:
     """As it was received, on every wire that takes its id."""
     encoded = dragoman.encode_tool_call(CALL, target)

@@ -139,9 +139,9 @@ def test_definitions_there_and_back(name: str, tools: list[ir.ToolDefinition]) -
 
 
 @promise("value:round-trip")
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("mode", ["auto", "none", "required"])
-@pytest.mark.parametrize("names", [(), ("f",), ("f", "g")])
+@each("name", EVERY)
+@each("mode", ["auto", "none", "required"])
+@each("names", [(), ("f",), ("f", "g")])
 def test_a_choice_there_and_back_or_a_loss(name: str, mode: Any, names: tuple[str, ...]) -> None:
     choice = ir.ToolChoice(mode, names)
     encoded = dragoman.encode_tool_choice(choice, name)
@@ -153,7 +153,7 @@ def test_a_choice_there_and_back_or_a_loss(name: str, mode: Any, names: tuple[st
 
 
 @promise("value:round-trip")
-@pytest.mark.parametrize("name", EVERY)
+@each("name", EVERY)
 def test_a_message_there_and_back(name: str) -> None:
     call = ir.ToolCall("call_1", "f", {"x": 1})
     for message in (ir.Message("user", "hi"), ir.Message("assistant", (ir.Text("well "), call))):
@@ -169,7 +169,7 @@ def test_a_message_there_and_back(name: str) -> None:
 
 
 @promise("value:round-trip")
-@pytest.mark.parametrize("name", EVERY)
+@each("name", EVERY)
 def test_the_plain_record_of_a_call_is_the_same_from_every_provider(name: str) -> None:
     call = dragoman.decode_tool_call(RECEIVED[name], name)
     plain = {"id": "call_1", "name": "get_weather", "arguments": {"city": "東京", "days": 3}}
@@ -201,7 +201,7 @@ INNER: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 @promise("value:acceptance")
-@pytest.mark.parametrize("name", EVERY)
+@each("name", EVERY)
 def test_a_call_is_read_from_every_shape_it_comes_in(name: str) -> None:
     value = RECEIVED[name]
     call = dragoman.decode_tool_call(value, name)
@@ -239,7 +239,7 @@ def test_objects_of_the_vendors_sdks() -> None:
 
 
 @promise("value:acceptance")
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("anthropic-messages", {"type": "tool_result", "tool_use_id": "c", "content": "18°"}),
@@ -298,7 +298,7 @@ def test_results_without_ids_find_their_calls(name: str) -> None:
 
 
 @promise("value:ids", "law:8-pairs-hold")
-@pytest.mark.parametrize("target", EVERY)
+@each("target", EVERY)
 def test_with_the_calls_results_are_sent_in_call_order_under_their_names(target: str) -> None:
     """As tools that run at the same time give them: in any order, here even without a name."""
     calls = [ir.ToolCall(f"call_{name}", name, {}) for name in "abc"]
@@ -385,7 +385,7 @@ def test_strict_refuses(encode: Callable[[], Any]) -> None:
 
 
 @promise("value:losses")
-@pytest.mark.parametrize("target", EVERY)
+@each("target", EVERY)
 def test_the_frame_around_a_value_reports_nothing(target: str) -> None:
     call = ir.ToolCall("call_1", "f", {"x": 1})
     result = ir.ToolResult("call_1", "f", "text", "x")

@@ -46,7 +46,7 @@ HARD = [
 ]
 
 
-@pytest.mark.parametrize("text", HARD)
+@each("text", HARD)
 def test_hard_json_passes_through_arguments_to_the_letter(text: str) -> None:
     """Where the wire gave text it stays that text; where it gave an object, its bytes stay the same JSON."""
     spelled = f'{{"x": {text}}}'
@@ -70,7 +70,7 @@ def test_hard_json_passes_through_arguments_to_the_letter(text: str) -> None:
         assert exact(bytes(to_raw(arguments_held(calls[0])))) == exact(spelled)
 
 
-@pytest.mark.parametrize("text", HARD)
+@each("text", HARD)
 def test_hard_json_passes_through_unknown_keys(text: str) -> None:
     bodies = {
         "openai-chat": '{"model":"m","messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',

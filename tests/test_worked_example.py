@@ -9,6 +9,7 @@ import pytest
 
 import dragoman
 from dragoman import ir
+from tests.support.cases import each
 from tests.support.formats import FORMATS, PAIRS
 
 CALL = ir.ToolCall("call_123", "get_weather", {"location": "Tokyo"})
@@ -192,7 +193,7 @@ def test_is_error_false_is_accepted_and_kept() -> None:
     assert dragoman.encode_request(request, "anthropic-messages").body["messages"][2] == turn
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@each(("source", "target"), PAIRS)
 def test_the_whole_conversation_crosses_without_a_loss(source: str, target: str) -> None:
     body = dragoman.encode_request(CONVERSATION, source).json()
     encoded = dragoman.translate_request(body, source=source, target=target)

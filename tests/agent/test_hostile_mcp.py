@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import mcp_types
 import pytest
 
 from dragoman.agent import mcp_http
 from dragoman.agent.mcp import HttpServer, McpFailed, McpServers, tool_names
+from dragoman.agent.mcp_requests import ServerRequests
 from dragoman.agent.tools import ToolContext
+from dragoman.drivers import ScriptedDriver
 from dragoman.ir import ToolCall
 from tests.support.costs import growth
 from tests.support.promises import promise
@@ -213,3 +216,40 @@ def test_odd_answers_to_a_call_are_errors_for_the_model(name: str) -> None:
 
     with serving(odd) as url:
         assert asyncio.run(called(url))[0] == "error"
+
+
+def test_a_server_requests_so_much_for_each_call_and_no_more() -> None:
+    """Each request would cost the user time, or money for a model."""
+    visited: list[str] = []
+
+    def demanding(method: str, id: object, given: dict[str, Any]) -> object:
+        pages = [{"url": f"https://example.org/{number}", "message": "m"} for number in range(500)]
+        error = {"code": -32042, "message": "go there first", "data": {"elicitations": pages}}
+        return {"jsonrpc": "2.0", "id": id, "error": error} if method == "tools/call" else hostile(method, id, given)
+
+    def visit(_message: str, address: str) -> bool:
+        visited.append(address)
+        return True
+
+    async def session(url: str) -> None:
+        async with opened(url, open_url=visit) as servers:
+            (only,) = servers.tools()
+            for calls in (1, 2):
+                await only.run(only.decode({}), ToolContext(ToolCall("c", "a", {})))
+                assert len(visited) == 50 * calls
+
+    with serving(demanding) as url:
+        asyncio.run(session(url))
+
+    async def sampled() -> None:
+        requests = ServerRequests(ScriptedDriver(["yes"] * 60), lambda *_: {})
+        message = mcp_types.SamplingMessage(role="user", content=mcp_types.TextContent(text="x"))
+        asked = mcp_types.CreateMessageRequestParams(messages=[message], max_tokens=5)
+        answers = [await requests.sample(None, asked) for _ in range(60)]
+        assert [isinstance(one, mcp_types.ErrorData) for one in answers] == [False] * 50 + [True] * 10
+        form = mcp_types.ElicitRequestFormParams(message="m", requested_schema={"type": "object", "properties": {}})
+        assert await requests.elicit(None, form) == mcp_types.ElicitResult(action="decline")
+        requests.start_call()
+        assert await requests.elicit(None, form) == mcp_types.ElicitResult(action="accept", content={})
+
+    asyncio.run(sampled())

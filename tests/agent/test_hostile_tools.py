@@ -140,6 +140,13 @@ def test_alternatives_within_alternatives_do_not_multiply() -> None:
     assert time.process_time() - began < 20
 
 
+def test_alternatives_of_repeated_values_do_not_multiply() -> None:
+    """Equal small values are one object, so that each alternative is checked once but looked up each time."""
+    schema = {"items": {"anyOf": [{"const": number} for number in range(4_000)]}}
+    assert "too complex" in problems_of(schema, [3_999] * 4_000)[0]
+    assert problems_of(schema, [10] * 4_000) == []
+
+
 def test_references_to_references_do_not_multiply() -> None:
     definitions: dict[str, Any] = {"d0": {"type": "integer"}}
     for number in range(1, 60):

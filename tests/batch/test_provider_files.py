@@ -20,6 +20,7 @@ from dragoman.batch import (
 )
 from dragoman.batch.provider_files import BATCH_FILES, batch_file_of, read_id, written_id
 from dragoman.translate import decode_request, decode_response, translate_request
+from tests.support.cases import each
 from tests.support.promises import promise
 
 CHAT = {
@@ -56,7 +57,7 @@ def request_in(line: dict[str, Any], name: str) -> Any:
 
 
 @promise("batch:provider-files")
-@pytest.mark.parametrize(("source", "target"), list(product(NAMES, NAMES)))
+@each(("source", "target"), list(product(NAMES, NAMES)))
 def test_requests_keep_their_id_and_say_the_same(source: str, target: str) -> None:
     written = convert_lines(lines_of(source), source=source, target=target)
     line = json.loads(written)
@@ -96,8 +97,8 @@ OUTCOMES: dict[str, dict[str, Any]] = {
 
 
 @promise("batch:provider-files")
-@pytest.mark.parametrize("outcome", OUTCOMES)
-@pytest.mark.parametrize("target", NAMES)
+@each("outcome", OUTCOMES)
+@each("target", NAMES)
 def test_results_keep_their_outcome(outcome: str, target: str) -> None:
     result = {"id": "batch_req_1", "custom_id": "r-1", **OUTCOMES[outcome]}
     line = json.loads(convert_lines(json.dumps(result).encode(), target=target))
@@ -133,8 +134,8 @@ def test_results_to_bare_answers() -> None:
 
 
 @promise("batch:provider-files")
-@pytest.mark.parametrize("item_id", ["a@b.example", "ünïcode", "with space", "x" * 64, "x" * 65, "."])
-@pytest.mark.parametrize("name", NAMES)
+@each("item_id", ["a@b.example", "ünïcode", "with space", "x" * 64, "x" * 65, "."])
+@each("name", NAMES)
 def test_ids_fit_the_alphabet_of_the_provider(item_id: str, name: str) -> None:
     pattern = BATCH_FILES[name].id_pattern
     written = written_id(item_id, pattern)

@@ -198,8 +198,8 @@ WHERE = {
 }
 
 
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("source", TIERED)
+@each("target", FORMATS)
+@each("source", TIERED)
 def test_the_tier_of_an_answer_crosses(source: str, target: str) -> None:
     there = dragoman.translate_response(TIERED[source], source=source, target=target)
     noted = {loss.path for loss in there.losses if "tier" in loss.what}

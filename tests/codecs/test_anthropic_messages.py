@@ -15,6 +15,7 @@ from dragoman.loss import Loss
 from dragoman.losses import LossLog, intermediate_paths
 from dragoman.sim.rules import anthropic_messages as judge
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.promises import promise
 
 FAMILY = "anthropic"
@@ -398,14 +399,14 @@ BODY = {"model": MODEL, "max_tokens": 100}
 
 
 @promise("law:1-identity")
-@pytest.mark.parametrize("name", MESSAGES)
+@each("name", MESSAGES)
 def test_messages_are_read(name: str) -> None:
     wire, messages = MESSAGES[name]
     assert decode(BODY | {"messages": wire}).messages == tuple(messages)
 
 
 @promise("law:1-identity", "report:37", "report:54", "report:55")
-@pytest.mark.parametrize("name", MESSAGES)
+@each("name", MESSAGES)
 def test_messages_are_written(name: str) -> None:
     wire, messages = MESSAGES[name]
     encoded, losses = encode(request_of(*messages, origin=FAMILY))
@@ -524,7 +525,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
 
 
 @promise("law:1-identity", "report:80")
-@pytest.mark.parametrize("name", SETTINGS)
+@each("name", SETTINGS)
 def test_settings_are_read(name: str) -> None:
     wire, fields = SETTINGS[name]
     value = decode(BODY | {"messages": [{"role": "user", "content": "hi"}]} | wire)
@@ -533,7 +534,7 @@ def test_settings_are_read(name: str) -> None:
 
 
 @promise("law:1-identity", "report:80")
-@pytest.mark.parametrize("name", SETTINGS)
+@each("name", SETTINGS)
 def test_settings_are_written(name: str) -> None:
     wire, fields = SETTINGS[name]
     encoded, losses = encode(structs.replace(request_of(origin=FAMILY), **fields))
@@ -985,7 +986,7 @@ REASONING: list[tuple[str, ir.ReasoningSettings, Json, Json, int]] = [
 
 
 @promise("law:3-legality")
-@pytest.mark.parametrize(("model", "settings", "thinking", "config", "count"), REASONING)
+@each(("model", "settings", "thinking", "config", "count"), REASONING)
 def test_reasoning_in_the_words_of_the_model(
     model: str, settings: ir.ReasoningSettings, thinking: Json, config: Json, count: int
 ) -> None:

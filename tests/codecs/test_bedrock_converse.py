@@ -17,6 +17,7 @@ from dragoman.loss import Loss
 from dragoman.losses import LossLog
 from dragoman.sim.rules import bedrock_converse as judge
 from tests.support.bodies import PDF, PIXEL
+from tests.support.cases import each
 from tests.support.promises import promise
 
 FAMILY = "bedrock"
@@ -214,7 +215,7 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
 }
 
 
-@pytest.mark.parametrize(("wires", "messages"), MESSAGES.values(), ids=MESSAGES)
+@each(("wires", "messages"), MESSAGES.values(), ids=MESSAGES)
 def test_messages_both_ways(wires: list[Json], messages: list[ir.Message]) -> None:
     found = decode({"messages": wires})
     assert list(found.messages) == messages

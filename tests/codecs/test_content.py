@@ -142,8 +142,8 @@ def test_a_search_result_in_a_tool_result_crosses_exactly() -> None:
     assert back.body["messages"][2]["content"][0]["content"] == [OF_MESSAGES]
 
 
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("role", ["user", "assistant"])
+@each("target", FORMATS)
+@each("role", ["user", "assistant"])
 def test_a_search_result_is_read_by_every_model_in_either_role(role: Any, target: str) -> None:
     part = ir.SearchResult("kb://1", "Rain", ("Rain falls.", "A lot."), cite=True)
     turns = [ir.Message("user", "Why?"), ir.Message(role, (part,)), ir.Message("user", "Go on.")]
@@ -252,7 +252,7 @@ REFUSED: dict[str, tuple[ir.AnyPart, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("case", "target"), [(case, target) for case in REFUSED for target in REFUSED[case][1]])
+@each(("case", "target"), [(case, target) for case in REFUSED for target in REFUSED[case][1]])
 def test_what_an_api_refuses_is_a_loss_and_not_sent(case: str, target: str) -> None:
     part = REFUSED[case][0]
     encoded = with_part(part, target)

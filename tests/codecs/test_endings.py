@@ -7,6 +7,7 @@ import pytest
 
 import dragoman
 from dragoman import ir
+from tests.support.cases import each
 from tests.support.endings import is_success
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
@@ -76,8 +77,8 @@ FAILED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("case", FAILED)
+@each("target", FORMATS)
+@each("case", FAILED)
 def test_no_target_calls_it_a_success(case: str, target: str) -> None:
     source, body = FAILED[case]
     encoded = dragoman.translate_response(body, source=source, target=target)

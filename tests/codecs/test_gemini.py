@@ -54,6 +54,7 @@ from tests.codecs.gemini_cases import (
     unnamed,
     user,
 )
+from tests.support.cases import each
 from tests.support.promises import promise
 
 OLD = "gemini-2.5-flash"
@@ -101,14 +102,14 @@ def parts_of(body: Json, index: int = 0) -> list[Json]:
 
 
 @promise("law:1-identity", "law:6-owed-back", "report:29", "report:34")
-@pytest.mark.parametrize("name", CONTENTS)
+@each("name", CONTENTS)
 def test_contents_are_read(name: str) -> None:
     wire, messages = CONTENTS[name]
     assert decode({"contents": wire}).messages == tuple(messages)
 
 
 @promise("law:1-identity", "report:37", "report:54", "report:59")
-@pytest.mark.parametrize("name", CONTENTS)
+@each("name", CONTENTS)
 def test_contents_are_written(name: str) -> None:
     wire, messages = CONTENTS[name]
     encoded, losses = encode(request_of(*messages, model=None, origin=FAMILY))
@@ -145,7 +146,7 @@ def test_numbers_and_key_order_survive_exactly() -> None:
 
 
 @promise("law:1-identity")
-@pytest.mark.parametrize("name", SETTINGS)
+@each("name", SETTINGS)
 def test_settings_are_read(name: str) -> None:
     wire, fields = SETTINGS[name]
     messages = fields.get("messages", (GREETING,))
@@ -155,7 +156,7 @@ def test_settings_are_read(name: str) -> None:
 
 
 @promise("law:1-identity", "report:80")
-@pytest.mark.parametrize("name", SETTINGS)
+@each("name", SETTINGS)
 def test_settings_are_written(name: str) -> None:
     wire, fields = SETTINGS[name]
     value = structs.replace(ir.Request(None, (GREETING,), origin=FAMILY), **fields)
@@ -209,14 +210,14 @@ def without_notes(completion: ir.Completion, name: str) -> ir.Completion:
 
 
 @promise("report:79", "report:76", "report:77", "law:9-usage-adds-up")
-@pytest.mark.parametrize("name", ANSWERS)
+@each("name", ANSWERS)
 def test_answers_are_read(name: str) -> None:
     body, completion = ANSWERS[name]
     assert without_notes(response.decode_response(bytes(raw(body))), name) == completion
 
 
 @promise("law:1-identity")
-@pytest.mark.parametrize("name", ANSWERS)
+@each("name", ANSWERS)
 def test_answers_are_written(name: str) -> None:
     body, _ = ANSWERS[name]
     again, losses = answer(response.decode_response(bytes(raw(body))))

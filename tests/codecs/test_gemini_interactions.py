@@ -12,6 +12,7 @@ from dragoman.codecs.google_signatures import PLACEHOLDER
 from dragoman.codecs.signature_tags import in_base64, tagged
 from dragoman.errors import DecodeError
 from dragoman.sim.rules import gemini_interactions as judge
+from tests.support.cases import each
 from tests.support.interactions_bodies import REQUESTS, RESPONSES
 
 FORMAT = "gemini-interactions"
@@ -113,8 +114,8 @@ _BLANK_STEPS = {
 }
 
 
-@pytest.mark.parametrize("steps", _BLANK_STEPS.values(), ids=_BLANK_STEPS)
-@pytest.mark.parametrize("thought", _THOUGHTS.values(), ids=_THOUGHTS)
+@each("steps", _BLANK_STEPS.values(), ids=_BLANK_STEPS)
+@each("thought", _THOUGHTS.values(), ids=_THOUGHTS)
 def test_an_empty_text_after_a_thought_keeps_its_step(thought: Any, steps: list[Any]) -> None:
     given = body(QUESTION, thought, *steps, QUESTION)
     again = dragoman.encode_request(dragoman.decode_request(given, FORMAT), FORMAT)

@@ -17,6 +17,7 @@ from dragoman.codecs.shared_tools import FORGED, hosted_text
 from dragoman.loss import Loss
 from dragoman.passes.provider_tools import OPTIONS, RESTRICTING
 from dragoman.profile import HostedRule
+from tests.support.cases import each
 from tests.support.formats import FAMILY, FORMATS, MODELS, refusals
 from tests.support.ir_examples import EXAMPLES, marks
 from tests.support.promises import promise
@@ -57,7 +58,7 @@ def example(kind: str, option: str | None = None) -> ir.ProviderTool:
     return ir.ProviderTool("tool", **{**fields, "kind": kind})
 
 
-@pytest.mark.parametrize(("target", "kind", "rule"), list(rules()))
+@each(("target", "kind", "rule"), list(rules()))
 def test_a_target_says_every_option_that_its_profile_names(target: str, kind: str, rule: HostedRule) -> None:
     _, losses = encoded_request(target, example(kind))
     assert not losses
@@ -68,8 +69,8 @@ def test_a_target_says_every_option_that_its_profile_names(target: str, kind: st
         assert all(mark in json.dumps(body) for mark in marks(getattr(tool, option))), option
 
 
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("kind", KINDS)
+@each("target", FORMATS)
+@each("kind", KINDS)
 def test_what_a_target_lacks_is_reported(target: str, kind: str) -> None:
     profile = codec(target).profile
     for option in (None, *OPTIONS):
@@ -105,8 +106,8 @@ def body_of(source: str) -> Json:
     return body | ({"toolConfig": {"tools": [tool]}} if key == "toolConfig" else {"tools": [tool]})
 
 
-@pytest.mark.parametrize("target", SEARCHES)
-@pytest.mark.parametrize("source", SEARCHES)
+@each("target", SEARCHES)
+@each("source", SEARCHES)
 def test_a_search_crosses_between_all_vendors_that_have_one(source: str, target: str) -> None:
     body = body_of(source)
     assert dragoman.translate_request(body, source=source, target=source).body == body
@@ -345,9 +346,9 @@ def read_stream(target: str, body: bytes) -> ir.Completion:
     return dragoman.accumulate([*decoder.feed(body), *decoder.close()])
 
 
-@pytest.mark.parametrize("way", ["whole", "streamed"])
-@pytest.mark.parametrize("kind", PAIRS)
-@pytest.mark.parametrize("target", SHOWN)
+@each("way", ["whole", "streamed"])
+@each("kind", PAIRS)
+@each("target", SHOWN)
 def test_a_client_sees_what_its_format_has_an_item_for(target: str, kind: str, way: str) -> None:
     call, result = PAIRS[kind]
     if way == "streamed":
@@ -454,8 +455,8 @@ CLIENT_RUN: dict[str, list[Json]] = {
 
 
 @promise("core:client-run-tools")
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("source", CLIENT_RUN)
+@each("target", FORMATS)
+@each("source", CLIENT_RUN)
 def test_tools_that_the_client_runs_are_functions_elsewhere(source: str, target: str) -> None:
     body = dragoman.encode_request(ir.Request(MODEL[source], (USER,), max_output_tokens=64), source).body
     body |= {"tools": CLIENT_RUN[source]}
@@ -807,8 +808,8 @@ def asked_for_approval(target: str, *, streams: bool) -> ir.Completion:
     return read_stream(target, out + translator.close())
 
 
-@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("target", OTHERS)
+@each("streams", [False, True], ids=["whole", "streamed"])
+@each("target", OTHERS)
 def test_an_approval_that_is_asked_for_is_a_call_to_every_client(target: str, *, streams: bool) -> None:
     answer = asked_for_approval(target, streams=streams)
     assert [(call.name, call.arguments) for call in answer.tool_calls] == [("mcp_approval_request", TO_APPROVE)]
@@ -826,8 +827,8 @@ WORDS: list[tuple[str, Json]] = [
 ]
 
 
-@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("target", OTHERS)
+@each("streams", [False, True], ids=["whole", "streamed"])
+@each("target", OTHERS)
 def test_every_client_can_answer_an_approval(target: str, *, streams: bool) -> None:
     """The client sends its history back with a result; Responses gets the request as it was, and the approval."""
     answer = asked_for_approval(target, streams=streams)

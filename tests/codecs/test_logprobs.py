@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from google.genai.types import GenerateContentResponse
 from ollama import ChatResponse
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -12,6 +11,7 @@ from openai.types.responses import Response
 import dragoman
 from dragoman import ir
 from dragoman.streams import StreamDecoder, StreamTranslator
+from tests.support.cases import each
 from tests.support.promises import promise
 
 FOUR = ("openai-chat", "openai-responses", "gemini", "ollama-chat")
@@ -156,8 +156,8 @@ WANTED = [
 
 
 @promise("core:log-probabilities")
-@pytest.mark.parametrize("source", FOUR)
-@pytest.mark.parametrize("target", FOUR)
+@each("source", FOUR)
+@each("target", FOUR)
 def test_a_whole_answer_keeps_its_log_probabilities(source: str, target: str) -> None:
     body = json.dumps(ANSWERS[source]).encode()
     encoded = dragoman.translate_response(body, source=source, target=target)
@@ -190,8 +190,8 @@ def test_the_vendors_sdks_read_them() -> None:
 
 
 @promise("core:log-probabilities")
-@pytest.mark.parametrize("source", FOUR)
-@pytest.mark.parametrize("target", FOUR)
+@each("source", FOUR)
+@each("target", FOUR)
 def test_a_stream_keeps_them_beside_their_text(source: str, target: str) -> None:
     translator = StreamTranslator(source=source, target=target)
     data = b"".join(translator.feed(bytes([byte])) for byte in _stream(source)) + translator.close()
@@ -226,8 +226,8 @@ def test_the_last_event_of_a_responses_stream_repeats_them() -> None:
 
 
 @promise("core:log-probabilities")
-@pytest.mark.parametrize("source", FOUR)
-@pytest.mark.parametrize("target", WITHOUT)
+@each("source", FOUR)
+@each("target", WITHOUT)
 def test_elsewhere_they_are_a_loss_with_its_path(source: str, target: str) -> None:
     body = json.dumps(ANSWERS[source]).encode()
     encoded = dragoman.translate_response(body, source=source, target=target)

@@ -16,6 +16,7 @@ import dragoman.codecs
 from dragoman.codecs import reading
 from dragoman.codecs.loose_structs import LooseDecoder
 from dragoman.codecs.wire_values import EXTRA, UNKNOWN, Wire, further_keys
+from tests.support.cases import each
 from tests.support.promises import promise
 
 Case = tuple[str, dict[str, Any]]
@@ -99,9 +100,7 @@ def _lifted(body: bytes, kind: type[Wire], aliases: Mapping[str, str]) -> Wire:
 
 
 @promise("core:few-lifted")
-@pytest.mark.parametrize(
-    ("kind", "aliases"), STRUCTS, ids=[f"{k.__module__.split('.')[-2]}.{k.__name__}" for k, _ in STRUCTS]
-)
+@each(("kind", "aliases"), STRUCTS, ids=[f"{k.__module__.split('.')[-2]}.{k.__name__}" for k, _ in STRUCTS])
 def test_every_member_written_otherwise_is_read_as_lifting_reads_it(
     kind: type[Wire], aliases: Mapping[str, str]
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from tests.support.cases import each
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
@@ -59,8 +60,8 @@ def test_it_survives_its_own_format(source: str, name: str, body: dict[str, Any]
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize(("source", "name", "body"), CASES, ids=IDS)
+@each("target", FORMATS)
+@each(("source", "name", "body"), CASES, ids=IDS)
 def test_it_is_reported_elsewhere(source: str, name: str, body: dict[str, Any], target: str) -> None:
     if FAMILY[target] == FAMILY[source]:
         return

@@ -14,6 +14,7 @@ import dragoman
 from dragoman import ir
 from dragoman.codecs.ids import is_invented
 from dragoman.errors import DecodeError, EncodeError
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.trees import difference, without_notes
 
@@ -157,7 +158,7 @@ ODD: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("wires", ODD.values(), ids=ODD.keys())
+@each("wires", ODD.values(), ids=ODD.keys())
 def test_what_the_server_also_reads_comes_back_as_it_was(wires: list[dict[str, Any]]) -> None:
     assert returns(request_body(*wires)) is None
 
@@ -391,7 +392,7 @@ ODD_SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("wire", ODD_SETTINGS.values(), ids=ODD_SETTINGS.keys())
+@each("wire", ODD_SETTINGS.values(), ids=ODD_SETTINGS.keys())
 def test_settings_of_this_server_alone_come_back_as_they_were(wire: dict[str, Any]) -> None:
     assert returns(request_body(**wire)) is None
 
@@ -618,7 +619,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("body", ANSWERS.values(), ids=ANSWERS.keys())
+@each("body", ANSWERS.values(), ids=ANSWERS.keys())
 def test_answers_come_back_as_they_were(body: dict[str, Any]) -> None:
     again = dragoman.encode_response(dragoman.decode_response(body, NAME), NAME)
     assert difference(body, again.body) is None

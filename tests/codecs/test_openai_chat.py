@@ -13,6 +13,7 @@ from msgspec import structs
 import dragoman
 from dragoman import ir
 from dragoman.errors import DecodeError
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.trees import difference, without_notes
 
@@ -134,14 +135,14 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], tuple[ir.Message, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", MESSAGES)
+@each("name", MESSAGES)
 def test_messages_are_read(name: str) -> None:
     wire, messages = MESSAGES[name]
     request = dragoman.decode_request({"model": "m", "messages": wire}, NAME)
     assert without_notes(request.messages) == messages
 
 
-@pytest.mark.parametrize("name", MESSAGES)
+@each("name", MESSAGES)
 def test_messages_are_written(name: str) -> None:
     wire, messages = MESSAGES[name]
     encoded = dragoman.encode_request(ir.Request("m", messages, origin="openai"), NAME)
@@ -149,7 +150,7 @@ def test_messages_are_written(name: str) -> None:
     assert encoded.losses == ()
 
 
-@pytest.mark.parametrize("name", MESSAGES)
+@each("name", MESSAGES)
 def test_messages_come_back(name: str) -> None:
     assert returns({"model": "m", "messages": MESSAGES[name][0]}) is None
 
@@ -268,14 +269,14 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
 }
 
 
-@pytest.mark.parametrize("name", TOLERATED)
+@each("name", TOLERATED)
 def test_what_compatible_servers_say_is_read(name: str) -> None:
     wire, message = TOLERATED[name]
     (read,) = dragoman.decode_request({"model": "m", "messages": [wire]}, NAME).messages
     assert without_notes(read) == message
 
 
-@pytest.mark.parametrize("name", TOLERATED)
+@each("name", TOLERATED)
 def test_what_compatible_servers_say_comes_back(name: str) -> None:
     assert returns({"model": "m", "messages": [TOLERATED[name][0]]}) is None
 
@@ -496,7 +497,7 @@ def test_settings_both_ways(name: str) -> None:
     assert {key: written[key] for key in wire} == wire
 
 
-@pytest.mark.parametrize(
+@each(
     "wire",
     [
         {"max_tokens": 5},

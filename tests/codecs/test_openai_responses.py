@@ -9,6 +9,7 @@ import dragoman
 from dragoman import ir
 from dragoman.errors import DecodeError
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS
 from tests.support.promises import promise
 from tests.support.trees import difference
@@ -132,7 +133,7 @@ SPELLINGS: dict[str, dict[str, Any]] = {
 
 
 @promise("law:1-identity")
-@pytest.mark.parametrize("body", SPELLINGS.values(), ids=SPELLINGS.keys())
+@each("body", SPELLINGS.values(), ids=SPELLINGS.keys())
 def test_a_body_comes_back_as_it_was(body: dict[str, Any]) -> None:
     assert returns(body) is None
 
@@ -238,8 +239,8 @@ def test_reasoning_that_nothing_follows_is_not_sent() -> None:
 # ── state and defaults ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("target", [name for name in FORMATS if name != NAME])
-@pytest.mark.parametrize("state", [{"previous_response_id": "resp_1"}, {"conversation": {"id": "c"}}, {"store": True}])
+@each("target", [name for name in FORMATS if name != NAME])
+@each("state", [{"previous_response_id": "resp_1"}, {"conversation": {"id": "c"}}, {"store": True}])
 def test_state_that_the_target_does_not_keep_is_reported(target: str, state: dict[str, Any]) -> None:
     if "store" in state and target in {"openai-chat", "gemini", "gemini-interactions"}:
         encoded = dragoman.translate_request({"model": "gpt-4.1", "input": "go", **state}, source=NAME, target=target)

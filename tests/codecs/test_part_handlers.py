@@ -31,13 +31,9 @@ def tables(folder: str) -> list[dict[Any, Any]]:
     return [table for table in found if len(PARTS & set(table)) > 5 and all(map(callable, table.values()))]
 
 
-WITHOUT_TABLE = {"ollama_chat"}
-"""Their parts are still told apart by hand."""
-
-
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_codec_writes_every_type_of_part(folder: str) -> None:
     found = tables(folder)
-    assert bool(found) == (folder not in WITHOUT_TABLE)
+    assert found
     for table in found:
         assert set(table) >= PARTS

@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from dragoman.codecs.openai_responses.echo import DEFAULTS, echo_of, with_echo
 from dragoman.ir.values import encode_json
+from tests.support.cases import each
 
 GIVEN: dict[str, Any] = {
     "background": True,
@@ -55,7 +56,7 @@ def test_every_default_can_be_set() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("name", GIVEN)
+@each("name", GIVEN)
 def test_an_answer_repeats_what_was_set(name: str) -> None:
     assert echoed({name: GIVEN[name]}) == {**DEFAULTS, "store": True, name: GIVEN[name]}
 

@@ -11,6 +11,7 @@ from dragoman.codecs.settings import BY_HAND, CONTENT, NO_SUCH_SETTING, Setting,
 from dragoman.codecs.wire_values import MaybeInt, MaybeStr, Wire
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog, intermediate_paths
+from tests.support.cases import each
 from tests.support.promises import promise
 
 pytestmark = promise("core:settings-table")
@@ -87,7 +88,7 @@ VALUES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("field", [name for name in ir.Request.__struct_fields__ if name not in CONTENT])
+@each("field", [name for name in ir.Request.__struct_fields__ if name not in CONTENT])
 def test_a_field_without_a_row_is_a_loss_by_construction(field: str) -> None:
     log = LossLog()
     request = ir.Request(**{"model": None, "messages": (), field: VALUES.get(field, 1)})

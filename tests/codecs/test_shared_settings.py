@@ -7,6 +7,7 @@ import pytest
 
 import dragoman
 from dragoman.drivers.query import build_request
+from tests.support.cases import each
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
@@ -64,8 +65,8 @@ def test_settings_of_both_openai_formats_cross_unchanged(key: str) -> None:
     assert (back[key], lost) == (SHARED[key], [])
 
 
-@pytest.mark.parametrize("key", SHARED)
-@pytest.mark.parametrize("source", ["openai-chat", "openai-responses"])
+@each("key", SHARED)
+@each("source", ["openai-chat", "openai-responses"])
 def test_they_return_as_they_came(key: str, source: str) -> None:
     body = {**(CHAT if source == "openai-chat" else RESPONSES), key: SHARED[key]}
     assert crossed(source, source, body) == (body, [])
@@ -245,8 +246,8 @@ TIERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("tier", ["auto", "default", "flex", "priority", "fast", "scale"])
-@pytest.mark.parametrize("target", TIERS)
+@each("tier", ["auto", "default", "flex", "priority", "fast", "scale"])
+@each("target", TIERS)
 def test_service_tiers_cross_or_are_losses(target: str, tier: str) -> None:
     there, lost = crossed("openai-chat", target, {**CHAT, "service_tier": tier})
     key, words = TIERS[target]
@@ -410,8 +411,8 @@ def test_cache_marks_for_older_models_and_longer_lifetimes() -> None:
     assert "prompt_cache_breakpoint" not in dragoman.encode_request(request, "groq").json().decode()
 
 
-@pytest.mark.parametrize("stop", ["", [], [""]])
-@pytest.mark.parametrize("target", FORMATS)
+@each("stop", ["", [], [""]])
+@each("target", FORMATS)
 def test_an_empty_stop_sequence_says_nothing(stop: Any, target: str) -> None:
     body = {**CHAT, "stop": stop}
     there, lost = crossed("openai-chat", target, body)
@@ -427,10 +428,8 @@ EMPTY_OBJECTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("source", "key"), [(source, key) for source, (_, keys) in EMPTY_OBJECTS.items() for key in keys]
-)
-@pytest.mark.parametrize("target", FORMATS)
+@each(("source", "key"), [(source, key) for source, (_, keys) in EMPTY_OBJECTS.items() for key in keys])
+@each("target", FORMATS)
 def test_empty_objects_say_nothing_and_return(source: str, key: str, target: str) -> None:
     plain = EMPTY_OBJECTS[source][0]
     body = {**plain, key: {}}

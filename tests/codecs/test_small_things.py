@@ -6,6 +6,7 @@ import pytest
 
 import dragoman
 from dragoman import ir
+from tests.support.cases import each
 from tests.support.promises import promise
 
 pytestmark = promise("core:small-things")
@@ -27,8 +28,8 @@ def called(call_id: str, arguments: str = "{}", content: Any = "ok") -> dict[str
     )
 
 
-@pytest.mark.parametrize("server", ["openai-chat", "groq", "vllm", "deepseek", "xai", "openrouter", "llama-cpp"])
-@pytest.mark.parametrize("call_id", ["chatcmpl-tool-" + "a" * 50, "call_1", "fc-9d3e#2", "functions.f:0"])
+@each("server", ["openai-chat", "groq", "vllm", "deepseek", "xai", "openrouter", "llama-cpp"])
+@each("call_id", ["chatcmpl-tool-" + "a" * 50, "call_1", "fc-9d3e#2", "functions.f:0"])
 def test_ids_of_compatible_servers_are_not_rewritten(server: str, call_id: str) -> None:
     encoded = dragoman.translate_request(called(call_id), source="openai-chat", target=server)
     assert encoded.body["messages"][1]["tool_calls"][0]["id"] == call_id

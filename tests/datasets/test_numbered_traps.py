@@ -17,6 +17,7 @@ from dragoman.errors import DecodeError, LossRefused
 from dragoman.ir import Image, Request
 from tests.datasets.stories import STORIES
 from tests.datasets.test_datasets import WRITTEN
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.traps import Traps
 
@@ -29,7 +30,7 @@ PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "note
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}
 
 
-@pytest.mark.parametrize("number", range(1, trap.count + 1))
+@each("number", range(1, trap.count + 1))
 def test_trap(number: int) -> None:
     trap.run(number)
 
@@ -593,8 +594,8 @@ def _cut_off() -> None:
     assert not cut.parsed, "arguments that were cut are not repaired"
 
 
-@pytest.mark.parametrize("mark", ["", "... [truncated]", "[50000 characters left out]"])
-@pytest.mark.parametrize("name", [name for name in STORIES if name != "bfcl"])
+@each("mark", ["", "... [truncated]", "[50000 characters left out]"])
+@each("name", [name for name in STORIES if name != "bfcl"])
 def test_a_result_that_was_cut_crosses_letter_by_letter(name: str, mark: str) -> None:
     """Nothing tells a cut text from a short one, so none is taken for complete, repaired or marked by us."""
     cut = "x" * 10_000 + mark
@@ -612,7 +613,7 @@ def _mixed_styles() -> None:
     converted = convert_lines("\n".join(map(json.dumps, lines)).encode(), target="gemini", on_reject=rejects.append)
     assert len(converted.splitlines()) == 3
     assert [reject.line for reject in rejects] == [4]
-    assert detect(json.dumps({"instruction": "a", "input": "b", "output": "c"})) is None
+    assert detect(json.dumps({"input": "b", "output": "c"})) is None
     assert detect(json.dumps(STORIES["trl"])) == Detected("trl", "request")
 
 

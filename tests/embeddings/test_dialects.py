@@ -12,6 +12,7 @@ from dragoman.embeddings.values import base64_of, floats_of
 from dragoman.errors import DecodeError, EncodeError, UnknownFormat
 from dragoman.sim.apis.embeddings import vector_of
 from dragoman.sim.server import Simulator
+from tests.support.cases import each
 from tests.support.promises import promise
 
 pytestmark = promise("gateway:embeddings")
@@ -82,8 +83,8 @@ def test_large_requests_are_split_and_answers_merged() -> None:
     assert (len(merged.vectors), merged.vectors[199], merged.input_tokens) == (200, (199.0,), 6)
 
 
-@pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"input": 5}', b'{"texts": [1]}', b"\xff", b"[" * 5_000])
+@each("name", DIALECTS)
+@each("body", [b"", b"[]", b"{}", b'{"input": 5}', b'{"texts": [1]}', b"\xff", b"[" * 5_000])
 def test_bad_bodies_are_typed_errors(name: str, body: bytes) -> None:
     with pytest.raises(DecodeError):
         DIALECTS[name].decode_request(body, "m")

@@ -17,6 +17,7 @@ from dragoman.fidelity.matrix import Cell, Matrix, cells, changes, from_json, ma
 from dragoman.fidelity.picture import draw
 from dragoman.fidelity.tables import markdown
 from scripts import fidelity_docs
+from tests.support.cases import each
 from tests.support.promises import promise
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -78,7 +79,7 @@ def test_every_feature_has_an_example_and_every_example_a_feature() -> None:
     assert len(FEATURES) == len({feature.name for feature in FEATURES}) >= 40
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind}-{case.feature}")
+@each("case", CASES, ids=lambda case: f"{case.kind}-{case.feature}")
 def test_some_format_says_it_in_its_own_words(case: Case) -> None:
     sayable = [name for name in dragoman.formats() if write_original(case, name) is not None]
     assert sayable, "no format can say this example: it judges nothing"

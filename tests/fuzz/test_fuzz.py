@@ -23,6 +23,7 @@ from tests.datasets.stories import STORIES
 from tests.fuzz.mutation import VALUES, mutate_bytes, mutate_events, mutate_json
 from tests.fuzz.run import Findings, fuzz_plainly, shrink
 from tests.fuzz.targets import TARGETS, VALUE_READERS, Target
+from tests.support.cases import each
 from tests.support.converse_streams import frame
 from tests.support.promises import promise
 
@@ -140,8 +141,8 @@ def test_a_converse_call_without_id_or_name_fails_the_stream(head: dict[str, Any
     assert "$.start.toolUse." in failure_of(data, "bedrock-converse")
 
 
-@pytest.mark.parametrize("target", dragoman.formats("wire"))
-@pytest.mark.parametrize("numbers", [(-1, 1), (1, 2), (0, 7)])
+@each("target", dragoman.formats("wire"))
+@each("numbers", [(-1, 1), (1, 2), (0, 7)])
 def test_candidates_whose_numbers_have_gaps_are_answered(numbers: tuple[int, int], target: str) -> None:
     """A number that no choice had has no ending of its own either."""
     chunks = [
@@ -154,8 +155,8 @@ def test_candidates_whose_numbers_have_gaps_are_answered(numbers: tuple[int, int
     assert dragoman.encode_response(dragoman.accumulate(events), target).json()
 
 
-@pytest.mark.parametrize("name", dragoman.formats())
-@pytest.mark.parametrize("read", [dragoman.decode_request, dragoman.decode_response, dragoman.decode_error])
+@each("name", dragoman.formats())
+@each("read", [dragoman.decode_request, dragoman.decode_response, dragoman.decode_error])
 def test_bad_utf8_anywhere_is_refused(name: str, read: Any) -> None:
     body = json.dumps({"messages": [], "contents": [], "input": [], "~": "~"}).encode().replace(b"~", b"\xff")
     with pytest.raises(DecodeError, match="UTF-8"):
@@ -166,9 +167,9 @@ def test_bad_utf8_anywhere_is_refused(name: str, read: Any) -> None:
 
 
 @promise("law:10-bad-input-good-words")
-@pytest.mark.parametrize("key", ["web_search_options", "plugins", "search_parameters"])
-@pytest.mark.parametrize("held", ["i", True, 5, None, {}, [], ["i"], [[]], [{}, {}], {"user_location": 5}])
-@pytest.mark.parametrize("name", [*dragoman.formats("compatible"), "openai-chat"])
+@each("key", ["web_search_options", "plugins", "search_parameters"])
+@each("held", ["i", True, 5, None, {}, [], ["i"], [[]], [{}, {}], {"user_location": 5}])
+@each("name", [*dragoman.formats("compatible"), "openai-chat"])
 def test_a_search_setting_of_any_type_is_one_tool_or_refused(key: str, held: Any, name: str) -> None:
     with suppress(DecodeError):
         dragoman.decode_tool_definition({key: held}, name)
@@ -254,7 +255,7 @@ def test_members_of_hosted_tools_may_be_anything(name: str) -> None:
 
 
 @promise("law:10-bad-input-good-words")
-@pytest.mark.parametrize("name", dragoman.formats("dataset"))
+@each("name", dragoman.formats("dataset"))
 def test_members_of_stored_conversations_may_be_anything(name: str) -> None:
     for story in spoiled(STORIES[name]):
         TARGETS[f"request:{name}"].run(json.dumps(story).encode())
@@ -291,7 +292,7 @@ def test_an_answer_of_a_session_whose_first_line_says_nothing_is_an_answer() -> 
     assert [(message.role, message.text) for message in request.messages] == [("user", "Hi"), ("assistant", "Hello")]
 
 
-@pytest.mark.parametrize("target", dragoman.formats(None))
+@each("target", dragoman.formats(None))
 def test_a_lone_part_crosses_to_servers_that_take_a_string(target: str) -> None:
     content = {"type": "text", "text": "Be short."}
     body = {"model": "m", "messages": [{"role": "system", "content": content}, {"role": "user", "content": content}]}
@@ -354,8 +355,8 @@ def test_a_null_output_config_is_read() -> None:
     dragoman.translate_request(body, source="anthropic-messages", target="gemini")
 
 
-@pytest.mark.parametrize("order", [[{}], [1], "a", {"a": 1}, [["a"]]])
-@pytest.mark.parametrize("target", dragoman.formats(None))
+@each("order", [[{}], [1], "a", {"a": 1}, [["a"]]])
+@each("target", dragoman.formats(None))
 def test_a_wrong_property_ordering_crosses_or_is_refused(order: Any, target: str) -> None:
     schema = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "propertyOrdering": order}
     body = {
@@ -386,9 +387,9 @@ def test_a_number_that_no_python_value_holds_is_refused_with_its_path(text: byte
     assert raised.value.path == "$.x.y[1]"
 
 
-@pytest.mark.parametrize("body", [b'{"":"","\xe2"', b'{"":' + b"[" * 5_000, b"[[[", b'[{"role":[]}]', b"[5]"])
-@pytest.mark.parametrize("name", dragoman.formats("record"))
-@pytest.mark.parametrize("read", [dragoman.decode_request, dragoman.decode_response])
+@each("body", [b'{"":"","\xe2"', b'{"":' + b"[" * 5_000, b"[[[", b'[{"role":[]}]', b"[5]"])
+@each("name", dragoman.formats("record"))
+@each("read", [dragoman.decode_request, dragoman.decode_response])
 def test_records_that_are_none_are_refused(body: bytes, name: str, read: Any) -> None:
     with pytest.raises(DecodeError) as raised:
         read(body, name)
@@ -480,8 +481,8 @@ ODD_STREAMS: dict[str, tuple[str, bytes]] = {
 }
 
 
-@pytest.mark.parametrize("target", dragoman.formats())
-@pytest.mark.parametrize("case", ODD_STREAMS)
+@each("target", dragoman.formats())
+@each("case", ODD_STREAMS)
 def test_odd_streams_cross_or_are_refused(case: str, target: str) -> None:
     source, data = ODD_STREAMS[case]
     translator = dragoman.StreamTranslator(source=source, target=target)
@@ -530,8 +531,8 @@ ODD_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("target", dragoman.formats(None))
-@pytest.mark.parametrize("case", ODD_REQUESTS)
+@each("target", dragoman.formats(None))
+@each("case", ODD_REQUESTS)
 def test_odd_requests_cross_or_are_refused(case: str, target: str) -> None:
     source, body = ODD_REQUESTS[case]
     with suppress(DecodeError, EncodeError):

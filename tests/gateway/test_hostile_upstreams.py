@@ -1,5 +1,6 @@
 """Servers that answer in a provider's place: endless, absurd or misleading answers harm one request, nothing else."""
 
+import http.client
 import json
 import socket
 import threading
@@ -12,6 +13,7 @@ import dragoman
 from dragoman.agent.compaction import is_context_error
 from dragoman.drivers.retries import seconds_until
 from dragoman.errors import LimitExceeded, provider_error
+from dragoman.gateway.capture import Capture
 from dragoman.gateway.relay import Relay
 from dragoman.ir import Failure
 from tests.gateway.running import RunningGateway, configured, send
@@ -194,3 +196,88 @@ def test_headers_of_an_upstream_do_not_pile_up() -> None:
         answered = send(gateway.url, "/v1/chat/completions", chat("p/m"))
     assert answered.status == 200
     assert "x-ratelimit-0" in answered.headers
+
+
+# ── keys in answers ──
+
+KEY = "upstream-key"
+"""Of a scripted upstream."""
+QUOTED = {"error": {"message": f"Incorrect API key: {KEY}", "type": "invalid_request_error"}}
+
+
+def chunk(**choice: object) -> bytes:
+    made = {"index": 0, "delta": {}, "finish_reason": None, **choice}
+    return sse({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [made]})
+
+
+def sse(event: object) -> bytes:
+    return b"data: " + json.dumps(event).encode() + b"\n\n"
+
+
+STREAM = {"content-type": "text/event-stream"}
+LEAKING = {
+    "in a whole answer": reply(QUOTED),
+    "in a failed response": reply({**completion(), **QUOTED}),
+    "in the first event": reply(sse(QUOTED), headers=STREAM),
+    "in a later event": reply(chunk(delta={"content": "a"}) + sse(QUOTED), headers=STREAM),
+}
+
+
+@promise("gateway:page-no-secrets")
+@pytest.mark.parametrize("name", LEAKING)
+def test_a_key_that_an_answer_quotes_is_hidden_from_client_log_and_page(name: str) -> None:
+    streamed = "event" in name
+    capture = Capture()
+    with scripted(LEAKING[name]) as upstream:
+        setting = configured(upstream.table("p", more=PATIENT))
+        with RunningGateway(setting) as gateway:
+            assert gateway.running is not None
+            gateway.running.gateway.capture = capture
+            for path in (*CLIENTS, "/v1/responses"):
+                body = {"input": "x"} if path == "/v1/responses" else chat("p/m")
+                got = send(gateway.url, path, {**body, "model": "p/m", "max_tokens": 9, "stream": streamed})
+                assert b"[hidden]" in got.body, path
+                assert KEY.encode() not in got.body, path
+            gateway.requests(3)
+            assert KEY not in str(gateway.log.lines)
+        for request in capture:
+            shown = [*((one.answer, one.error) for one in request.attempts), request.answer, *request.pieces]
+            assert KEY not in str(shown)
+
+
+def test_a_stream_that_ends_within_an_event_is_cut_for_the_client_too() -> None:
+    begun = reply(chunk(delta={"content": "a"}) + chunk(delta={"content": "b"})[:30], headers=STREAM)
+    with scripted(begun) as upstream, RunningGateway(configured(upstream.table("p", more=PATIENT))) as gateway:
+        with pytest.raises(http.client.HTTPException):
+            send(gateway.url, CLIENTS[0], {**chat("p/m"), "stream": True})
+        translated = send(gateway.url, CLIENTS[1], {**chat("p/m"), "max_tokens": 9, "stream": True})
+        assert b"event: error" in translated.body
+        assert [line["failure"] for line in gateway.requests(2)] == ["truncated", "truncated"]
+
+
+def test_an_answer_without_a_message_permits_the_fallback() -> None:
+    route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
+    with (
+        scripted(reply({**completion(), "choices": []})) as bad,
+        scripted(reply(completion())) as good,
+        RunningGateway(configured(bad.table("bad", more=PATIENT) + good.table("good") + route)) as gateway,
+    ):
+        for path in ("/v1/messages", "/v1/responses"):
+            body = {**chat("bad/m"), "max_tokens": 9} if path == "/v1/messages" else {"input": "x"}
+            assert send(gateway.url, path, {**body, "model": "bad/m"}).status == 502
+            assert b"fine" in send(gateway.url, path, {**body, "model": "mine"}).body
+
+
+@pytest.mark.parametrize("usage", [(-1_000_000, 4), (3, -1_000_000)])
+def test_negative_counts_of_an_upstream_refund_nothing(usage: tuple[int, int]) -> None:
+    counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+    price = '[prices."p/m"]\ninput = 1.0\noutput = 1.0\n'
+    with (
+        scripted(reply({**completion(), "usage": counts})) as upstream,
+        RunningGateway(configured(upstream.table("p") + price)) as gateway,
+    ):
+        for path in CLIENTS:
+            assert send(gateway.url, path, {**chat("p/m"), "max_tokens": 9}).status == 200
+        for line in gateway.requests(2):
+            assert line["cost"] >= 0
+            assert min(line["tokens"]["input"], line["tokens"]["output"]) == 0

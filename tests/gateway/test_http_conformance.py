@@ -4,11 +4,12 @@ import signal
 import socket
 import ssl
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import h2.config
@@ -18,6 +19,7 @@ import hpack
 import httpx
 import pytest
 from h2.errors import ErrorCodes
+from h2.settings import SettingCodes
 
 from dragoman.sim.server import Simulator
 from tests.gateway.running import Got, send, until_closed
@@ -385,7 +387,24 @@ def test_a_header_bomb_takes_no_memory(gateway: Served, client: Http2) -> None:
     assert is_well(gateway)
 
 
+@promise("gateway:http2-abuse")
+def test_settings_of_a_client_take_no_memory(gateway: Served, client: Http2) -> None:
+    """60,000 unknown ones, which h2 alone would keep, and a table for our headers of any size."""
+    before = gateway.megabytes
+    for start in range(1_000, 61_000, 2_500):
+        pairs = [struct.pack(">HI", number, 1) for number in range(start, start + 2_500)]
+        client.send(frame(4, 0, 0, b"".join(pairs)))
+    client.h2.update_settings({SettingCodes.HEADER_TABLE_SIZE: 1 << 30})
+    client.flush()
+    assert client.answer(client.ask(client.headers())).status == 200
+    assert gateway.megabytes - before < 10
+    assert client.h2.decoder.header_table_size == 4_096, "our encoder uses as large a table as the client allows"
+
+
+SIZE_UPDATES = b"\x20" * 16_384
+"""An instruction of header compression that costs a byte."""
 FLOODS: dict[str, bytes] = {
+    "a head in large pieces": frame(1, 0, 1, SIZE_UPDATES) + frame(9, 0, 1, SIZE_UPDATES) * 60,
     "continuations": frame(1, 0, 1, b"\x82") + frame(9, 0, 1, b"\x82") * 100_000,
     "pings": frame(6, 0, 0, b"12345678") * 100_000,
     "settings": frame(4, 0, 0) * 100_000,
@@ -413,6 +432,26 @@ def test_floods_end_the_connection_and_nothing_else(gateway: Served, client: Htt
 
 
 # ── TLS ──
+
+
+@promise("gateway:attacks")
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits on Windows")
+@pytest.mark.parametrize("hello", [b"", b"\x16\x03\x01\x02\x00\x01"], ids=["silent", "begun"])
+@pytest.mark.parametrize("secure", [True, False], ids=["TLS", "plain"])
+def test_idle_connections_keep_no_one_out(tmp_path: Path, certificate: Path, hello: bytes, *, secure: bool) -> None:
+    """Handshakes that do not end count as well. Those that came first go first, and a request in progress never."""
+    few = ("sh", "-c", 'ulimit -n 128 && exec "$@"', "sh")
+    text = "[providers.openai]\napi_key = 'x'\n" + (f'[server]\ntls_cert = "{certificate}"\n' if secure else "")
+    context = ssl.create_default_context(cafile=certificate)
+    with ExitStack() as stack, served(tmp_path, text, "--quiet", within=few) as gateway:
+        for turn in range(150):
+            stack.enter_context(gateway.connect()).sendall(hello)
+            if turn % 30 == 29:
+                sock = gateway.connect()
+                sock = stack.enter_context(context.wrap_socket(sock, server_hostname="localhost") if secure else sock)
+                sock.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert sock.recv(12) == b"HTTP/1.1 200", turn
+                assert len(list(Path(f"/proc/{gateway.process.pid}/fd").iterdir())) < 100
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import openai
@@ -13,10 +13,14 @@ import websockets
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.sync.client import connect
 
+from dragoman.gateway.exchange import ServerLimits
 from tests.gateway.running import RunningGateway, configured, send
+from tests.gateway.scripted_upstream import reply, scripted
 from tests.support.promises import promise
+from tests.support.waiting import until
 
 pytestmark = promise("gateway:realtime")
+LIVE = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
 DONE = {"type": "response.done", "response": {"usage": {"input_tokens": 11, "output_tokens": 5}}}
 
 
@@ -38,11 +42,11 @@ class Upstream:
             await connection.send(json.dumps(self._greeting))
         async for message in connection:
             self.messages.append(json.loads(message))
-            for reply in self._answer(self.messages[-1]):
-                if isinstance(reply, int):
-                    await connection.close(reply, "as scripted")
+            for given in self._answer(self.messages[-1]):
+                if isinstance(given, int):
+                    await connection.close(given, "as scripted")
                 else:
-                    await connection.send(reply if isinstance(reply, bytes) else json.dumps(reply))
+                    await connection.send(given if isinstance(given, bytes) else json.dumps(given))
 
 
 @contextmanager
@@ -103,7 +107,7 @@ def test_gemini_live_names_its_model_in_the_first_message() -> None:
         turn = {"modelTurn": {"parts": [{"text": "hello"}]}, "turnComplete": True}
         return [{"serverContent": turn, "usageMetadata": {"promptTokenCount": 3, "responseTokenCount": 2}}]
 
-    path = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
+    path = LIVE
     route = '[routes.gemini-live]\nto = "p/gemini-live"\n'
     with (
         running(Upstream(answer)) as upstream,
@@ -178,3 +182,94 @@ def test_an_upstream_that_is_away_closes_the_connection() -> None:
             assert closed.value.rcvd.code == 1011
         (line,) = gateway.requests(1)
         assert line["failure"] == "server"
+
+
+def closing(client: Any) -> tuple[int, str]:
+    """Code and reason of the close frame, which comes next."""
+    with pytest.raises(websockets.ConnectionClosed) as closed:
+        client.recv()
+    assert closed.value.rcvd is not None
+    return closed.value.rcvd.code, closed.value.rcvd.reason
+
+
+@promise("gateway:attacks")
+def test_the_model_of_a_first_message_is_the_one_that_was_checked() -> None:
+    route = '[routes.cheap]\nto = "p/gemini-live-cheap"\n'
+    with (
+        running(Upstream(lambda _: [{"setupComplete": {}}])) as upstream,
+        RunningGateway(configured(table(upstream, "gemini") + route)) as gateway,
+    ):
+        address = gateway.url.replace("http", "ws") + LIVE
+        for first in (
+            '{"setup":{"model":"models/cheap","x":1e3}}',
+            '{"setup":{"model":"models/dear"},"setup":{"x":1e3,"model":"models/dear","model":"cheap"}}',
+        ):
+            with connect(address) as client:
+                client.send(first)
+                assert json.loads(client.recv()) == {"setupComplete": {}}
+        sent = {"setup": {"model": "models/gemini-live-cheap", "x": 1e3}}
+        assert upstream.messages == [sent, sent]
+        for first in (
+            '{"setup":{"model":"cheap","Model":"models/dear"}}',
+            '{"setup":{"model":"cheap"},"Setup":{"model":"models/dear"}}',
+            '{"setup":{"model":5}}',
+            '{"setup":{}}',
+            "[" * 100_000,
+            "nothing",
+        ):
+            with connect(address) as client:
+                client.send(first)
+                assert closing(client) == (1011, "the first message has to set up one model")
+        assert len(upstream.messages) == 2
+
+
+@promise("gateway:attacks")
+def test_redirects_of_an_upstream_are_not_followed() -> None:
+    with running(Upstream(lambda _: [])) as other:
+        moved = reply(b"", "307 Temporary Redirect", {"location": other.url.replace("http", "ws") + "/secret"})
+        with scripted(moved) as upstream, RunningGateway(configured(upstream.table("p", "gemini"))) as gateway:
+            with connect(gateway.url.replace("http", "ws") + LIVE) as client:
+                client.send('{"setup":{"model":"models/p/m"}}')
+                assert closing(client) == (1011, "the upstream failed")
+            assert upstream.count == 1
+        assert other.heads == []
+
+
+@promise("gateway:attacks")
+@pytest.mark.parametrize("count", [-5, 10**30, "7", 1.5])
+def test_impossible_counts_of_an_upstream_are_ignored(count: Any) -> None:
+    odd = {"type": "response.done", "response": {"usage": {"input_tokens": count, "output_tokens": 1}}}
+    with (
+        running(Upstream(lambda _: [odd, DONE])) as upstream,
+        RunningGateway(configured(table(upstream))) as gateway,
+    ):
+        with connect(gateway.url.replace("http", "ws") + "/v1/realtime?model=p/m") as client:
+            client.send("{}")
+            client.recv()
+            client.recv()
+        (line,) = gateway.requests(1)
+        assert (line["tokens"]["input"], line["tokens"]["output"]) == (11, 5)
+
+
+@promise("gateway:attacks")
+@pytest.mark.parametrize("path", ["/v1/realtime?model=p/m", "/v1/responses"])
+def test_incomplete_messages_are_bounded_in_memory_and_in_time(path: str) -> None:
+    """In one frame or in many: they count as bodies of requests do, until they are complete or too slow."""
+    limits = ServerLimits(buffered=100_000, body_window=0.5)
+    with (
+        running(Upstream(lambda _: [])) as upstream,
+        RunningGateway(configured(table(upstream)), limits) as gateway,
+        ExitStack() as stack,
+    ):
+        assert gateway.running is not None
+        budget = gateway.running.server.budget
+        clients = [stack.enter_context(connect(gateway.url.replace("http", "ws") + path)) for _ in range(3)]
+        clients[0].socket.sendall(b"\x81\xff" + (90_000).to_bytes(8, "big") + bytes(60_004))  # a part of a frame
+        until(lambda: budget.used >= 60_000, "the bytes of an incomplete frame are not counted")
+        clients[1].socket.sendall(b"\x01\xff" + (60_000).to_bytes(8, "big") + bytes(60_004))  # a part of a message
+        assert closing(clients[1])[0] == 1013
+        assert closing(clients[0]) == (1008, "the message took too long")
+        until(lambda: not budget.used, "what was given up is still counted")
+        clients[2].send(json.dumps({"type": "x" * 50_000}))  # whole, so its bytes are free again
+        clients[2].send(json.dumps({"type": "x" * 50_000}))
+        until(lambda: not budget.used, "complete messages are still counted")

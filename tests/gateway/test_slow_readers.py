@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from h2.connection import H2Connection
+from h2.events import StreamReset
 from h2.settings import SettingCodes
 
 from dragoman.gateway.exchange import ServerLimits
@@ -141,6 +142,27 @@ def test_http2_pings_that_are_not_read_do_not_hold_the_connection(quick: Running
         except BlockingIOError:
             pass
         until(lambda: not connections(quick), "the connection is held for ever")
+
+
+def test_http2_windows_of_a_byte_do_not_hold_the_stream(quick: RunningGateway) -> None:
+    client = H2Connection()
+    client.initiate_connection()
+    client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 1})
+    pseudo = [(":method", "GET"), (":path", LONG), (":scheme", "http"), (":authority", "a")]
+    client.send_headers(1, pseudo, end_stream=True)
+    began, reset = time.monotonic(), False
+    with accepted(quick) as sock:
+        sock.settimeout(0.1)
+        while not reset:
+            assert time.monotonic() - began < PATIENCE, "the stream is held for ever"
+            sock.sendall(client.data_to_send())
+            try:
+                events = client.receive_data(sock.recv(65_536))
+            except TimeoutError:
+                client.increment_flow_control_window(1, 1)
+                continue
+            reset = any(isinstance(event, StreamReset) for event in events)
+    assert time.monotonic() - began < 4 * QUICK.write_seconds
 
 
 def test_a_client_that_reads_slowly_has_its_answer() -> None:

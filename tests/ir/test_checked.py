@@ -35,6 +35,7 @@ from dragoman.errors import UnparsedArguments
 from dragoman.ir import checked
 from dragoman.ir.checks import hints_of
 from dragoman.ir.messages import content_held
+from tests.support.cases import each
 from tests.support.promises import promise
 
 CALL = ToolCall("call_1", "get_weather", {"city": "Tokyo"})
@@ -47,7 +48,7 @@ CLASSES: dict[str, Any] = {name: getattr(dragoman, name) for name in checked.NAM
 
 
 @promise("front:same-values")
-@pytest.mark.parametrize("name", checked.NAMES)
+@each("name", checked.NAMES)
 def test_an_exported_class_stands_for_the_class_of_the_values(name: str) -> None:
     exported, internal = CLASSES[name], getattr(ir, name)
     assert issubclass(internal, exported)
@@ -425,7 +426,7 @@ WRONG: list[tuple[str, type[InvalidValue], str, str, str]] = [
 
 
 @promise("front:checked")
-@pytest.mark.parametrize(("code", "error", "path", "expected", "found"), WRONG)
+@each(("code", "error", "path", "expected", "found"), WRONG)
 def test_a_mistake_is_reported_where_it_is_made(
     code: str, error: type[InvalidValue], path: str, expected: str, found: str
 ) -> None:
@@ -445,7 +446,7 @@ def test_a_mistake_is_reported_where_it_is_made(
 
 
 @promise("front:checked")
-@pytest.mark.parametrize("name", checked.NAMES)
+@each("name", checked.NAMES)
 def test_no_field_of_any_exported_class_takes_an_object_of_no_type(name: str) -> None:
     """Every field is checked by construction: an object that nothing can be is refused in each of them."""
     kind = CLASSES[name]

@@ -11,6 +11,7 @@ import dragoman
 from dragoman import ir
 from dragoman.ir.schema import ROOTS, json_schema, schema_text
 from tests.passes.schema_judge import accepts
+from tests.support.cases import each
 from tests.support.promises import promise
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -132,7 +133,7 @@ def test_the_values_below_use_every_definition() -> None:
 
 
 @promise("report:30")
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+@each("value", VALUES, ids=lambda value: type(value).__name__)
 def test_encoded_values_follow_the_schema_and_come_back(value: Struct) -> None:
     encoded = msgspec.json.encode(value)
     plain = json.loads(encoded)

@@ -18,6 +18,7 @@ from tests import strategies
 from tests.judges.vendors import Wire, anthropic_client, genai_client, openai_client, unknown_fields
 from tests.support.bodies import RESPONSES, Sample
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.formats import FAMILY
 from tests.support.promises import promise
 
@@ -82,7 +83,7 @@ def test_genai_reads_our_answers(completion: ir.Completion) -> None:
     assert read.candidates[0].finish_reason is not None
 
 
-@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+@each("sample", RESPONSES, ids=str)
 def test_sample_answers_in_every_vendors_types(sample: Sample) -> None:
     readers = {"openai-chat": openai_reads, "anthropic-messages": anthropic_reads, "gemini": genai_reads}
     for target, read in readers.items():

@@ -17,6 +17,7 @@ from tests import strategies
 from tests.judges.crossing import Recordings, assert_comes_back, content_of, crossed_answers, crossed_requests
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.formats import FAMILY, MODELS
 from tests.support.promises import promise
 from tests.support.trees import difference
@@ -112,7 +113,7 @@ def test_recorded_answers_of_others_are_answers_of_cohere(recordings: Recordings
 
 
 @promise("law:5-streams-tell-the-same-story")
-@pytest.mark.parametrize("sample", [sample for sample in RESPONSES if sample.format != TARGET], ids=str)
+@each("sample", [sample for sample in RESPONSES if sample.format != TARGET], ids=str)
 def test_the_sdk_reads_our_streams(sample: Sample) -> None:
     completion = dragoman.decode_response(sample.body, sample.format)
     if len(completion.messages) != 1 or completion.finish is None or completion.finish.reason == "error":

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from google.genai._gaos.types.interactions import Interaction
 from google.genai._gaos.types.interactions.interactionsseevent import InteractionSSEEvent
 from pydantic import BaseModel, TypeAdapter
@@ -13,6 +12,7 @@ import dragoman
 from dragoman import ir
 from dragoman.fidelity.catalogue import CASES
 from tests.support.bodies import RESPONSES, Sample
+from tests.support.cases import each
 from tests.support.promises import promise
 
 pytestmark = promise("gateway:interactions")
@@ -33,7 +33,7 @@ def unknown(value: Any) -> Iterator[Any]:
             yield from unknown(getattr(value, name))
 
 
-@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+@each("sample", RESPONSES, ids=str)
 def test_every_answer_is_an_interaction_for_the_sdk(sample: Sample) -> None:
     body = dragoman.translate_response(sample.json(), source=sample.format, target=FORMAT).json()
     if b'"error"' in body[:10]:
@@ -48,7 +48,7 @@ def test_every_answer_is_an_interaction_for_the_sdk(sample: Sample) -> None:
 STREAMS = [case for case in CASES if case.kind == "stream" and isinstance(case.example, tuple)]
 
 
-@pytest.mark.parametrize("case", STREAMS, ids=lambda case: str(case.feature))
+@each("case", STREAMS, ids=lambda case: str(case.feature))
 def test_every_event_is_known_to_the_sdk(case: Any) -> None:
     encoder = dragoman.StreamEncoder(FORMAT, stores=True)
     events: tuple[ir.AnyEvent, ...] = case.example

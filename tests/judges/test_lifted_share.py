@@ -6,6 +6,7 @@
 import pytest
 
 from benchmarks import corpus
+from tests.support.cases import each
 from tests.support.lifting import lifted_events, lifted_keys
 from tests.support.promises import promise
 from tests.support.recordings import VARIABLE, recordings_dir
@@ -25,8 +26,8 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("kind", corpus.KINDS[:2])
+@each("file", FILES)
+@each("kind", corpus.KINDS[:2])
 def test_few_recorded_bodies_are_lifted(file: str, kind: corpus.Kind) -> None:
     found = [lifted_keys(sample, kind) for sample in corpus.recorded(file, FILES[file], kind, BODIES)]
     read = [lifted for lifted in found if lifted is not None]

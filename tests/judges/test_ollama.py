@@ -29,6 +29,7 @@ from tests.judges.crossing import (
 )
 from tests.support.bodies import PIXEL, RESPONSES, WEATHER, Sample
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.endings import failure_expected, failure_of, is_error, is_success, succeeded
 from tests.support.formats import FAMILY, MODELS
 from tests.support.promises import promise
@@ -140,7 +141,7 @@ def test_the_sdk_reads_our_answers(completion: ir.Completion) -> None:
 
 
 @promise("law:5-streams-tell-the-same-story")
-@pytest.mark.parametrize("sample", [sample for sample in RESPONSES if sample.format != TARGET], ids=str)
+@each("sample", [sample for sample in RESPONSES if sample.format != TARGET], ids=str)
 def test_the_sdk_reads_our_streams(sample: Sample) -> None:
     completion = dragoman.decode_response(sample.body, sample.format)
     if len(completion.messages) != 1:

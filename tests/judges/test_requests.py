@@ -82,7 +82,7 @@ def test_genai_types_know_every_key(target: str, request: ir.Request) -> None:
         assert_genai_takes(encoded.body)
 
 
-@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+@each("sample", REQUESTS, ids=str)
 def test_sample_requests_in_every_vendors_types(sample: Sample) -> None:
     for target in ("openai-chat", "anthropic-messages", "gemini"):
         if FAMILY[target] == FAMILY[sample.format]:

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Literal, TypedDict
 
-import pytest
 from msgspec import Raw, Struct
 
 from tests.judges.sdk_fields import ROOTS, gaps, root_gaps
+from tests.support.cases import each
 from tests.support.promises import promise
 
 TABLE = Path(__file__).with_name("sdk_gaps.json")
@@ -23,14 +23,14 @@ def accepted(root: str) -> set[str]:
 
 
 @promise("core:vendor-fields")
-@pytest.mark.parametrize("root", ROOTS)
+@each("root", ROOTS)
 def test_every_documented_field_is_modelled_or_listed(root: str) -> None:
     missing = set(root_gaps(root)) - accepted(root)
     assert not missing, f"{root}: add to the wire structs, or to {TABLE.name} with a reason: {sorted(missing)}"
 
 
 @promise("core:vendor-fields")
-@pytest.mark.parametrize("root", ROOTS)
+@each("root", ROOTS)
 def test_no_listed_field_is_modelled_by_now(root: str) -> None:
     """The table may only shrink: `python scripts/sdk_gaps.py` removes what no longer belongs in it."""
     stale = accepted(root) - set(root_gaps(root))

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import given
 
 import dragoman
@@ -77,23 +76,23 @@ def test_responses_that_came_from_another_format(source: str, target: str, compl
     assert_identity(dragoman.translate_response(foreign, source=source, target=target).json(), target, "response")
 
 
-@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+@each("sample", REQUESTS, ids=str)
 def test_sample_requests(sample: Sample) -> None:
     assert_identity(sample.json(), sample.format, "request")
 
 
-@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+@each("sample", RESPONSES, ids=str)
 def test_sample_responses(sample: Sample) -> None:
     assert_identity(sample.json(), sample.format, "response")
 
 
-@pytest.mark.parametrize("sample", ERRORS, ids=str)
+@each("sample", ERRORS, ids=str)
 def test_sample_errors(sample: Sample) -> None:
     assert_identity(sample.json(), sample.format, "error")
 
 
 @promise("report:37")
-@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+@each("sample", REQUESTS, ids=str)
 def test_free_json_keeps_every_byte_that_matters(sample: Sample) -> None:
     """Arguments, schemas, signed blocks and unknown keys keep number spelling, key order and repeated keys."""
     odd = b'{"z":1.0,"a":1e400,"z":123456789012345678901234567890,"n":{"b":[],"a":{}}}'
@@ -102,19 +101,19 @@ def test_free_json_keeps_every_byte_that_matters(sample: Sample) -> None:
     assert dict(exact(again))["x_unknown"] == exact(odd)
 
 
-@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+@each("sample", REQUESTS, ids=str)
 def test_unknown_keys_and_nulls_stay_in_their_place_in_a_request(sample: Sample) -> None:
     for body in with_unknown_keys(sample.body):
         assert_identity(body, sample.format, "request")
 
 
-@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+@each("sample", RESPONSES, ids=str)
 def test_unknown_keys_and_nulls_stay_in_their_place_in_an_answer(sample: Sample) -> None:
     for body in with_unknown_keys(sample.body):
         assert_identity(body, sample.format, "response")
 
 
-@pytest.mark.parametrize("sample", ERRORS, ids=str)
+@each("sample", ERRORS, ids=str)
 def test_unknown_keys_and_nulls_stay_in_their_place_in_an_error(sample: Sample) -> None:
     for body in with_unknown_keys(sample.body):
         assert_identity(body, sample.format, "error")

@@ -447,8 +447,8 @@ ORDINARY_ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("source", ORDINARY_ANSWERS)
-@pytest.mark.parametrize("target", FORMATS)
+@each("source", ORDINARY_ANSWERS)
+@each("target", FORMATS)
 def test_strict_takes_an_ordinary_answer_of_every_provider(source: str, target: str) -> None:
     encoded = dragoman.translate_response(ORDINARY_ANSWERS[source], source=source, target=target, strict=True)
     assert {loss.severity for loss in encoded.losses} <= {"noted"}
@@ -522,12 +522,12 @@ def same_place(loss_path: str, path: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+@each("sample", REQUESTS, ids=str)
 def test_an_unknown_key_is_reported_wherever_it_is_in_a_request(sample: Sample) -> None:
     assert silent_keys(sample, dragoman.translate_request) == []
 
 
-@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+@each("sample", RESPONSES, ids=str)
 def test_an_unknown_key_is_reported_wherever_it_is_in_an_answer(sample: Sample) -> None:
     assert silent_keys(sample, dragoman.translate_response) == []
 

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 import dragoman
@@ -15,6 +14,7 @@ from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.errors import EncodeError
 from tests import strategies
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 
@@ -82,7 +82,7 @@ def test_other_processes_with_other_hash_seeds_give_the_same_bytes() -> None:
 
 
 @promise("report:80", "report:47")
-@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+@each("sample", REQUESTS, ids=str)
 def test_key_order_of_the_source_does_not_shuffle_the_target(sample: Sample) -> None:
     """Tools and schema keys leave in the order in which they came; the order of top-level keys is free."""
     turned = dict(reversed(sample.body.items()))
@@ -92,7 +92,7 @@ def test_key_order_of_the_source_does_not_shuffle_the_target(sample: Sample) -> 
 
 
 @promise("report:63")
-@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+@each("sample", RESPONSES, ids=str)
 def test_ids_made_up_for_an_answer_are_the_same_every_time_and_never_twice(sample: Sample) -> None:
     first = dragoman.decode_response(sample.json(), sample.format)
     second = dragoman.decode_response(sample.json(), sample.format)

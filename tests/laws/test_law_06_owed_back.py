@@ -257,7 +257,7 @@ CASES = [
 
 
 @promise("report:25", "report:29", "report:34", "report:36", "report:38", "report:41", "report:35")
-@pytest.mark.parametrize(("vendor", "client", "signed"), CASES)
+@each(("vendor", "client", "signed"), CASES)
 def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, signed: dict[str, Any]) -> None:
     answer = answer_body(vendor, signed)
     request = trip(vendor, client, answer)
@@ -273,7 +273,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, signe
 
 
 @promise("report:35", "report:39")
-@pytest.mark.parametrize(("vendor", "client", "signed"), CASES)
+@each(("vendor", "client", "signed"), CASES)
 def test_and_reaches_no_other_vendor(vendor: str, client: str, signed: dict[str, Any]) -> None:
     request = trip(vendor, client, answer_body(vendor, signed))
     for stranger in FORMATS:
@@ -342,9 +342,9 @@ CALLING: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("moved", [_to_the_front, _to_the_end, _in_reverse])
-@pytest.mark.parametrize("client", ["anthropic-messages", "bedrock-converse", "openai-responses"])
-@pytest.mark.parametrize("name", CALLING)
+@each("moved", [_to_the_front, _to_the_end, _in_reverse])
+@each("client", ["anthropic-messages", "bedrock-converse", "openai-responses"])
+@each("name", CALLING)
 def test_the_signature_of_a_call_finds_its_call_wherever_a_client_puts_it(name: str, client: str, moved: Any) -> None:
     answer_parts = {"parts": CALLING[name]}
     seen = dragoman.translate_response(answer_body("gemini", answer_parts), source="gemini", target=client).body
@@ -541,8 +541,8 @@ def test_no_key_of_our_own_is_on_the_wire(target: str, request: ir.Request) -> N
 
 
 @promise("report:33")
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("family", ["anthropic", "google"])
+@each("target", FORMATS)
+@each("family", ["anthropic", "google"])
 def test_no_empty_signature_is_ever_sent(target: str, family: str) -> None:
     parts = (
         ir.Reasoning("hm", ir.Signature(family, "")),

@@ -91,8 +91,8 @@ def test_object_formats_get_one_documented_wrapper(target: str, path: tuple[str 
     assert found == {"unparsed_arguments": "{a"}
 
 
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize(
+@each("target", FORMATS)
+@each(
     "lookalike",
     [
         {"unparsed_arguments": 1},
@@ -120,8 +120,8 @@ def test_arguments_that_parse_stay_the_same_mapping(source: str, target: str, va
 
 
 @promise("report:58")
-@pytest.mark.parametrize("text", ["", " ", "null", "{}"])
-@pytest.mark.parametrize("target", FORMATS)
+@each("text", ["", " ", "null", "{}"])
+@each("target", FORMATS)
 def test_no_arguments_at_all_are_an_empty_object_and_keep_their_spelling(target: str, text: str) -> None:
     call = ir.ToolCall("call_1", "f", read_arguments(text), text)
     assert call.arguments == {}

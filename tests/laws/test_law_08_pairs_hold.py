@@ -1,6 +1,5 @@
 """Law 8. Results follow calls, in order, in the right turn; repairs are reported and idempotent."""
 
-import pytest
 from hypothesis import given
 
 import dragoman
@@ -147,8 +146,8 @@ ACCIDENTS: dict[str, tuple[ir.Request, list[str], list[tuple[str, str]]]] = {
 
 
 @promise("report:46", "report:47", "report:48", "report:53")
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("name", ACCIDENTS)
+@each("target", FORMATS)
+@each("name", ACCIDENTS)
 def test_accidents(name: str, target: str) -> None:
     request, expected, reports = ACCIDENTS[name]
     encoded = dragoman.encode_request(request, target)

@@ -186,7 +186,7 @@ def counts(body: dict[str, Any], name: str) -> dict[str, int]:
 
 
 @promise("report:76", "report:77")
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@each(("source", "target"), PAIRS)
 def test_one_bill_in_every_currency(source: str, target: str) -> None:
     there = dragoman.translate_response(BILL[source], source=source, target=target).body
     if source not in ROUGH:

@@ -22,9 +22,9 @@ pytestmark = promise("law:10-bad-input-good-words")
 DECODERS = (dragoman.decode_request, dragoman.decode_response, dragoman.decode_error)
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("decode", DECODERS, ids=lambda decode: decode.__name__)
-@pytest.mark.parametrize(
+@each("name", FORMATS)
+@each("decode", DECODERS, ids=lambda decode: decode.__name__)
+@each(
     ("body", "path", "words"),
     [
         pytest.param(b"", "$", "JSON", id="nothing"),
@@ -48,9 +48,9 @@ def test_invalid_json(name: str, decode: Any, body: Any, path: str, words: str) 
     assert name in raised.value.source
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("decode", DECODERS, ids=lambda decode: decode.__name__)
-@pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"1", b"true"], ids=bytes.decode)
+@each("name", FORMATS)
+@each("decode", DECODERS, ids=lambda decode: decode.__name__)
+@each("body", [b"[]", b"null", b'"text"', b"1", b"true"], ids=bytes.decode)
 def test_json_that_is_not_a_body(name: str, decode: Any, body: bytes) -> None:
     with pytest.raises(DecodeError) as raised:
         decode(body, name)
@@ -114,7 +114,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], str, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "body", "path", "expected", "got"),
     [pytest.param(name, *row, id=f"{name} {row[1]} {row[3]}") for name in WRONG for row in WRONG[name]],
 )
@@ -179,9 +179,9 @@ def test_a_value_that_is_not_json_is_refused_by_name(name: str, value: Any) -> N
         dragoman.encode_request(request, name)
 
 
-@pytest.mark.parametrize("status", [None, 400, 500])
-@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"{}", b"[]", b'"down"', b"null"], ids=bytes.decode)
-@pytest.mark.parametrize("name", FORMATS)
+@each("status", [None, 400, 500])
+@each("body", [b"", b"<html>Bad gateway</html>", b"{}", b"[]", b'"down"', b"null"], ids=bytes.decode)
+@each("name", FORMATS)
 def test_error_bodies_of_an_unknown_shape(name: str, body: bytes, status: int | None) -> None:
     """A proxy's page instead of the provider's error: typed refusal or a failure with the status, never a crash."""
     try:

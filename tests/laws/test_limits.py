@@ -13,6 +13,7 @@ import pytest
 
 import dragoman
 from dragoman import ir
+from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS, VARIED_MODELS, refusals
 from tests.support.promises import promise
 
@@ -81,8 +82,8 @@ def is_changed(found: dragoman.Encoded, field: str) -> bool:
 
 
 @promise("law:3-legality")
-@pytest.mark.parametrize("field", VALUES)
-@pytest.mark.parametrize("name", FORMATS)
+@each("field", VALUES)
+@each("name", FORMATS)
 def test_what_another_api_takes_is_made_legal(name: str, field: str) -> None:
     """What no API takes is left to the API to refuse. Ollama takes every number."""
     meant = frozenset[Any]().union(*(taken_by(other, field) for other in FORMATS if other != "ollama-chat"))
@@ -91,8 +92,8 @@ def test_what_another_api_takes_is_made_legal(name: str, field: str) -> None:
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize("field", VALUES)
-@pytest.mark.parametrize("name", FORMATS)
+@each("field", VALUES)
+@each("name", FORMATS)
 def test_what_is_not_sent_would_be_refused(name: str, field: str) -> None:
     sent = [value for value in VALUES[field] if value in taken_by(name, field)]
     place = place_of(name, field, sent)
@@ -120,9 +121,7 @@ _THINKING: dict[str, tuple[Any, ...]] = {
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize(
-    ("name", "model"), [(name, model) for name, models in VARIED_MODELS.items() for model in models]
-)
+@each(("name", "model"), [(name, model) for name, models in VARIED_MODELS.items() for model in models])
 def test_thinking_is_asked_for_as_it_was_or_the_change_is_reported(name: str, model: str) -> None:
     silent = []
     for field, values in _THINKING.items():

@@ -12,6 +12,7 @@ from dragoman.codecs.failures import kind_of_status, status_of_kind
 from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.streams import StreamEncoder
 from tests.support import converse_streams
+from tests.support.cases import each
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
@@ -30,8 +31,8 @@ def test_a_custom_tool_that_is_reported_as_a_function_is_one(target: str) -> Non
 
 
 @promise("law:5-streams-tell-the-same-story")
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("custom", [False, True])
+@each("target", FORMATS)
+@each("custom", [False, True])
 def test_a_call_that_starts_whole_arrives_whole(target: str, custom: bool) -> None:  # noqa: FBT001
     arguments: dict[str, Any] = {"input": "ls -l"} if custom else {"city": "Rome", "days": [1, 2.5]}
     text = "ls -l" if custom else None
@@ -155,8 +156,8 @@ def _asked(**settings: Any) -> ir.Request:
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("mode", ["required", "auto", "none"])
+@each("target", FORMATS)
+@each("mode", ["required", "auto", "none"])
 def test_a_choice_without_tools_is_not_sent_and_only_a_demand_is_reported(target: str, mode: Any) -> None:
     """Without tools no API calls one: only who demands a call misses something."""
     encoded = dragoman.encode_request(_asked(tool_choice=ir.ToolChoice(mode)), target)
@@ -167,8 +168,8 @@ def test_a_choice_without_tools_is_not_sent_and_only_a_demand_is_reported(target
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("text", ["hi", "Answer in json, please."])
+@each("target", FORMATS)
+@each("text", ["hi", "Answer in json, please."])
 def test_words_that_we_add_are_reported(target: str, text: str) -> None:
     request = ir.Request("m", (ir.Message("user", text),), output=ir.StructuredOutput("json"))
     encoded = dragoman.encode_request(request, target)
@@ -192,8 +193,8 @@ def test_text_behind_a_call_stays_there_or_its_move_is_reported(target: str) -> 
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("content", ["Be brief.", (ir.Text("Be brief."),), (ir.Text("Be"), ir.Text("brief."))])
+@each("target", FORMATS)
+@each("content", ["Be brief.", (ir.Text("Be brief."),), (ir.Text("Be"), ir.Text("brief."))])
 def test_system_text_arrives_however_it_is_held(target: str, content: Any) -> None:
     request = ir.Request("m", (ir.Message("system", content), ir.Message("user", "hi")))
     arrived = dragoman.decode_request(dragoman.encode_request(request, target).body, target).messages[0]
@@ -243,8 +244,8 @@ def test_reasoning_that_is_joined_is_split_again() -> None:
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize("target", [name for name in FORMATS if FAMILY[name] != "cohere"])
-@pytest.mark.parametrize("mode", ["required", "auto", "none"])
+@each("target", [name for name in FORMATS if FAMILY[name] != "cohere"])
+@each("mode", ["required", "auto", "none"])
 def test_a_choice_whose_tools_do_not_cross_goes_with_them(target: str, mode: Any) -> None:
     tool = ir.ProviderTool(name="hologram", origin="cohere", definition={"type": "hologram"})
     encoded = dragoman.encode_request(_asked(tools=(tool,), tool_choice=ir.ToolChoice(mode)), target)

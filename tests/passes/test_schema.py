@@ -23,6 +23,7 @@ from dragoman.schema import (
     needs_adaptation,
     violations,
 )
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.recordings import Record
 
@@ -295,8 +296,8 @@ TYPED_CASES: dict[str, tuple[Schema, Schema, list[tuple[str, str, str, bool]]]] 
 
 
 @promise("report:66", "law:2-nothing-vanishes")
-@pytest.mark.parametrize("dialect", TYPED, ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("name", TYPED_CASES)
+@each("dialect", TYPED, ids=lambda dialect: dialect.name)
+@each("name", TYPED_CASES)
 def test_typed_schemas(name: str, dialect: SchemaDialect) -> None:
     schema, expected, notes = TYPED_CASES[name]
     adapted, found = adapt(schema, dialect)
@@ -374,7 +375,7 @@ def test_every_form_of_local_pointer_is_inlined(pointer: str) -> None:
 
 
 @promise("report:64", "law:10-bad-input-good-words")
-@pytest.mark.parametrize(
+@each(
     "reference",
     [
         "#/$defs/Missing",
@@ -392,7 +393,7 @@ def test_every_form_of_local_pointer_is_inlined(pointer: str) -> None:
         None,
     ],
 )
-@pytest.mark.parametrize("dialect", [GEMINI_TYPED, ANTHROPIC_STRICT, OPENAI_STRICT], ids=lambda dialect: dialect.name)
+@each("dialect", [GEMINI_TYPED, ANTHROPIC_STRICT, OPENAI_STRICT], ids=lambda dialect: dialect.name)
 def test_references_that_lead_nowhere(reference: Any, dialect: SchemaDialect) -> None:
     schema = obj(a={"$ref": reference}) | {"required": ["a"], "title": "t", "$defs": {"X": STRING}}
     with pytest.raises(SchemaError) as caught:
@@ -592,8 +593,8 @@ def test_values_are_not_schemas() -> None:
     assert adapt_schema(typed, GEMINI_TYPED).schema is typed
 
 
-@pytest.mark.parametrize("bad", [3, "x", [], None])
-@pytest.mark.parametrize(
+@each("bad", [3, "x", [], None])
+@each(
     ("keyword", "holder"),
     [
         ("properties", lambda bad: {"type": "object", "properties": bad if bad is not None else 3}),
@@ -880,7 +881,7 @@ STRICT_CASES: dict[str, tuple[SchemaDialect, Schema, Schema, list[tuple[str, str
 
 
 @promise("report:65", "law:2-nothing-vanishes")
-@pytest.mark.parametrize("name", STRICT_CASES)
+@each("name", STRICT_CASES)
 def test_strict_schemas(name: str) -> None:
     dialect, schema, expected, notes = STRICT_CASES[name]
     adapted, found = adapt(schema, dialect)

@@ -57,7 +57,7 @@ def test_decoders_note_what_a_survey_finds(name: str, request: ir.Request) -> No
     check_noted(codec(name).decode_request(body))
 
 
-@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+@each("sample", REQUESTS, ids=str)
 def test_decoders_note_it_of_our_own_bodies(sample: Sample) -> None:
     check_noted(codec(sample.format).decode_request(sample.json()))
 
@@ -131,7 +131,7 @@ CASES: list[tuple[tuple[ir.Message, ...], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("messages", "bits"), CASES)
+@each(("messages", "bits"), CASES)
 def test_what_a_survey_finds(messages: tuple[ir.Message, ...], bits: int) -> None:
     assert survey(ir.Request("m", messages))[0] == bits
 

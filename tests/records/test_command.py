@@ -55,7 +55,7 @@ def test_what_could_be_several_is_left_open(body: Any) -> None:
     assert found is None or found.format not in RECORDS
 
 
-@pytest.mark.parametrize("sample", [*REQUESTS, *RESPONSES], ids=str)
+@each("sample", [*REQUESTS, *RESPONSES], ids=str)
 def test_bodies_of_apis_are_taken_for_no_record(sample: Sample) -> None:
     found = dragoman.detect(sample.body)
     assert found is None or found.format not in RECORDS

@@ -1,6 +1,5 @@
 """From every record format to every API, judged by that API's own rules; and from every API into a record and back."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
@@ -17,8 +16,8 @@ from tests.support.records import RECORDS, SAMPLES, histories
 pytestmark = promise("law:3-legality")
 
 
-@pytest.mark.parametrize("source", RECORDS)
-@pytest.mark.parametrize("target", FORMATS)
+@each("source", RECORDS)
+@each("target", FORMATS)
 def test_samples_reach_every_api_legally(source: str, target: str) -> None:
     for sample in SAMPLES[source]:
         model = MODELS[target]
@@ -83,8 +82,8 @@ def test_a_request_comes_back_from_the_store(store: str, data: st.DataObject) ->
     assert [name for name, _ in again] == [name for name, _ in calls]
 
 
-@pytest.mark.parametrize("first", RECORDS)
-@pytest.mark.parametrize("second", RECORDS)
+@each("first", RECORDS)
+@each("second", RECORDS)
 def test_one_record_becomes_another(first: str, second: str) -> None:
     for sample in SAMPLES[first]:
         there = dragoman.translate_request(sample, source=first, target=second)

@@ -7,6 +7,7 @@ import pytest
 import dragoman
 from dragoman import ir
 from dragoman.errors import DecodeError, EncodeError
+from tests.support.cases import each
 from tests.support.trees import plain
 from tests.test_worked_example import ANSWERS, CONVERSATION, TEXT
 
@@ -128,8 +129,8 @@ def test_the_table_of_kinds(kind: str, value: Any, chat: str, claude: tuple[str,
     assert sent["contents"][2]["parts"][0]["functionResponse"]["response"] == gemini
 
 
-@pytest.mark.parametrize(("kind", "value", "chat", "claude", "gemini"), KINDS)
-@pytest.mark.parametrize("store", dragoman.formats("record"))
+@each(("kind", "value", "chat", "claude", "gemini"), KINDS)
+@each("store", dragoman.formats("record"))
 def test_every_kind_survives_every_store(
     store: str, kind: str, value: Any, chat: str, claude: Any, gemini: Any
 ) -> None:

@@ -30,7 +30,7 @@ def stored(vendor: str, store: str, signed: dict[str, Any]) -> bytes:
     return dragoman.translate_request(history, source=vendor, target=store).json()
 
 
-@pytest.mark.parametrize(("vendor", "store", "signed"), CASES)
+@each(("vendor", "store", "signed"), CASES)
 def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, signed: dict[str, Any]) -> None:
     body = stored(vendor, store, signed)
     assert SECRET in body.decode()
@@ -45,7 +45,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, signed
     assert signatures_in(spelled(vendor, back)) == signatures_in(original)
 
 
-@pytest.mark.parametrize(("vendor", "store", "signed"), CASES)
+@each(("vendor", "store", "signed"), CASES)
 def test_and_reaches_no_other_vendor(vendor: str, store: str, signed: dict[str, Any]) -> None:
     body = stored(vendor, store, signed)
     for stranger in FORMATS:

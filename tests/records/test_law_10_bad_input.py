@@ -35,8 +35,8 @@ NO_HISTORY = [
 ]
 
 
-@pytest.mark.parametrize("name", RECORDS)
-@pytest.mark.parametrize(("body", "words"), NO_HISTORY)
+@each("name", RECORDS)
+@each(("body", "words"), NO_HISTORY)
 def test_bodies_that_are_not_histories(name: str, body: bytes, words: str) -> None:
     with pytest.raises(DecodeError) as raised:
         dragoman.decode_request(body, name)
@@ -90,7 +90,7 @@ WRONG: dict[str, list[tuple[Any, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "body", "path", "words"),
     [pytest.param(name, *row, id=f"{name} {row[1]} {row[2]}") for name, rows in WRONG.items() for row in rows],
 )

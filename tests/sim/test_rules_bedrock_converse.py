@@ -2,11 +2,11 @@ import json
 from typing import Any
 
 import botocore.session  # type: ignore[import-untyped]
-import pytest
 from botocore.validate import ParamValidator  # type: ignore[import-untyped]
 
 from dragoman.sim.rules.bedrock_converse import check_request
 from tests.sim.rule_cases import SHAPE, Case, rows
+from tests.support.cases import each
 
 Body = dict[str, Any]
 
@@ -551,12 +551,12 @@ def botocore_complaints(body: Body) -> str:
     return str(report.generate_report())
 
 
-@pytest.mark.parametrize(("body", "beside"), GOOD)
+@each(("body", "beside"), GOOD)
 def test_a_legal_body_is_one_to_botocore(body: Body, beside: Body) -> None:
     assert botocore_complaints(body) == "", beside
 
 
-@pytest.mark.parametrize("case", rows(BAD))
+@each("case", rows(BAD))
 def test_what_botocore_refuses_is_refused(case: Case) -> None:
     """It checks less than the service (no pattern, no enum, no maximum), but nothing of it is missed."""
     if botocore_complaints(case.body):

@@ -10,6 +10,7 @@ from openai.types.responses.response_create_params import (
 from dragoman.sim.rules.openai_responses import check_request, check_response
 from tests.judges.typed import complaints
 from tests.sim.rule_cases import SHAPE, Case
+from tests.support.cases import each
 
 Body = dict[str, Any]
 
@@ -466,7 +467,7 @@ GOOD_BUT_UNTYPED = [
 ]
 
 
-@pytest.mark.parametrize("body", GOOD)
+@each("body", GOOD)
 def test_a_legal_body_is_of_the_sdks_types(body: Body) -> None:
     kind = ResponseCreateParamsStreaming if body.get("stream") else ResponseCreateParamsNonStreaming
     assert complaints(body, kind) == []

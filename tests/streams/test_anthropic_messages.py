@@ -19,6 +19,7 @@ from dragoman.loss import Loss
 from tests.strategies import ARGUMENTS, BROKEN_TEXTS, NAMES, SIGNATURES, WORDS
 from tests.support import messages_streams as wire
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.messages_streams import call, delta, ended, faults, folded, payloads, sse, start, started, stop
 from tests.support.promises import promise
 from tests.support.recordings import Record
@@ -368,15 +369,15 @@ READINGS: dict[str, list[Json]] = {
 
 
 @promise("law:5-streams-tell-the-same-story", "report:7", "report:8", "report:15", "report:22")
-@pytest.mark.parametrize("name", READINGS)
-@pytest.mark.parametrize("stops", [True, False], ids=["stopped", "never stopped"])
+@each("name", READINGS)
+@each("stops", [True, False], ids=["stopped", "never stopped"])
 def test_a_stream_means_what_the_whole_message_means(name: str, *, stops: bool) -> None:
     events = [event for event in READINGS[name] if stops or event["type"] != "content_block_stop"]
     whole = dragoman.decode_response(folded([started(), *events, *ended()]), FORMAT)
     assert_same_answer(completed(started(), events, ended()), whole)
 
 
-@pytest.mark.parametrize("name", READINGS)
+@each("name", READINGS)
 def test_each_of_them_written_again_is_strict_and_means_the_same(name: str) -> None:
     events = read(sse([started(), *READINGS[name], *ended()]))
     body = written(events)
@@ -507,7 +508,7 @@ LONG: list[Json] = [
 
 
 @promise("report:16", "law:7-no-guessing")
-@pytest.mark.parametrize("kept", range(len(LONG)))
+@each("kept", range(len(LONG)))
 def test_a_stream_cut_at_any_event_is_truncated_and_its_open_calls_are_not_offered(kept: int) -> None:
     events = read(sse(LONG[:kept]))
     failed = events[-1]
@@ -569,7 +570,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 
 @promise("law:10-bad-input-good-words", "report:8")
-@pytest.mark.parametrize("name", BROKEN)
+@each("name", BROKEN)
 def test_a_broken_stream_fails_once_with_words_that_tell_why(name: str) -> None:
     body, words = BROKEN[name]
     events = read(body + sse(ended()))

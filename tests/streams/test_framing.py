@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dragoman.codecs.framing import AwsEventStream, Framing, JsonArray, Lines, ServerSentEvents, SniffedJson
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.recordings import recordings_dir
 
@@ -105,7 +106,7 @@ EVENTS: tuple[tuple[str, bytes, list[bytes]], ...] = (
 
 
 @promise("law:5-streams-tell-the-same-story")
-@pytest.mark.parametrize(("data", "payloads"), [row[1:] for row in EVENTS], ids=[row[0] for row in EVENTS])
+@each(("data", "payloads"), [row[1:] for row in EVENTS], ids=[row[0] for row in EVENTS])
 def test_server_sent_events_for_every_cut(data: bytes, payloads: list[bytes]) -> None:
     for chunks in every_cut(data):
         assert payloads_and_error(ServerSentEvents, chunks) == (payloads, None), chunks
@@ -229,8 +230,8 @@ def test_a_bracket_too_many_is_reported_after_the_elements() -> None:
 
 
 @promise("law:5-streams-tell-the-same-story")
-@pytest.mark.parametrize("before", [b"", b"\r\n \n", BOM, BOM + b"\n"], ids=["", "space", "mark", "mark and space"])
-@pytest.mark.parametrize(
+@each("before", [b"", b"\r\n \n", BOM, BOM + b"\n"], ids=["", "space", "mark", "mark and space"])
+@each(
     ("data", "payloads"),
     [
         (b'data: {"a":1}\r\n\r\n', [b'{"a":1}']),

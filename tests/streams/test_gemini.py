@@ -29,6 +29,7 @@ from dragoman.ir.values import parse_json
 from dragoman.loss import Loss
 from tests.strategies import ARGUMENTS, BROKEN_TEXTS, NAMES, SIGNATURES, WORDS
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.formats import FAMILIES
 from tests.support.gemini_streams import array, call, chunk, chunks_of, leaf, parts_of, sse, text, thought, unstreamed
 from tests.support.promises import promise
@@ -874,7 +875,7 @@ def test_cut_at_every_event_boundary() -> None:
 
 
 @promise("law:10-bad-input-good-words")
-@pytest.mark.parametrize(
+@each(
     "bad",
     [
         b"{",
@@ -889,7 +890,7 @@ def test_cut_at_every_event_boundary() -> None:
         b"5",
     ],
 )
-@pytest.mark.parametrize("place", range(len(ORDINARY)))
+@each("place", range(len(ORDINARY)))
 def test_a_broken_event_at_every_place(bad: bytes, place: int) -> None:
     events = read(sse(ORDINARY[:place]) + b"data: " + bad + b"\r\n\r\n" + sse(ORDINARY[place:]))
     assert isinstance(events[-1], ir.StreamFailed)

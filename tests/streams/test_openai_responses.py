@@ -36,6 +36,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 
@@ -203,8 +204,8 @@ OUTPUTS: dict[str, list[dict[str, Any]]] = {
 
 
 @promise("law:5-streams-tell-the-same-story", "report:13")
-@pytest.mark.parametrize("announced", [True, False])
-@pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS.keys())
+@each("announced", [True, False])
+@each("output", OUTPUTS.values(), ids=OUTPUTS.keys())
 def test_items_that_come_whole_are_the_answer(output: list[dict[str, Any]], *, announced: bool) -> None:
     """Without a delta, and without the announcement, `output_item.done` says everything."""
     events = [created()]
@@ -215,6 +216,8 @@ def test_items_that_come_whole_are_the_answer(output: list[dict[str, Any]], *, a
     assert completion_of(*events, ended(*output)) == whole
     # The last event repeats the items; gateways leave them out, or leave out that an item is done.
     assert completion_of(*events, ended()).messages == whole.messages
+    written = dragoman.encode_response(completion_of(*events, ended()), FORMAT)
+    assert written.body["output"] == dragoman.encode_response(whole, FORMAT).body["output"]
     assert completion_of(events[0], *events[1:-1], ended(*output)).messages == whole.messages
 
 

@@ -61,16 +61,14 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("middle", ODD)
+@each("middle", ODD)
 def test_odd_events_read_as_they_would_byte_by_byte(middle: bytes) -> None:
     chunks = [delta("one"), delta("two"), HEAD + middle + TAIL, delta("three")]
     assert events_of(chunks) == read_in_full(chunks)
 
 
-@pytest.mark.parametrize(
-    "middle", [*ODD, rb'"a\"' + TAIL + HEAD + b'",","b"', b'"a",' + TAIL + HEAD + b',"b"', rb'"a\\"']
-)
-@pytest.mark.parametrize("before", [1, 3])
+@each("middle", [*ODD, rb'"a\"' + TAIL + HEAD + b'",","b"', b'"a",' + TAIL + HEAD + b',"b"', rb'"a\\"'])
+@each("before", [1, 3])
 def test_odd_events_among_several_in_one_read(middle: bytes, before: int) -> None:
     odd = [delta("three"), HEAD + middle + TAIL, delta("four")]
     chunks = [delta("one") * before, delta("two") * before, b"".join(odd), delta("five") * 2]

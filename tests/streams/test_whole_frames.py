@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman.codecs.stream_limits import Limits
 from dragoman.ir import AnyEvent, PartDelta, StreamFailed
+from tests.support.cases import each
 from tests.support.converse_streams import frame, stream
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -83,8 +84,8 @@ ODD_FRAMES = {
 }
 
 
-@pytest.mark.parametrize("padding", ["abc", "", ALPHABET, None])
-@pytest.mark.parametrize("odd", ODD_FRAMES.values(), ids=ODD_FRAMES.keys())
+@each("padding", ["abc", "", ALPHABET, None])
+@each("odd", ODD_FRAMES.values(), ids=ODD_FRAMES.keys())
 def test_odd_frames_read_as_they_would_in_full(odd: bytes, padding: str | None) -> None:
     chunks = [START, text("one", padding), text("two", padding), odd, text("three", padding), STOP, END]
     assert events_of("bedrock-converse", chunks) == read_in_full("bedrock-converse", chunks)

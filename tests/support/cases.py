@@ -22,10 +22,14 @@ Table = list[tuple[str, dict[str, Any]]]
 _LOOPS: WeakKeyDictionary[Check, tuple[Check, list[Table]]] = WeakKeyDictionary()
 
 
+def _short(value: Any) -> str:
+    return str(value)[:60]
+
+
 def each(
     names: str | tuple[str, ...],
     cases: Iterable[Any],
-    ids: Callable[[Any], str] | Iterable[str] = str,
+    ids: Callable[[Any], str] | Iterable[str] = _short,
 ) -> Callable[[Check], Check]:
     """Like `pytest.mark.parametrize`, in one test. All cases are tried, and a failure names each that failed.
 
@@ -33,9 +37,11 @@ def each(
     saves most of the drawing. Fixtures are shared by the cases.
     """
     keys = (names,) if isinstance(names, str) else names
-    values = [(case,) if isinstance(names, str) else tuple(case) for case in cases]
-    labels = ["-".join(map(ids, case)) for case in values] if callable(ids) else list(ids)
-    table = [(name, dict(zip(keys, case, strict=True))) for name, case in zip(labels, values, strict=True)]
+    rows = [_row(case, alone=isinstance(names, str)) for case in cases]
+    labels = ["-".join(map(ids, case)) for _, case in rows] if callable(ids) else list(ids)
+    table = [
+        (own or label, dict(zip(keys, case, strict=True))) for label, (own, case) in zip(labels, rows, strict=True)
+    ]
     if not table:
         msg = f"no case for {', '.join(keys)}: such a test could not fail"
         raise ValueError(msg)
@@ -61,6 +67,15 @@ def each(
         return test
 
     return decorate
+
+
+def _row(case: Any, *, alone: bool) -> tuple[str | None, tuple[Any, ...]]:
+    """The name and the values of a case, which may be written as `pytest.param`."""
+    if not isinstance(case, type(pytest.param())):
+        return None, (case,) if alone else tuple(case)
+    if case.marks:
+        raise TypeError("a case of a loop has no marks of its own: parametrize the test")
+    return case.id if isinstance(case.id, str) else None, tuple(case.values)
 
 
 def _try_all(tables: list[Table], check: Callable[[Mapping[str, Any]], None]) -> None:

@@ -7,7 +7,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,14 @@ def share(records: Iterator[Record], key: str, *, one_in: int = 3) -> Iterator[R
 
     If every pair of formats takes its own share, each record is used by some pair, though not by every pair.
     """
-    turn = zlib.crc32(key.encode())
+    return (record for record, _ in shares(records, (key,), one_in=one_in))
+
+
+def shares(records: Iterator[Record], keys: Iterable[str], *, one_in: int = 3) -> Iterator[tuple[Record, str]]:
+    """The shares of several keys, each record with each key that takes it: a file is read once for all of them."""
+    turns = {key: 0 if ALL_VARIABLE in os.environ else zlib.crc32(key.encode()) for key in keys}
     for record in records:
-        if ALL_VARIABLE in os.environ or (zlib.crc32(record.id.encode()) + turn) % one_in == 0:
-            yield record
+        number = 0 if ALL_VARIABLE in os.environ else zlib.crc32(record.id.encode())
+        for key, turn in turns.items():
+            if (number + turn) % one_in == 0:
+                yield record, key

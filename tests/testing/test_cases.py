@@ -46,6 +46,16 @@ def test_many_failures_are_all_named_and_some_are_shown() -> None:
     assert len(group.exceptions) == SHOWN
 
 
+def test_a_case_may_be_a_param_with_an_id_but_without_marks() -> None:
+    @each(("number", "word"), [pytest.param(1, "a", id="one"), pytest.param(2, "b"), (3, "c")])
+    def check(number: int, word: str) -> None:
+        assert (number, word) == (0, "")
+
+    assert failing(check).message == "3 of 3 cases failed: one, 2-b, 3-c"
+    with pytest.raises(TypeError, match="no marks of its own"):
+        each("number", [pytest.param(1, marks=pytest.mark.skip)])
+
+
 def test_a_case_that_is_skipped_is_a_failure() -> None:
     @each("number", [1])
     def check(number: int) -> None:

@@ -142,9 +142,9 @@ class McpServers:
         `sampling`: a model. `elicit`: a form for the user to fill in. `open_url`: an address for the user to visit, to
         log in or to pay.
         """
-        requests = ServerRequests(sampling, elicit, open_url)
         self._servers = [
-            _Server(name, address, timeout, connect_timeout, requests) for name, address in servers.items()
+            _Server(name, address, timeout, connect_timeout, ServerRequests(sampling, elicit, open_url))
+            for name, address in servers.items()
         ]
 
     async def __aenter__(self) -> Self:
@@ -351,6 +351,7 @@ class _Server:
         connection = self._connection_task
         if client is None or connection is None:
             return Output("error", f"MCP server {self.name!r} has disconnected")
+        self._requests.start_call()
         task = asyncio.ensure_future(client.call_tool(name, arguments))
         try:
             await asyncio.wait([task, connection], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)

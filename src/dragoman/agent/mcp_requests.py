@@ -24,15 +24,29 @@ What the user enters there goes to the server alone.
 _STOPS = {"stop": "endTurn", "length": "maxTokens", "tool_calls": "toolUse"}
 _INTERNAL_ERROR = -32603
 _MOST_TOKENS = 100_000
+_MOST_REQUESTS = 50
+_TOO_MANY = f"more than {_MOST_REQUESTS} requests for one call"
 
 
 class ServerRequests:
-    """Answers the requests of servers; refuses those for which there is no driver or function."""
+    """Answers the requests of one server; refuses those for which there is no driver or function.
+
+    Models cost money and users time, so a server may request so much for each call of its tools and no more.
+    """
 
     def __init__(self, sampling: Driver | None, elicit: Elicit | None, open_url: OpenUrl | None = None) -> None:
         self._driver = sampling
         self._elicit = elicit
         self._open_url = open_url
+        self._left = _MOST_REQUESTS
+
+    def start_call(self) -> None:
+        self._left = _MOST_REQUESTS
+
+    def _take(self) -> bool:
+        """Count a request; return whether it may be answered."""
+        self._left -= 1
+        return self._left >= 0
 
     def callbacks(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -49,6 +63,8 @@ class ServerRequests:
 
         if self._driver is None:
             return mcp_types.ErrorData(code=_INTERNAL_ERROR, message="sampling is not supported")
+        if not self._take():
+            return mcp_types.ErrorData(code=_INTERNAL_ERROR, message=_TOO_MANY)
         settings: Settings = {"max_output_tokens": min(params.max_tokens, _MOST_TOKENS)}
         if params.system_prompt:
             settings["system"] = params.system_prompt
@@ -75,7 +91,7 @@ class ServerRequests:
         if isinstance(params, mcp_types.ElicitRequestURLParams):
             return mcp_types.ElicitResult(action=await self.visit(params.message, params.url))
         schema = params.requested_schema
-        if self._elicit is None:
+        if self._elicit is None or not self._take():
             return mcp_types.ElicitResult(action="decline")
         found = self._elicit(params.message, schema)
         answer = await found if inspect.isawaitable(found) else found
@@ -88,7 +104,7 @@ class ServerRequests:
 
     async def visit(self, message: str, url: str) -> Literal["accept", "decline", "cancel"]:
         """Return whether the user visits an address of the server. Only http and https addresses are shown."""
-        if self._open_url is None or not url.startswith(("https://", "http://")):
+        if self._open_url is None or not url.startswith(("https://", "http://")) or not self._take():
             return "decline"
         found = self._open_url(message, url)
         agreed = await found if inspect.isawaitable(found) else found

@@ -16,11 +16,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
-from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.block_encoder import Carriers
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.logprobs import skip_logprobs
+from dragoman.codecs.media import transcribed, unspoken
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -392,12 +392,12 @@ class SequentialEncoder(BaseEventEncoder, ABC):
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[SequentialEncoder, Any], list[bytes]]] = {
-    StreamStart: SequentialEncoder._on_start,  # noqa: SLF001
-    PartStart: SequentialEncoder._on_part_start,  # noqa: SLF001
+    StreamStart: SequentialEncoder._on_start,
+    PartStart: SequentialEncoder._on_part_start,
     MediaDelta: unspoken,
     LogprobsDelta: skip_logprobs,
-    PartEnd: SequentialEncoder._on_part_end,  # noqa: SLF001
-    UsageUpdate: SequentialEncoder._on_usage,  # noqa: SLF001
-    Finished: SequentialEncoder._on_finished,  # noqa: SLF001
-    StreamFailed: SequentialEncoder._on_failed,  # noqa: SLF001
+    PartEnd: SequentialEncoder._on_part_end,
+    UsageUpdate: SequentialEncoder._on_usage,
+    Finished: SequentialEncoder._on_finished,
+    StreamFailed: SequentialEncoder._on_failed,
 }

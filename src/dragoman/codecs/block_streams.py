@@ -6,15 +6,13 @@ whether a last call was cut. A tagged block before a part is held back too, unti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.signature_tags import SIGNED_AFTER
-from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.codecs.stream_codec import EventDecoder
+from dragoman.errors import IllegalEvent
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -29,13 +27,6 @@ from dragoman.ir import (
     Text,
 )
 from dragoman.ir.notes import Extra
-
-MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Exceptions of reading a payload, or parts of it that are carried unparsed."""
-
-
-def not_an_event(error: Exception, source: str) -> DecodeError:
-    return DecodeError(path="$", expected="an event", got=str(error), source=source)
 
 
 class Incoming:
@@ -65,11 +56,8 @@ Carrier = TypeVar("Carrier")
 class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
     """Tracks the blocks and parts of one stream; the codec interprets the events."""
 
-    source: ClassVar[str]
     family: ClassVar[str]
-    moves: ClassVar[Mapping[tuple[str, str], str]]
 
-    _state: str = ""
     _events: list[AnyEvent]
     _next_index: int = 0
     _late: Extra
@@ -110,12 +98,6 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
     def _take(self) -> list[AnyEvent]:
         events, self._events = self._events, []
         return events
-
-    def _move(self, event: str, *, about: str = "") -> None:
-        state = self.moves.get((self._state, event))
-        if state is None:
-            raise IllegalEvent(event=event + about, state=self._state, source=self.source)
-        self._state = state
 
     def _tell_finish(self) -> None:
         self._events.append(Finished(self._finish(), metadata={self.family: self._late} if self._late else None))

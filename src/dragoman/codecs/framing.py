@@ -384,10 +384,10 @@ class SniffedJson(ServerSentEvents):
             self._first = False
             if seen[:1] in {b"[", b"{"}:
                 self._array = JsonArray(self._limits, self._source)
-        yield from super()._split(chunk) if self._array is None else self._array._split(chunk)  # noqa: SLF001
+        yield from super()._split(chunk) if self._array is None else self._array._split(chunk)
 
     def _rest(self) -> Iterator[bytes]:
-        return super()._rest() if self._array is None else self._array._rest()  # noqa: SLF001
+        return super()._rest() if self._array is None else self._array._rest()
 
 
 _PRELUDE = struct.Struct(">III")

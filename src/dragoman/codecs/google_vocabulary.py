@@ -1,4 +1,4 @@
-"""Translates between generateContent and Interactions: built-in tools, steps that Google ran, safety.
+"""Translates between generateContent and Interactions: built-in tools, steps that Google ran, safety, token counts.
 
 The intermediate format uses the words of generateContent. Each function translates one object, and returns None for
 one that the other API cannot express.
@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.codecs.google_signatures import GOOGLE
-from dragoman.ir import Request, ServerToolCall, ServerToolResult
+from dragoman.ir import Completion, Request, ServerToolCall, ServerToolResult, Usage
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -315,3 +315,23 @@ def settings_of_google(request: Request, notes: Extra, log: LossLog) -> Extra:
             elif parsed is not None:
                 log.drop(request, name, name, "this API has other words, and none for this")
     return extra
+
+
+# ── token counts: thoughts are counted outside the output, and the total is a sum ─────────────────────────────
+
+
+def fit_counts(usage: Usage, log: LossLog, completion: Completion) -> tuple[int, int | None, int]:
+    """Return (thoughts, cached, total) as these APIs count them; logs counts that do not fit."""
+    if usage.cache_written:
+        log.note(completion, "usage.cache_written", "tokens written to a cache", "this API does not count them")
+    thoughts = min(usage.reasoning or 0, usage.output)
+    if thoughts != (usage.reasoning or 0):
+        log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", "more than all output tokens")
+    total = usage.input + usage.output
+    if usage.total not in {None, total}:
+        log.degrade(completion, "usage.total", f"total of {usage.total} tokens", "totals are sums in this API")
+    cached = usage.cached
+    if cached is not None and cached > usage.input:
+        log.degrade(completion, "usage.cached", f"{cached} cached tokens", "more than all input tokens")
+        cached = usage.input
+    return thoughts, cached, total

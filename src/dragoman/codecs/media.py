@@ -1,4 +1,4 @@
-"""Media types and data URLs."""
+"""Media types, data URLs, and transcripts in streams to clients without audio."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import structs
 
-from dragoman.ir import AnyPart, Audio, Document, Image
+from dragoman.ir import AnyPart, Audio, Document, Image, MediaDelta, Text
 from dragoman.losses import LossLog
 
 _AUDIO_FORMATS = {
@@ -201,3 +201,18 @@ def is_refused_image(media_type: str | None, url: str | None) -> bool:
     """Whether APIs that take PNG, JPEG, GIF and WebP refuse the image, by its media type or that of its URL."""
     kind = media_type or (None if url is None else type_of_address(url))
     return kind is not None and kind not in WEB_IMAGES
+
+
+def transcribed(part: AnyPart, log: LossLog) -> AnyPart:
+    """Replace streamed audio by a text, whose fragments will be the transcript; complete parts stay as they are."""
+    if type(part) is not Audio or part.data or part.url or part.file_id:
+        return part
+    log.degrade(part, "", "audio", "its transcript is sent: a stream of this API carries no sound")
+    text = Text(part.transcript or "")
+    log.replaced(text, part)
+    return text
+
+
+def unspoken(_encoder: object, _event: MediaDelta) -> list[bytes]:
+    """Write nothing: the loss was reported when the audio began."""
+    return []

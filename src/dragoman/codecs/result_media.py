@@ -13,6 +13,9 @@ from msgspec import structs
 from dragoman.ir import AnyPart, Message, Metadata, Text, ToolResult
 from dragoman.ir.messages import content_held
 
+TAGGED = "~tagged"
+"""Note: the media of this result came in a tagged user turn, and may go back that way without a loss report."""
+
 _ANNOUNCED = " in the next user message]"
 _MEDIA_TAG = re.compile(r"\[media of tool result (?P<id>[^\]]*)\]")
 
@@ -105,3 +108,17 @@ def _with_media(result: ToolResult, media: list[AnyPart], mark: Metadata | None)
     for family, notes in (mark or {}).items():
         metadata = {**(metadata or {}), family: {**(metadata or {}).get(family, {}), **notes}}
     return structs.replace(result, kind=kind, value=None, parts=kept + tuple(media), metadata=metadata)
+
+
+def media_turns_before(messages: tuple[Message, ...], family: str) -> list[int]:
+    """Return, for each message, how many tagged user turns preceded it on the wire; their media moved into results."""
+    counts = []
+    turns = 0
+    waiting = False
+    for message in messages:
+        if waiting and message.role != "tool":
+            turns += 1
+            waiting = False
+        counts.append(turns)
+        waiting = waiting or any(TAGGED in (part.metadata or {}).get(family, {}) for part in message.tool_results)
+    return counts

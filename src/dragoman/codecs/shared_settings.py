@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, UnsetType, structs
 
-from dragoman.ir import Request, StructuredOutput, Usage
+from dragoman.ir import Message, Request, StructuredOutput, Usage
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.requests import schema_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
@@ -190,3 +190,20 @@ def report_json_instruction(request: Request, log: LossLog) -> None:
         "asked for in the system text: this API requires a schema for structured output",
     )
     log.degrade(request, "output", what, why)
+
+
+def says_json(messages: tuple[Message, ...]) -> bool:
+    return any("json" in message.text.lower() for message in messages)
+
+
+def announcing_json(request: Request, log: LossLog) -> Request:
+    """Add an instruction to answer in JSON: OpenAI refuses JSON mode unless the conversation contains the word.
+
+    «Response input messages must contain the word 'json' in some form».
+    """
+    if says_json(request.messages):
+        return request
+    log.invent(request, "output", "the instruction to answer in JSON", "this API requires the word JSON in a message")
+    announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
+    log.replaced(announced, request)
+    return announced

@@ -9,7 +9,7 @@ back, it is text for that provider too (`goes_back`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -17,17 +17,20 @@ from msgspec import Raw
 
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
+    AnyTool,
     Citation,
     ContentBlock,
     CustomTool,
     Location,
     ProviderTool,
+    Request,
     ServerToolCall,
     ServerToolResult,
     Text,
+    ToolChoice,
 )
 from dragoman.ir.parts import call_input_held
-from dragoman.ir.requests import format_held
+from dragoman.ir.requests import definition_held, format_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -234,3 +237,38 @@ def cross_hosted(part: ServerToolCall | ServerToolResult, log: LossLog, tools: S
     else:
         log.degrade(part, "", what, "shown to the client as one of this API, under an id of our own")
     return wire
+
+
+# ── tools of a request ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_provider_tool(
+    tool: ProviderTool, family: str, log: LossLog, write_hosted: Callable[[ProviderTool], WireValue] | None = None
+) -> WireValue:
+    """Return a tool that a provider runs or defines: as this family wrote it, or as its counterpart; None if lost."""
+    wire = definition_held(tool) if tool.origin == family else None
+    if wire is None and write_hosted is not None:
+        wire = write_hosted(tool)
+    return report_provider_tool(tool, log) if wire is None else wire
+
+
+def report_provider_tool(tool: ProviderTool, log: LossLog) -> None:
+    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+
+
+def offered_tools(request: Request, choice: ToolChoice, log: LossLog, *, can_name: bool) -> tuple[AnyTool, ...]:
+    """Return the tools to offer to an API without a choice among several: only the chosen ones.
+
+    `can_name`: whether the API can require one tool by its name.
+    """
+    tools = request.tools
+    if can_name and choice.mode == "required" and len(choice.names) == 1:
+        return tools
+    names = set(choice.names)
+    offered = tuple(tool for tool in tools if tool.name in names)
+    if len(offered) < len(tools):
+        log.degrade(request, "tool_choice", "choice among several tools", "only those tools are sent: no sets here")
+        for tool in tools:
+            if tool.name not in names:
+                log.drop(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
+    return offered

@@ -1,23 +1,70 @@
-"""What is known about a format's streams before one of them begins; looked up once per format."""
+"""What all stream decoders and encoders have in common, and how those of a format are made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 
-from dragoman.codecs.event_decoder import EventDecoder
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.framing import BoundedFraming
 from dragoman.codecs.stream_limits import Limits
+from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.ir import AnyEvent
 from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
 Texts = Mapping[int, list[str]]
 """The text of each part so far, by its index, as an accumulator keeps it."""
 
+Moves = Mapping[tuple[str, str], str]
+"""(state, event) -> the next state."""
+
+
+class EventDecoder:
+    """Decodes the payloads of one stream to events. The caller owns the returned lists.
+
+    `moves` says which event leads from which state to which; any other event is illegal there.
+    """
+
+    source: ClassVar[str]
+    moves: ClassVar[Moves]
+
+    _state: str = ""
+
+    def decode(self, payload: bytes) -> list[AnyEvent]:
+        raise NotImplementedError
+
+    def close(self) -> list[AnyEvent]:
+        """Handle the end of bytes; return the last events."""
+        raise NotImplementedError
+
+    def _move(self, event: str, *, about: str = "") -> None:
+        state = self.moves.get((self._state, event))
+        if state is None:
+            raise IllegalEvent(event=event + about, state=self._state, source=self.source)
+        self._state = state
+
+
+def not_an_event(error: Exception, source: str, expected: str = "an event") -> DecodeError:
+    return DecodeError(path="$", expected=expected, got=str(error), source=source)
+
+
+class BaseEventEncoder:
+    """Encodes the events of one stream as bytes that a strict client of the format accepts."""
+
+    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+        raise NotImplementedError
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """Return what `encode` does for a `PartDelta` without a citation, as most events are."""
+        raise NotImplementedError
+
+    def close(self) -> bytes:
+        """Return what follows the last event."""
+        return b""
+
 
 class StreamCodec:
-    """Makes the decoder, the encoder and the framing of a format's streams."""
+    """Makes the decoder, the encoder and the framing of a format's streams; looked up once per format."""
 
     framing: Callable[[Limits], BoundedFraming]
     profile: Profile

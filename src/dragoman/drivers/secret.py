@@ -37,6 +37,11 @@ class Secret:
         """The text without the key, which some servers quote in their errors."""
         return text.replace(self._value, HIDDEN) if len(self._value) >= _LEAST else text
 
+    @property
+    def searchable(self) -> bytes:
+        """The key as it would stand in an answer; empty if it is too short to be hidden there."""
+        return self._value.encode() if len(self._value) >= _LEAST else b""
+
     def __bool__(self) -> bool:
         return bool(self._value)
 

@@ -107,6 +107,8 @@ class CapturedRequest:
             return
         call = self._calls[-1]
         call.failure, call.error, call.ended = error.kind, error.message, perf_counter()
+        if isinstance(call.answer, bytes):  # an error with the status of a success
+            call.answer = _without_keys_of(upstream_call.channel, call.answer)
         if call.answer is None and upstream_call.call.received:
             call.status = upstream_call.call.status
             call.answer = self._captured_body(_without_keys_of(upstream_call.channel, upstream_call.call.received[0]))

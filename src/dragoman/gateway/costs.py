@@ -82,7 +82,8 @@ class PriceList:
 
     def cost(self, upstream: str, model: str, usage: Usage) -> float | None:
         found = self._rates.get((upstream, model)) or self.rates(upstream, model)
-        return None if found is None else found.cost(usage)
+        cost = None if found is None else found.cost(usage)
+        return 0.0 if cost is not None and cost < 0 else cost
 
     def _find(self, place: str, model: str) -> Rates | None:
         prices = self._config.prices

@@ -133,8 +133,9 @@ def over_budget() -> BadRequest:
 class Tunnel:
     """A connection that has left HTTP: bytes in both directions. `Exchange.open_tunnel` returns it."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, limits: ServerLimits) -> None:
         self.budget = budget
+        self.limits = limits
 
     async def read(self) -> bytes:
         """Return at least one byte, or nothing if the client has disconnected or the server is shutting down."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from dragoman.gateway.exchange import BodyReader, Budget, Exchange, Gone, Tunnel, over_budget, too_large
+from dragoman.gateway.exchange import BodyReader, Exchange, Gone, Tunnel, over_budget, too_large
 from dragoman.gateway.http_request import (
     MAX_HEAD,
     BadRequest,
@@ -45,8 +45,8 @@ _TUNNEL_BUFFER = 1 << 20
 
 
 class Http1Tunnel(Tunnel):
-    def __init__(self, connection: Http1Connection, budget: Budget, early: bytes) -> None:
-        super().__init__(budget)
+    def __init__(self, connection: Http1Connection, early: bytes) -> None:
+        super().__init__(connection.server.budget, connection.server.limits)
         self._connection = connection
         self._pieces = [early] if early else []
         self._size = len(early)
@@ -289,6 +289,7 @@ class Http1Connection(BufferedReader):
         self._bodiless = 0
         """Bytes received since the last byte of a body or the end of a head."""
         self._began = 0.0
+        """When the last of these happened: the connection was made, a head began, an answer was complete."""
         self._incoming: Http1Exchange | None = None
         """The request whose body is still to come."""
         self._bad: BadRequest | None = None
@@ -318,7 +319,8 @@ class Http1Connection(BufferedReader):
         if not self.server.admits(self):
             transport.abort()
             return
-        self.due = self.server.loop.time() + self.server.limits.head_seconds
+        self._began = self.server.loop.time()
+        self.due = self._began + self.server.limits.head_seconds
         secured = transport.get_extra_info("ssl_object")
         self._secure = secured is not None
         if secured is not None and secured.selected_alpn_protocol() == "h2":
@@ -353,6 +355,12 @@ class Http1Connection(BufferedReader):
     @property
     def unread(self) -> int:
         return self._transport.get_write_buffer_size() if self.paused and self._transport is not None else 0
+
+    @property
+    def idle_since(self) -> float:
+        if self._current is not None or self._tunnel is not None:
+            return NEVER
+        return 0.0 if self._discarding else self._began
 
     def received(self, data: memoryview) -> None:
         if self._discarding:
@@ -471,7 +479,7 @@ class Http1Connection(BufferedReader):
     def open_tunnel(self) -> Http1Tunnel | None:
         if self._early is None or self._transport is None:
             return None
-        self._tunnel = Http1Tunnel(self, self.server.budget, self._early)
+        self._tunnel = Http1Tunnel(self, self._early)
         self.due = NEVER
         self.read_tunnel(wants_more=True)
         return self._tunnel
@@ -560,6 +568,7 @@ class Http1Connection(BufferedReader):
         self._current = None
         if self._transport is None:
             return
+        now = self._began = self.server.loop.time()
         if not exchange.whole:  # only a reset can signal that the answer is incomplete
             self.abort()
         elif not exchange.complete:
@@ -567,9 +576,9 @@ class Http1Connection(BufferedReader):
         elif not exchange.keep or self.server.closing:
             self.server.outbox.flush(self._transport)
             self._transport.close()
-            self.due = self.server.loop.time() + self.server.limits.write_seconds  # the client may not read the rest
+            self.due = now + self.server.limits.write_seconds  # the client may not read the rest
         else:
-            self.due = self.server.loop.time() + self.server.limits.idle_seconds
+            self.due = now + self.server.limits.idle_seconds
             if self._waiting or self._bad is not None or not self._reading:
                 self._advance()
 

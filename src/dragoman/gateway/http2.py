@@ -24,10 +24,10 @@ from h2.events import (
     StreamReset,
     WindowUpdated,
 )
-from h2.exceptions import FrameTooLargeError, H2Error
+from h2.exceptions import FrameTooLargeError, H2Error, ProtocolError
 from h2.frame_buffer import FrameBuffer
 from h2.settings import SettingCodes
-from hyperframe.frame import Frame
+from hyperframe.frame import Frame, SettingsFrame
 
 from dragoman.gateway.exchange import BodyReader, Exchange, Gone, too_large
 from dragoman.gateway.http_request import MAX_HEAD, BadRequest, Head, collect_headers, split_target
@@ -47,6 +47,9 @@ _MAX_CONTROL = 10_000
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 # RFC 9113, 8.2.2: headers that are specific to HTTP/1.1 connections.
 _CONNECTION_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade"})
+_SETTINGS = frozenset(SettingCodes)
+_HEADER_TABLE = 4096
+"""Bytes of the table that compresses the headers of answers; the default of RFC 9113."""
 _NEVER = float("inf")
 
 
@@ -60,6 +63,7 @@ class Http2Exchange(Exchange):
         "_failure",
         "_length",
         "_reader",
+        "_sent_before",
         "_unacknowledged",
         "_waiter",
         "_window",
@@ -70,6 +74,7 @@ class Http2Exchange(Exchange):
         "id",
         "outbox",
         "quiet",
+        "sent",
         "task",
     )
 
@@ -89,6 +94,7 @@ class Http2Exchange(Exchange):
         self.complete = False
         self.ending = False
         self.outbox = bytearray()
+        self.sent = self._sent_before = 0
         self.task: asyncio.Task[None] | None = None
         self.began = connection.server.loop.time()
         self.due = _NEVER
@@ -192,6 +198,11 @@ class Http2Exchange(Exchange):
             self._drained.set_result(None)
         self._drained = None
 
+    def expect_reading(self) -> None:
+        """Start the time in which the client has to read at the minimum rate."""
+        server = self._connection.server
+        self.due, self._sent_before = server.loop.time() + server.limits.write_seconds, self.sent
+
     def resume(self) -> None:
         """The client reads again: what counts is how fast its request arrives."""
         server = self._connection.server
@@ -201,8 +212,11 @@ class Http2Exchange(Exchange):
     def overdue(self, now: float) -> None:
         limits = self._connection.server.limits
         self.due = _NEVER
-        if self._waiter is None or self._reader is None:  # the client does not read
-            self._connection.cut(self)
+        if self._waiter is None or self._reader is None:  # the client does not read, or slowly
+            if self.sent - self._sent_before >= limits.body_rate * limits.write_seconds:
+                self.expect_reading()
+            else:
+                self._connection.cut(self)
             return
         fast = self._reader.received - self._window >= limits.body_rate * limits.body_window
         if fast and now - self.began < limits.request_seconds:
@@ -213,15 +227,31 @@ class Http2Exchange(Exchange):
 
 
 class _FrameBuffer(FrameBuffer):
-    """Refuses oversized frames early: h2's own would buffer up to 16 MiB of a frame first."""
+    """Refuses and ignores what h2 would keep.
+
+    That is up to 16 MiB of an oversized frame, 1 MiB of a head in pieces, every setting with an unknown number, and a
+    table for our headers as large as the client allows.
+    """
 
     def __next__(self) -> Frame:
         try:
-            return super().__next__()
+            frame = super().__next__()
         except StopIteration:
             if len(self._data) > self.max_frame_size + _FRAME_HEADER:
                 raise FrameTooLargeError("a frame larger than agreed") from None
             raise
+        if isinstance(frame, SettingsFrame):  # RFC 9113, 6.5.2: unknown ones are ignored
+            frame.settings = {code: value for code, value in frame.settings.items() if code in _SETTINGS}
+            if SettingCodes.HEADER_TABLE_SIZE in frame.settings:  # a larger table would be searched for each header
+                allowed = frame.settings[SettingCodes.HEADER_TABLE_SIZE]
+                frame.settings[SettingCodes.HEADER_TABLE_SIZE] = min(allowed, _HEADER_TABLE)
+        return frame
+
+    def _update_header_buffer(self, f: Frame | None) -> Frame | None:
+        whole = super()._update_header_buffer(f)
+        if sum(len(piece.data) for piece in self._headers_buffer) > MAX_HEAD:
+            raise ProtocolError("a head larger than agreed")
+        return whole
 
 
 class Http2Connection(BufferedReader):
@@ -268,7 +298,7 @@ class Http2Connection(BufferedReader):
         if self._transport is not None:
             self._transport.pause_reading()
         for exchange in self._streams.values():
-            exchange.due = self.server.loop.time() + self.server.limits.write_seconds
+            exchange.expect_reading()
 
     def resume_writing(self) -> None:
         self.paused = False
@@ -282,6 +312,11 @@ class Http2Connection(BufferedReader):
     def unread(self) -> int:
         buffered = self._transport.get_write_buffer_size() if self.paused and self._transport is not None else 0
         return buffered + sum(len(exchange.outbox) for exchange in self._streams.values())
+
+    @property
+    def idle_since(self) -> float:
+        at_work = any(exchange.task is not None for exchange in self._streams.values())
+        return _NEVER if at_work else self._idle_since
 
     def received(self, data: memoryview) -> None:
         try:
@@ -421,7 +456,7 @@ class Http2Connection(BufferedReader):
     def _pump(self, exchange: Http2Exchange) -> None:
         """Send as much as the client's windows allow."""
         outbox, id = exchange.outbox, exchange.id
-        sent = False
+        sent = exchange.sent
         try:
             while outbox:
                 size = min(self._h2.local_flow_control_window(id), self._h2.max_outbound_frame_size)
@@ -429,16 +464,16 @@ class Http2Connection(BufferedReader):
                     break
                 piece = bytes(outbox[:size])
                 del outbox[:size]
-                sent = True
+                exchange.sent += len(piece)
                 self._h2.send_data(id, piece, end_stream=exchange.ending and not outbox)
-            if exchange.ending and not outbox and not sent:
+            if exchange.ending and not outbox and exchange.sent == sent:
                 self._h2.end_stream(id)
         except H2Error:
             self._end(exchange)
             return
         if outbox:
-            if sent or exchange.due == _NEVER:
-                exchange.due = self.server.loop.time() + self.server.limits.write_seconds
+            if exchange.due == _NEVER:
+                exchange.expect_reading()
             return
         exchange.due = _NEVER
         exchange.written()

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from contextlib import suppress
 from email.utils import formatdate
+from math import inf
 from typing import Protocol
 
 from dragoman.gateway.exchange import Application, Budget, Exchange, Gone, ServerLimits
@@ -18,6 +20,10 @@ from dragoman.gateway.read_buffer import shared_buffer
 from dragoman.gateway.write_batching import WriteBatcher
 
 _TICK = 0.5
+_EVICTED = 16
+"""If there are too many connections, one of so many is closed at once: finding the oldest ones looks at all."""
+_NO_FILES_LEFT = 0.1
+"""Seconds to wait after a connection could not be accepted."""
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 
 
@@ -29,6 +35,11 @@ class Connection(Protocol):
     @property
     def unread(self) -> int:
         """Bytes of answers in memory that the client has not read."""
+        ...
+
+    @property
+    def idle_since(self) -> float:
+        """When the last answer was complete, or the connection or a head began; infinity while a handler is at work."""
         ...
 
     def overdue(self) -> None: ...
@@ -68,20 +79,69 @@ class Server:
         self.outbox = WriteBatcher(self.loop)
         self._ticking: asyncio.TimerHandle | None = None
         self._listening: list[asyncio.Server] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._handshakes: dict[asyncio.Task[None], float] = {}
+        """The TLS handshakes under way, with the times when they began."""
         self._tick()
 
     async def listen(self, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
-        handshake = None if tls is None else self.limits.head_seconds
-        server = await self.loop.create_server(
-            lambda: Http1Connection(self), sock=listening, ssl=tls, backlog=1024, ssl_handshake_timeout=handshake
-        )
-        self._listening.append(server)
+        if tls is None:
+            server = await self.loop.create_server(lambda: Http1Connection(self), sock=listening, backlog=1024)
+            self._listening.append(server)
+        else:
+            listening.listen(1024)
+            listening.settimeout(0)
+            self._accepting.append(self.loop.create_task(self._accept(listening, tls)))
+
+    async def _accept(self, listening: socket.socket, tls: ssl.SSLContext) -> None:
+        """Accept connections with TLS. asyncio's own server would not count handshakes that do not end."""
+        with listening:
+            while True:
+                accepted: socket.socket | None = None
+                with suppress(OSError):  # no files left, or the client is gone already
+                    accepted, _ = await self.loop.sock_accept(listening)
+                if accepted is None:
+                    await asyncio.sleep(_NO_FILES_LEFT)
+                    continue
+                if not self._has_room():
+                    accepted.close()
+                    continue
+                task = self.loop.create_task(self._shake_hands(accepted, tls))
+                self._handshakes[task] = self.loop.time()
+                task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+
+    async def _shake_hands(self, accepted: socket.socket, tls: ssl.SSLContext) -> None:
+        with suppress(OSError):  # also of TLS, and the time limit
+            await self.loop.connect_accepted_socket(
+                lambda: Http1Connection(self), accepted, ssl=tls, ssl_handshake_timeout=self.limits.head_seconds
+            )
 
     def admits(self, connection: Connection) -> bool:
-        if len(self.connections) >= self.limits.connections:
+        """Add a connection, in place of idle ones if there are too many. Return False if none of them is idle."""
+        if len(self.connections) >= self.limits.connections and not self._has_room():
             return False
         self.connections.add(connection)
         return True
+
+    def _has_room(self) -> bool:
+        """Return whether a connection can be added, after closing those that have been idle longest if need be.
+
+        Without a key anyone can open as many as there may be; without this, they would keep everyone else out.
+        """
+        if len(self.connections) + len(self._handshakes) < self.limits.connections:
+            return True
+        ages: list[tuple[float, Connection | asyncio.Task[None]]] = [(one.idle_since, one) for one in self.connections]
+        ages += [(began, task) for task, began in self._handshakes.items()]
+        ages.sort(key=lambda age: age[0])
+        idle = [one for since, one in ages[: max(1, self.limits.connections // _EVICTED)] if since != inf]
+        for one in idle:
+            if isinstance(one, asyncio.Task):
+                self._handshakes.pop(one)
+                one.cancel()
+            else:
+                self.connections.discard(one)
+                one.abort()
+        return bool(idle)
 
     def switch_to_http2(self, connection: Http1Connection, transport: asyncio.Transport, data: bytes = b"") -> None:
         """Replace the connection, which turned out to be HTTP/2."""
@@ -115,6 +175,8 @@ class Server:
         self.closing = True
         for server in self._listening:
             server.close()
+        for task in (*self._accepting, *self._handshakes):
+            task.cancel()
         for connection in list(self.connections):
             connection.close_if_idle()
         end = self.loop.time() + patience

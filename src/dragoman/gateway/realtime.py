@@ -1,19 +1,19 @@
 """Realtime APIs over WebSockets: messages pass unchanged between a client and an upstream that has the same API.
 
 OpenAI names the model in the URL; Gemini's Live API names it in the first message, which is therefore read before an
-upstream is connected. Keys, permissions, routes and limits work as for all requests; tokens are counted if the
-upstream reports them. Frames are read and written by `websockets`.
+upstream is connected, and sent with the upstream's name of the model. Keys, permissions, routes and limits work as for
+all requests; tokens are counted if the upstream reports them. Frames are read and written by `websockets`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Raw, Struct
 
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.transport import HttpRequest
@@ -37,37 +37,40 @@ _FIRST_MESSAGE = 30.0
 _CONNECTING = 20.0
 _SUBPROTOCOL = "realtime"
 _SWITCHED = 101
+_NAMES = 2
+"""Keys of the first message called `setup` or `model`, in whichever case: with more, it may be read in two ways."""
 _PASSED = ("openai-beta", "openai-safety-identifier")
 
 
+_Count = Annotated[int, Meta(ge=0, le=1 << 40)]
+"""A number of tokens. An upstream that reports others has not reported any."""
+
+
 class _Tokens(Struct, rename="camel"):
-    prompt_token_count: int = 0
-    response_token_count: int = 0
+    prompt_token_count: _Count = 0
+    response_token_count: _Count = 0
 
 
 class _Counts(Struct):
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: _Count = 0
+    output_tokens: _Count = 0
 
 
 class _Response(Struct):
     usage: _Counts | None = None
 
 
-class _Setup(Struct):
-    model: str = ""
-
-
 class _Event(Struct):
-    """The keys of messages that the gateway reads: the model that a client sets up, and token counts."""
+    """The keys of an upstream's messages that the gateway reads: token counts."""
 
     type: str = ""
     response: _Response | None = None
     usage_metadata: _Tokens | None = msgspec.field(name="usageMetadata", default=None)
-    setup: _Setup | None = None
 
 
 _event = msgspec.json.Decoder(_Event).decode
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_text = msgspec.json.Decoder(str).decode
 
 
 async def realtime(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
@@ -130,8 +133,7 @@ class _Session:
             async with asyncio.timeout(LONGEST_CONNECTION):
                 first = None
                 if candidate is None:
-                    first = await asyncio.wait_for(anext(messages), _FIRST_MESSAGE)
-                    candidate = self._chosen(first)
+                    candidate, first = self._set_up(await asyncio.wait_for(anext(messages), _FIRST_MESSAGE))
                 async with await self._connect(head, candidate) as upstream:
                     if first is not None:
                         await upstream.send(first)
@@ -146,14 +148,27 @@ class _Session:
             failure = getattr(error, "failure", None)
             self._client.close(1011, failure.message if isinstance(failure, Failure) else "the upstream failed")
 
-    def _chosen(self, first: str | bytes) -> Candidate:
-        setup = _event(first).setup
-        if setup is None or not setup.model:
-            raise BadBody(Failure("invalid_request", "the first message has to set up a model", 400))
-        return _candidate(self._gateway, self._endpoint, self._caller, setup.model, self._record)
+    def _set_up(self, first: str | bytes) -> tuple[Candidate, str]:
+        """Return the upstream of the first message's model, and the message with the upstream's name of it.
+
+        The message is encoded again so that it names one model, the one that was checked. Raises `BadBody`.
+        """
+        invalid = BadBody(Failure("invalid_request", "the first message has to set up one model", 400))
+        try:
+            fields = _object(first)
+            setup = _object(fields["setup"])
+            model = _text(setup["model"])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
+            raise invalid from None
+        if not model or sum(key.lower() in {"setup", "model"} for key in (*fields, *setup)) != _NAMES:
+            raise invalid
+        candidate = _candidate(self._gateway, self._endpoint, self._caller, model, self._record)
+        if model.removeprefix("models/") != candidate.model:
+            model = f"models/{candidate.model}"
+        return candidate, msgspec.json.encode({**fields, "setup": {**setup, "model": model}}).decode()
 
     async def _connect(self, head: Head, candidate: Candidate) -> ClientConnection:
-        from websockets.asyncio.client import connect  # noqa: PLC0415 - of the extra `gateway`
+        from dragoman.gateway.client_websocket import ConnectDirectly  # noqa: PLC0415 - of the extra `gateway`
 
         channel = candidate.upstream.channel
         path = self._endpoint.path or f"/realtime?model={quote(candidate.model, safe='')}"
@@ -163,7 +178,7 @@ class _Session:
         signed = await channel.credential.sign(request)
         url = signed.url.replace("http", "ws", 1)
         subprotocols: Any = [_SUBPROTOCOL] if self._client.subprotocol else None
-        return await connect(
+        return await ConnectDirectly(
             url,
             additional_headers=dict(signed.headers),
             subprotocols=subprotocols,

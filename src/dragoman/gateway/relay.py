@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import partial, reduce
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from msgspec import structs
 from dragoman.drivers.base import failure_in
 from dragoman.drivers.remote import Call, Channel, error_of, failure_within, send_once
 from dragoman.drivers.retries import RetryPolicy
+from dragoman.drivers.secret import HIDDEN
 from dragoman.drivers.transport import HttpResponse, read_whole, transport_error
 from dragoman.errors import DecodeError, EncodeError, LimitExceeded, ProviderError, provider_error
 from dragoman.gateway.capture import CapturedRequest
@@ -41,6 +42,7 @@ T = TypeVar("T")
 _RETRY = RetryPolicy(first_delay=0.25, longest_delay=4.0, longest_hint=10.0)
 _BAD_GATEWAY = 502
 """For failures of an upstream without a status."""
+_HIDDEN = HIDDEN.encode()
 _JSON_STREAMS = frozenset({"gemini", "vertex", "ollama-chat"})
 """Formats whose streams some servers send as `application/json`."""
 _OF_HTTP = frozenset({405, 408, 415, 431, 501, 502})
@@ -232,8 +234,12 @@ class Relay:
             raise _broken(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
         failure = failure_within(upstream_call.channel, call, body) or failure_in(completion)
         # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
-        if failure is not None and not (upstream_call.same and completion.id):
+        if failure is not None and not (
+            upstream_call.same and completion.id and not _quotes_key(upstream_call.channel, body)
+        ):
             raise _broken(upstream_call, failure)
+        if not completion.messages and completion.finish is None and not upstream_call.same:
+            raise _broken(upstream_call, Failure("server", "the upstream's answer holds no message"))
         # A failed answer may be encoded as an error in the client's format.
         status = response.status if encoded.status == HTTPStatus.OK else encoded.status
         return WholeAnswer(upstream_call, encoded, completion, _passed_back(response, upstream_call), status)
@@ -249,7 +255,7 @@ class Relay:
             upstream_call.translator() if capture is None else capture.listening(upstream_call, response.status)
         )
         try:
-            first = await _first(response, translator)
+            first = await _first(response, translator, upstream_call.channel)
         except DecodeError as error:
             response.close()
             raise _broken(upstream_call, None, error) from error
@@ -277,13 +283,17 @@ class Relay:
         try:
             if publish is not None:
                 publish(streamed.first)
-            await stream_to(response, _onward(translator.feed, exchange.write, publish), exchange.drain)
+            onward = _onward(translator.feed, exchange.write, publish, _keys_of(streamed.upstream.channel))
+            await stream_to(response, onward, exchange.drain)
         except ProviderError as error:
             last = _break_off(streamed, exchange, error.failure)
             if publish is not None and last:
                 publish(last)
             return
+        is_cut = not translator.clean and translator.failure is None
         last = translator.close()
+        if is_cut and translator.failure is not None and _passes_unchanged(streamed.upstream_call):
+            return  # the bytes end within an event: as for a connection that breaks, the client's is cut
         if publish is not None:
             publish(last)
         if ending is not None:
@@ -321,13 +331,13 @@ class Relay:
         return Refusal(response.status, kept_headers(response.headers), body)
 
 
-async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
+async def _first(response: HttpResponse, translator: StreamTranslator, channel: Channel) -> bytes:
     """Return the first bytes for the client. A stream that fails before its first content may be retried elsewhere."""
-    first, ended = b"", False
+    first, ended, keys = b"", False, _keys_of(channel)
     while not first and not ended:
         data = await response.chunk()
         ended = not data
-        first = translator.close() if ended else translator.feed(data)
+        first = translator.close() if ended else translator.feed(_without_keys(data, keys))
         if translator.failure is not None and not _has_content(translator):
             failure = translator.failure
             if failure.raw_type == LimitExceeded.__name__:  # the answer is too large, not the request
@@ -336,15 +346,31 @@ async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
     return first
 
 
-def _onward(feed: Callable[[bytes], bytes], write: Sink, publish: Callable[[bytes], None] | None) -> Sink:
+def _keys_of(channel: Channel) -> list[bytes]:
+    return [key for secret in channel.credential.secrets if (key := secret.searchable)]
+
+
+def _without_keys(data: bytes, keys: Sequence[bytes]) -> bytes:
+    """Remove our keys from a part of a stream: some upstreams quote them in their errors.
+
+    A key that is cut by the end of the part is not found; providers send an event at once.
+    """
+    return reduce(lambda left, key: left.replace(key, _HIDDEN), keys, data)
+
+
+def _onward(
+    feed: Callable[[bytes], bytes], write: Sink, publish: Callable[[bytes], None] | None, keys: Sequence[bytes]
+) -> Sink:
     """Return a sink that writes the translation of each read in one write."""
-    if publish is None:
-        return lambda data: write(feed(data))
+    if publish is None and len(keys) == 1:  # nearly always, and each frame of Python counts here
+        key = keys[0]
+        return lambda data: write(feed(data if key not in data else data.replace(key, _HIDDEN)))
 
     def overheard(data: bytes) -> bool:
-        out = feed(data)
+        out = feed(_without_keys(data, keys))
         crowded = write(out)
-        publish(out)
+        if publish is not None:
+            publish(out)
         return crowded
 
     return overheard
@@ -407,9 +433,12 @@ def _attach_refusal(error: ProviderError, call: Call, channel: Channel, *, same:
     body = call.received[0]
     if body.lstrip()[:1] not in {b"{", b"["}:  # a page of a proxy in between is not in the client's format
         return
-    secrets = [secret.reveal().encode() for secret in channel.credential.secrets]
-    if not any(secret and secret in body for secret in secrets):
+    if not _quotes_key(channel, body):
         error.raw_refusal = Refusal(call.status, kept_headers(call.headers), body)  # type: ignore[attr-defined]
+
+
+def _quotes_key(channel: Channel, body: bytes) -> bool:
+    return any(secret and secret.reveal().encode() in body for secret in channel.credential.secrets)
 
 
 def _broken(
@@ -449,8 +478,7 @@ def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -
     """End the stream with an error in the client's format, if possible, and return it; else the connection is cut."""
     translator, upstream_call = streamed.translator, streamed.upstream_call
     protocol = upstream_call.client_request.protocol
-    # Also if only the request was adapted to the server: the answer passes unchanged, so this code must report breaks.
-    if protocol.format == upstream_call.channel.provider.format:
+    if _passes_unchanged(upstream_call):  # so this code must report breaks
         clean = translator.clean
         translator.fail(failure)
         if not clean or not protocol.event_end:
@@ -462,6 +490,11 @@ def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -
     last = translator.fail(failure)
     exchange.finish(last)
     return last
+
+
+def _passes_unchanged(upstream_call: UpstreamCall) -> bool:
+    """Whether the bytes of the answer pass unchanged; also if only the request was adapted to the server."""
+    return upstream_call.client_request.protocol.format == upstream_call.channel.provider.format
 
 
 def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:

@@ -17,13 +17,14 @@ import msgspec
 from msgspec import Raw, Struct
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed, InvalidState
-from websockets.frames import CloseCode, Frame, Opcode
+from websockets.frames import CloseCode
 from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.stream_limits import Limits
+from dragoman.gateway.client_websocket import IncomingMessages
 from dragoman.gateway.exchange import Exchange, Gone, Tunnel
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.local_responses import LocalResponses
@@ -133,8 +134,7 @@ class ResponsesWebSocket:
         self._frames = ServerProtocol(state=State.OPEN, max_size=largest)
         self._lanes: dict[str | None, asyncio.Task[None]] = {}
         self._active = asyncio.Semaphore(_MOST_ACTIVE)
-        self._message = bytearray()
-        """The message received so far. One buffer: a client may send frames of one byte, or empty ones."""
+        self._incoming = IncomingMessages(tunnel, self._frames)
         self._turns = 0
 
     async def run(self) -> None:
@@ -155,6 +155,7 @@ class ResponsesWebSocket:
         except Gone:
             pass
         finally:
+            self._incoming.release()
             for task in self._lanes.values():
                 task.cancel()
             await asyncio.gather(*self._lanes.values(), return_exceptions=True)
@@ -164,7 +165,7 @@ class ResponsesWebSocket:
         heard_at = time.monotonic()
         while not self._frames.close_expected():
             try:
-                data = await asyncio.wait_for(self._tunnel.read(), _PING_EVERY)
+                data = await self._incoming.read(_PING_EVERY)
             except TimeoutError:
                 if time.monotonic() - heard_at > 3 * _PING_EVERY:
                     raise Gone from None
@@ -174,13 +175,12 @@ class ResponsesWebSocket:
             if not data:
                 if self._tunnel.is_gone:
                     raise Gone
+                self._flush()
                 return
             heard_at = time.monotonic()
-            self._frames.receive_data(data)
+            for message, _ in self._incoming.feed(data):
+                self._on_message(message)
             self._flush()
-            for frame in self._frames.events_received():
-                if isinstance(frame, Frame):
-                    self._on_frame(frame)
             if self.is_crowded:  # errors and answers to pings would pile up
                 await self.drain()
 
@@ -190,14 +190,6 @@ class ResponsesWebSocket:
             await asyncio.gather(*self._lanes.values(), return_exceptions=True)
             self._frames.send_close(code)
             self._flush()
-
-    def _on_frame(self, frame: Frame) -> None:
-        if frame.opcode not in {Opcode.TEXT, Opcode.BINARY, Opcode.CONT}:
-            return
-        self._message += frame.data
-        if frame.fin:
-            message, self._message = bytes(self._message), bytearray()
-            self._on_message(message)
 
     def _on_message(self, message: bytes) -> None:
         try:

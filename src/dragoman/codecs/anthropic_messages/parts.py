@@ -482,16 +482,16 @@ class PartEncoder(BlockEncoder):
 _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = PartHandlers[
     Callable[[Any, Any, str], list[WireValue]]
 ](
-    text=PartEncoder._encode_text,  # noqa: SLF001
-    reasoning=PartEncoder._encode_reasoning,  # noqa: SLF001
-    refusal=PartEncoder._encode_refusal,  # noqa: SLF001
-    image=PartEncoder._encode_image,  # noqa: SLF001
-    document=PartEncoder._encode_document,  # noqa: SLF001
-    audio=PartEncoder._encode_audio,  # noqa: SLF001
+    text=PartEncoder._encode_text,
+    reasoning=PartEncoder._encode_reasoning,
+    refusal=PartEncoder._encode_refusal,
+    image=PartEncoder._encode_image,
+    document=PartEncoder._encode_document,
+    audio=PartEncoder._encode_audio,
     tool_call=BlockEncoder.refuse,
     tool_result=BlockEncoder.refuse,
-    server_tool_call=PartEncoder._encode_server_block,  # noqa: SLF001
-    server_tool_result=PartEncoder._encode_server_block,  # noqa: SLF001
+    server_tool_call=PartEncoder._encode_server_block,
+    server_tool_result=PartEncoder._encode_server_block,
     search_result=BlockEncoder.encode_search_result,
     opaque=BlockEncoder.encode_opaque,
 ).by_type()

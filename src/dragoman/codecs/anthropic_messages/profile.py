@@ -12,6 +12,7 @@ from dragoman.codecs.claude_models import (
     ModelLimits,
     limits_of,
 )
+from dragoman.codecs.layout import Layout
 from dragoman.codecs.shared_settings import ANSWERED_BY_ANTHROPIC
 from dragoman.profile import HostedRule, Profile
 
@@ -59,3 +60,6 @@ PROFILE = Profile(
         "tool_search": HostedRule(),
     },
 )
+
+LAYOUT = Layout(system="system", calls="content", call_sign=("type", "tool_use"), results=("user", "content"))
+"""Where calls, results, tools and the tool choice are in a Messages request."""

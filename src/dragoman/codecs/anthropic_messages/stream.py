@@ -8,7 +8,7 @@ clean end of this wire.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -49,10 +49,11 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_fragment
-from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, DeferredEnd, Incoming, not_an_event
+from dragoman.codecs.block_streams import BlockDecoder, DeferredEnd, Incoming
 from dragoman.codecs.framing import ServerSentEvents
-from dragoman.codecs.reading import WireReader
+from dragoman.codecs.reading import MALFORMED, WireReader
 from dragoman.codecs.signature_tags import SIGNED
+from dragoman.codecs.stream_codec import Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
@@ -90,7 +91,7 @@ _OVERWRITING = {"compaction_delta", "signature_delta"}
 
 BEFORE, OPEN, ENDING, ENDED = "before message_start", "in the message", "after the stop reason", "ended"
 
-MOVES: dict[tuple[str, str], str] = {
+MOVES: Moves = {
     (BEFORE, "message_start"): OPEN,
     (BEFORE, "error"): ENDED,
     (OPEN, "message_start"): OPEN,
@@ -152,7 +153,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
-    moves: ClassVar[Mapping[tuple[str, str], str]] = MOVES
+    moves: ClassVar[Moves] = MOVES
 
     _state: str = BEFORE
     _message_id: str | None = None
@@ -475,19 +476,19 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
 _FLOWING: dict[type[Any], type[Any]] = {TextBlock: TextDelta, ThinkingBlock: ThinkingDelta, ToolUseBlock: InputDelta}
 _END_BLOCK: dict[type[Any], Callable[[PayloadDecoder, _Incoming], None]] = {
-    TextBlock: PayloadDecoder._end_text,  # noqa: SLF001
-    ThinkingBlock: PayloadDecoder._end_thinking,  # noqa: SLF001
-    ToolUseBlock: PayloadDecoder._end_call,  # noqa: SLF001
+    TextBlock: PayloadDecoder._end_text,
+    ThinkingBlock: PayloadDecoder._end_thinking,
+    ToolUseBlock: PayloadDecoder._end_call,
 }
 _ON_EVENT: dict[type[Any], Callable[[PayloadDecoder, Any, bytes], None]] = {
-    BlockDelta: PayloadDecoder._on_block_delta,  # noqa: SLF001
-    BlockStart: PayloadDecoder._on_block_start,  # noqa: SLF001
-    BlockStop: PayloadDecoder._on_block_stop,  # noqa: SLF001
-    MessageStart: PayloadDecoder._on_message_start,  # noqa: SLF001
-    MessageDelta: PayloadDecoder._on_message_delta,  # noqa: SLF001
-    MessageStop: PayloadDecoder._on_message_stop,  # noqa: SLF001
-    Ping: PayloadDecoder._on_ping,  # noqa: SLF001
-    ErrorEvent: PayloadDecoder._on_error,  # noqa: SLF001
+    BlockDelta: PayloadDecoder._on_block_delta,
+    BlockStart: PayloadDecoder._on_block_start,
+    BlockStop: PayloadDecoder._on_block_stop,
+    MessageStart: PayloadDecoder._on_message_start,
+    MessageDelta: PayloadDecoder._on_message_delta,
+    MessageStop: PayloadDecoder._on_message_stop,
+    Ping: PayloadDecoder._on_ping,
+    ErrorEvent: PayloadDecoder._on_error,
 }
 _KNOWN_EVENTS = {kind.__struct_config__.tag for kind in _ON_EVENT}
 _TEXT_KEYS = {

@@ -18,12 +18,12 @@ from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema,
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import report_json_instruction
-from dragoman.codecs.shared_tools import parameters_of_custom
+from dragoman.codecs.shared_tools import encode_provider_tool, offered_tools, parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra
-from dragoman.ir.requests import definition_held, parameters_held, schema_held
+from dragoman.ir.requests import parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -84,7 +84,7 @@ def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: Los
     """Encode the tools, or None if none is left, and the key with the addresses of their MCP servers."""
     native = request.origin == FAMILY
     choice = request.tool_choice
-    tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
+    tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log, can_name=True)
     writer = _NATIVE_WRITER if native else _WRITER
     if writer.can_write(tools):
         return writer.write(tools, log), None
@@ -130,25 +130,16 @@ def _write_native(tool: Tool, tools: tuple[Tool, ...], log: LossLog) -> WireValu
 def _encode_tool(
     tool: Tool, tools: tuple[Tool, ...], log: LossLog, mark: Callable[[Marked], WireValue], *, strict: bool | None
 ) -> WireValue:
-    if type(tool) is ToolDefinition:
+    if isinstance(tool, ToolDefinition):
         schema = parameters_held(tool)
         if not (type(schema) is Raw and is_plain_object(bytes(schema))):
             schema = object_schema(tool, tools, log, PROFILE.name)
         return _encode_function(tool, schema, mark, strict=strict)
-    if type(tool) is CustomTool:
+    if isinstance(tool, CustomTool):
         description = UNSET if tool.description is None else tool.description
         return ToolWire(tool.name, description, parameters_of_custom(tool, log))
-    return _encode_provider_tool(tool, log, mark)  # type: ignore[arg-type]
-
-
-def _encode_provider_tool(tool: ProviderTool, log: LossLog, mark: Callable[[Marked], WireValue]) -> WireValue:
-    definition = definition_held(tool) if tool.origin == FAMILY else None
-    if definition is None:
-        definition = HOSTED.write_tool(tool)
-    if definition is None:
-        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
-        return None
-    return definition if tool.cache is None else remarked(definition, mark(tool))
+    wire = encode_provider_tool(tool, FAMILY, log, HOSTED.write_tool)
+    return wire if wire is None or tool.cache is None else remarked(wire, mark(tool))
 
 
 def _encode_function(
@@ -206,21 +197,6 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice:
         # Given although it changes nothing.
         notes["~parallel"] = Raw(encode_json(disabled))
     return ToolChoice(mode, () if name is UNSET else (name,), {FAMILY: notes} if notes else None)
-
-
-def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
-    """Return the tools to offer: this API has no choice among several tools, so only the chosen ones are offered."""
-    tools = request.tools
-    if choice.mode == "required" and len(choice.names) == 1:
-        return tools
-    names = set(choice.names)
-    offered = tuple(tool for tool in tools if tool.name in names)
-    if len(offered) < len(tools):
-        log.degrade(request, "tool_choice", "choice among several tools", "only those tools are sent: no sets here")
-        for tool in tools:
-            if tool.name not in names:
-                log.drop(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
-    return offered
 
 
 def encode_tool_choice(request: Request, log: LossLog) -> WireValue:

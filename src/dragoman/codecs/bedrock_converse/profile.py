@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.codecs.claude_models import NO_FORCED_CHOICE, NO_OUTPUT_SCHEMA, NO_PREFILL
+from dragoman.codecs.layout import Envelope, Layout
 from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK
 from dragoman.profile import HostedRule, Profile
 
@@ -117,3 +118,17 @@ def path_of(model: str | None, stream: bool | None) -> str:  # noqa: FBT001
     """Return the URL path of a request. The id is one segment of it, so `:` and the slashes of an ARN are escaped."""
     method = "converse-stream" if stream else "converse"
     return f"/model/{'{model}' if model is None else quote(model, safe='')}/{method}"
+
+
+LAYOUT = Layout(
+    tools=("toolConfig", "tools"),
+    tool_choice=("toolConfig", "toolChoice"),
+    system="system",
+    calls="content",
+    call_sign=("toolUse", None),
+    call_envelope=Envelope("toolUse", ("toolUse",)),
+    results=("user", "content"),
+    result_envelope=Envelope("toolResult", ("toolResult",), inner="toolUseId"),
+    tool_envelope=Envelope("toolSpec", ("toolSpec", "systemTool", "cachePoint")),
+)
+"""Where calls, results, tools and the tool choice are in a Converse request."""

@@ -6,7 +6,6 @@ answer ends with `metadata`, or without it at the end of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -34,9 +33,10 @@ from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, Reaso
 from dragoman.codecs.block_streams import BlockDecoder, DeferredEnd, Incoming
 from dragoman.codecs.framing import AwsEventStream
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import WireReader
+from dragoman.codecs.reading import MALFORMED, WireReader
 from dragoman.codecs.shared_settings import BEDROCK_TIERS_READ, take_tier
 from dragoman.codecs.signature_tags import SIGNED
+from dragoman.codecs.stream_codec import Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
@@ -69,7 +69,7 @@ _blocks = WireReader(Block, SOURCE)
 
 BEFORE, OPEN, STOPPED, ENDED = "before messageStart", "in the message", "after messageStop", "after the end"
 
-MOVES: dict[tuple[str, str], str] = {
+MOVES: Moves = {
     (BEFORE, "messageStart"): OPEN,
     # Some recorded streams have no messageStart.
     (BEFORE, "contentBlockStart"): OPEN,
@@ -114,7 +114,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
-    moves: ClassVar[Mapping[tuple[str, str], str]] = MOVES
+    moves: ClassVar[Moves] = MOVES
 
     _state: str = BEFORE
     _begun: bool = False
@@ -146,8 +146,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
                 self._on_delta(found, payload)
             else:
                 self._handle(event, payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise DecodeError(path="$", expected="an event", got=str(error), source=SOURCE) from error
+        except MALFORMED as error:
+            raise not_an_event(error, SOURCE) from error
         events, self._events = self._events, []
         return events
 
@@ -417,15 +417,15 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
 _items = msgspec.json.Decoder(list[Raw]).decode
 _DELTAS: dict[str, Any] = {
-    TEXT: PayloadDecoder._on_text,  # noqa: SLF001
-    REASONING: PayloadDecoder._on_reasoning,  # noqa: SLF001
-    CALL: PayloadDecoder._on_input,  # noqa: SLF001
+    TEXT: PayloadDecoder._on_text,
+    REASONING: PayloadDecoder._on_reasoning,
+    CALL: PayloadDecoder._on_input,
 }
 _ENDS: dict[str, Any] = {
-    TEXT: PayloadDecoder._end_text,  # noqa: SLF001
-    REASONING: PayloadDecoder._end_reasoning,  # noqa: SLF001
-    CALL: PayloadDecoder._end_call,  # noqa: SLF001
-    _WHOLE: PayloadDecoder._end_whole,  # noqa: SLF001
+    TEXT: PayloadDecoder._end_text,
+    REASONING: PayloadDecoder._end_reasoning,
+    CALL: PayloadDecoder._end_call,
+    _WHOLE: PayloadDecoder._end_whole,
 }
 
 

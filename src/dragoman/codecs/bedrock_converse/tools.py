@@ -27,12 +27,12 @@ from dragoman.codecs.memo import DecodedTools, ToolLists, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.shared_settings import report_json_instruction
-from dragoman.codecs.shared_tools import parameters_of_custom
+from dragoman.codecs.shared_tools import encode_provider_tool, offered_tools, parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.requests import definition_held, parameters_held, schema_held
+from dragoman.ir.requests import parameters_held, schema_held
 from dragoman.ir.values import compact_text, encode_json, exact_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -100,7 +100,9 @@ def encode_tools(request: Request, encoder: PartEncoder, log: LossLog) -> WireVa
     """Encode the tools, or return None if none is left."""
     native = request.origin == FAMILY
     choice = request.tool_choice
-    tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
+    tools = request.tools
+    if choice is not None and choice.names:
+        tools = offered_tools(request, choice, log, can_name=limits_of(request.model).named_choice)
     writer = _NATIVE_WRITER if native else _writer_of(request.model)
     if writer.can_write(tools):
         return writer.write(tools, log)
@@ -123,7 +125,7 @@ def _encode_tool(
     tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, enforces: bool = False
 ) -> WireValue:
     """Encode one tool without its mark; `enforces`: whether the model can follow a schema strictly."""
-    if type(tool) is ToolDefinition:
+    if isinstance(tool, ToolDefinition):
         if native:
             strict: Any = UNSET if tool.strict is None else tool.strict
             return _encode_function(tool, parameters_held(tool), tool.description, strict)
@@ -133,13 +135,9 @@ def _encode_tool(
         # An empty description is refused: at least one character, or no key at all.
         strict = UNSET if tool.strict is None else _enforced(tool, log, enforces=enforces)
         return _encode_function(tool, schema, tool.description or None, strict)
-    if type(tool) is CustomTool:
+    if isinstance(tool, CustomTool):
         return ToolWire(ToolSpec(tool.name, tool.description or UNSET, InputSchema(parameters_of_custom(tool, log))))
-    wire = definition_held(tool) if tool.origin == FAMILY else HOSTED.write_tool(tool)  # type: ignore[union-attr, arg-type]
-    if wire is not None:
-        return wire
-    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")  # type: ignore[union-attr]
-    return None
+    return encode_provider_tool(tool, FAMILY, log, HOSTED.write_tool)
 
 
 _NATIVE_WRITER = ToolWriter(partial(_encode_tool, native=True), _has_marks)
@@ -217,21 +215,6 @@ def _read_entries(raw: Raw | UnsetType) -> Extra:
         return {} if raw is UNSET else _entries(raw)
     except msgspec.ValidationError:
         return {}
-
-
-def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
-    """Return the tools to offer: this API has no choice among several tools, so only the chosen ones are offered."""
-    tools = request.tools
-    if choice.mode == "required" and len(choice.names) == 1 and limits_of(request.model).named_choice:
-        return tools
-    names = set(choice.names)
-    offered = tuple(tool for tool in tools if tool.name in names)
-    if len(offered) < len(tools):
-        log.degrade(request, "tool_choice", "choice among several tools", "only those tools are sent: no sets here")
-        for tool in tools:
-            if tool.name not in names:
-                log.drop(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
-    return offered
 
 
 def has_calls(request: Request) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from msgspec import Raw
 
 from dragoman.codecs.cohere_chat.profile import FAMILY
+from dragoman.codecs.result_media import TAGGED
 from dragoman.ir import Metadata
 from dragoman.ir.notes import Spelling
 
@@ -20,6 +21,4 @@ TRUE = Raw(b"true")
 PLAN = "~plan"
 """Note: this text is the plan of a turn with calls, which has a separate field."""
 ONLY_PLAN: Metadata = Spelling({FAMILY: {PLAN: TRUE}})
-TAGGED = "~tagged"
-"""Note: the media of this result came in a separate user turn."""
 TAGGED_MEDIA: Metadata = {FAMILY: {TAGGED: TRUE}}

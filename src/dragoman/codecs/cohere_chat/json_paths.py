@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dragoman.codecs.cohere_chat.foreign_signatures import PLAN, TAGGED
+from functools import partial
+
+from dragoman.codecs.cohere_chat.foreign_signatures import PLAN
 from dragoman.codecs.cohere_chat.grounding import OF_THE_REQUEST
 from dragoman.codecs.cohere_chat.messages import CONTENT
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.request import SETTINGS
+from dragoman.codecs.result_media import media_turns_before
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -21,7 +24,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.losses import Tables, paths_by_tables
+from dragoman.losses import KEY, Tables, paths_by_tables
 
 _OF_A_TOOL = frozenset({"name", "description", "parameters"})
 _OF_A_CALL = {"name": "function.name", "arguments": "function.arguments", "arguments_text": "function.arguments"}
@@ -51,7 +54,7 @@ def _request_path(
 ) -> str:
     if message_index is None:
         return _setting_path(field) if part_index is None else _tool_path(part_index, field)
-    turns = tables.of(request.messages, _media_turns)
+    turns = tables.of(request.messages, partial(media_turns_before, family=FAMILY))
     message = request.messages[message_index]
     path = f"$.messages[{message_index + turns[message_index]}]"
     return _message_path(message, tables, path, part_index, field)
@@ -74,20 +77,6 @@ def _tool_path(index: int, field: str) -> str:
     if field.partition(".")[0] in _OF_A_TOOL:
         return f"{path}.function.{field}"
     return f"{path}.{field}" if field else path
-
-
-def _media_turns(messages: tuple[Message, ...]) -> list[int]:
-    """Return, for each message, how many tagged user turns preceded it on the wire; their media moved into results."""
-    counts = []
-    turns = 0
-    waiting = False
-    for message in messages:
-        if waiting and message.role != "tool":
-            turns += 1
-            waiting = False
-        counts.append(turns)
-        waiting = waiting or any(TAGGED in _own(part.metadata) for part in message.tool_results)
-    return counts
 
 
 def _places(parts: tuple[AnyPart, ...]) -> list[int]:
@@ -119,7 +108,7 @@ def _message_path(message: Message, tables: Tables, path: str, part_index: int |
         inner = _OF_A_CALL.get(field, field)
         return f"{path}.tool_calls[{place}].{inner}" if inner else f"{path}.tool_calls[{place}]"
     if isinstance(part, Document):
-        inner = _OF_A_DOCUMENT.get(field, field)
+        inner = _OF_A_DOCUMENT.get(field, field.removeprefix(KEY))
         is_own = OF_THE_REQUEST in _own(part.metadata)
         document_path = f"$.documents[{place}]" if is_own else f"{path}.content[{place}].document"
         return f"{document_path}.{inner}" if inner in {"id", "data", "data.title", "data.context"} else document_path

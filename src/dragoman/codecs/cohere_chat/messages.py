@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_text, read_arguments
 from dragoman.codecs.carried_signatures import SIGNATURE, signature_in, write_signature
-from dragoman.codecs.cohere_chat.foreign_signatures import ONLY_PLAN, PLAN, TAGGED, TAGGED_MEDIA
+from dragoman.codecs.cohere_chat.foreign_signatures import ONLY_PLAN, PLAN, TAGGED_MEDIA
 from dragoman.codecs.cohere_chat.grounding import (
     DATA,
     OF_THE_REQUEST,
@@ -41,7 +41,7 @@ from dragoman.codecs.ids import is_invented
 from dragoman.codecs.media import as_text_document, document_text, is_refused_image
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
-from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
+from dragoman.codecs.result_media import TAGGED, is_media_tag, media_placeholder, media_tag, rejoin_media
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,

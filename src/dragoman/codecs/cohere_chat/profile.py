@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dragoman.codecs.layout import Envelope, Layout
 from dragoman.profile import ALWAYS, Profile
 
 FAMILY = "cohere"
@@ -37,3 +38,9 @@ BUDGET_OF_EFFORT = {"minimal": 512, "low": 2048, "medium": 8192}
 MOST_TOP_K = 500
 LEAST_TOP_P, MOST_TOP_P = 0.01, 0.99
 MOST_SEED = 2**64 - 1
+
+LAYOUT = Layout(
+    call_envelope=Envelope("function", ("function", "type"), beside=(("type", "function"),)),
+    tool_envelope=Envelope("function", ("function", "type"), beside=(("type", "function"),)),
+)
+"""Where calls, results, tools and the tool choice are in a Cohere request."""

@@ -8,6 +8,7 @@ from 0. A plan has no number, no start and no end: it ends where the first call 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import msgspec
 from msgspec import UNSET, Raw, structs
@@ -21,13 +22,13 @@ from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import decode_finish, decode_usage
 from dragoman.codecs.cohere_chat.stream_encoding import EventEncoder
 from dragoman.codecs.cohere_chat.stream_wire import CallDelta, ContentDelta, Event
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import check_text
+from dragoman.codecs.reading import MALFORMED, check_text
+from dragoman.codecs.stream_codec import EventDecoder, Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
-from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.errors import IllegalEvent
 from dragoman.ir import (
     AnyEvent,
     Failure,
@@ -55,7 +56,7 @@ _events = msgspec.json.Decoder(Event)
 
 BEFORE, OPEN, ENDED = "before the first event", "in the answer", "ended"
 
-MOVES: dict[tuple[str, str], str] = {
+MOVES: Moves = {
     (BEFORE, "message-start"): OPEN,
     (BEFORE, "error"): ENDED,
     (OPEN, "piece"): OPEN,
@@ -86,10 +87,14 @@ class _Block:
 class PayloadDecoder(EventDecoder):
     """Decodes the payloads of one stream into events."""
 
+    source: ClassVar[str] = SOURCE
+    moves: ClassVar[Moves] = MOVES
+
+    _state: str = BEFORE
+
     def __init__(self) -> None:
         self._book = EventBook()
         self._lane = Lane(self._book, 0)
-        self._state = BEFORE
         self._seed = ""
         self._blocks: dict[int, _Block] = {}
         self._flowing: _Block | None = None
@@ -107,7 +112,7 @@ class PayloadDecoder(EventDecoder):
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:
             event = _events.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except MALFORMED as error:
             if self._state is ENDED or payload.strip() in _DONE:
                 return self.close()
             event = self._decode_odd(payload, error)
@@ -119,9 +124,9 @@ class PayloadDecoder(EventDecoder):
         if has_unknown_key(error):
             try:
                 return _events.decode(take_unknown_keys(payload, Event, self._late))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
+            except MALFORMED as another:
                 error = another
-        raise DecodeError(path="$", expected="an event", got=str(error), source=SOURCE) from error
+        raise not_an_event(error, SOURCE) from error
 
     def _delta_in(self, event: Event) -> PartDelta | None:
         """Return more of the running text, or more arguments of a call; None for every other event."""
@@ -168,12 +173,6 @@ class PayloadDecoder(EventDecoder):
         self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(Failure("truncated", "the stream ended before message-end")))
         return self._book.take()
-
-    def _move(self, event: str) -> None:
-        state = MOVES.get((self._state, event))
-        if state is None:
-            raise IllegalEvent(event=event, state=self._state, source=SOURCE)
-        self._state = state
 
     def _fail(self, failure: Failure) -> list[AnyEvent]:
         self._move("error")
@@ -324,12 +323,12 @@ class PayloadDecoder(EventDecoder):
 
 
 _HANDLERS: dict[str, Callable[[PayloadDecoder, Event], None]] = {
-    "content-start": PayloadDecoder._on_content_start,  # noqa: SLF001
-    "content-delta": PayloadDecoder._on_content_delta,  # noqa: SLF001
-    "content-end": PayloadDecoder._on_content_end,  # noqa: SLF001
-    "tool-plan-delta": PayloadDecoder._on_plan,  # noqa: SLF001
-    "tool-call-start": PayloadDecoder._on_call_start,  # noqa: SLF001
-    "tool-call-delta": PayloadDecoder._on_call_delta,  # noqa: SLF001
-    "tool-call-end": PayloadDecoder._on_call_end,  # noqa: SLF001
-    "citation-start": PayloadDecoder._on_citation,  # noqa: SLF001
+    "content-start": PayloadDecoder._on_content_start,
+    "content-delta": PayloadDecoder._on_content_delta,
+    "content-end": PayloadDecoder._on_content_end,
+    "tool-plan-delta": PayloadDecoder._on_plan,
+    "tool-call-start": PayloadDecoder._on_call_start,
+    "tool-call-delta": PayloadDecoder._on_call_delta,
+    "tool-call-end": PayloadDecoder._on_call_end,
+    "citation-start": PayloadDecoder._on_citation,
 }

@@ -662,16 +662,16 @@ class PartEncoder:
 _UNSAID: dict[type[Any], tuple[str, ...]] = {Audio: ("transcript",), Document: ("title", "context", "cite")}
 
 _ENCODE = PartHandlers[Callable[[Any, Any], WireValue]](
-    text=PartEncoder._text,  # noqa: SLF001
-    reasoning=PartEncoder._reasoning,  # noqa: SLF001
-    refusal=PartEncoder._refusal,  # noqa: SLF001
+    text=PartEncoder._text,
+    reasoning=PartEncoder._reasoning,
+    refusal=PartEncoder._refusal,
     image=PartEncoder.media,
     audio=PartEncoder.media,
-    document=PartEncoder._document,  # noqa: SLF001
-    tool_call=PartEncoder._call,  # noqa: SLF001
-    tool_result=PartEncoder._misplaced,  # noqa: SLF001
-    server_tool_call=PartEncoder._server_call,  # noqa: SLF001
-    server_tool_result=PartEncoder._server_result,  # noqa: SLF001
-    search_result=PartEncoder._search_result,  # noqa: SLF001
-    opaque=PartEncoder._opaque,  # noqa: SLF001
+    document=PartEncoder._document,
+    tool_call=PartEncoder._call,
+    tool_result=PartEncoder._misplaced,
+    server_tool_call=PartEncoder._server_call,
+    server_tool_result=PartEncoder._server_result,
+    search_result=PartEncoder._search_result,
+    opaque=PartEncoder._opaque,
 ).by_type()

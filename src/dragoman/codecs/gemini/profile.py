@@ -7,6 +7,7 @@ import re
 from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, THINKING, TOOL_NAME, ThinkingRule
+from dragoman.codecs.layout import Envelope, Layout
 from dragoman.profile import NEVER, HostedRule, Profile
 
 FAMILY = "google"
@@ -93,3 +94,23 @@ def path_of(model: str | None, profile: GeminiProfile, *, stream: bool | None) -
     elif "/" not in bare and profile.other_publishers:
         name = profile.other_publishers.format(publisher=publisher, model=bare)
     return f"{profile.path}{name}:{method}"
+
+
+LAYOUT = Layout(
+    messages="contents",
+    tool_choice=("toolConfig",),
+    system="systemInstruction",
+    assistant="model",
+    message_signs=("role", "parts"),
+    calls="parts",
+    call_sign=("functionCall", None),
+    call_envelope=Envelope("functionCall", ("functionCall", "function_call")),
+    results=("user", "parts"),
+    result_envelope=Envelope("functionResponse", ("functionResponse", "function_response")),
+    result_names="needed",
+    declarations="functionDeclarations",
+    choice_envelope=Envelope(
+        "functionCallingConfig", ("functionCallingConfig", "function_calling_config"), inner="mode"
+    ),
+)
+"""Where calls, results, tools and the tool choice are in a generateContent request."""

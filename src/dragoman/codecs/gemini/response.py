@@ -33,7 +33,7 @@ from dragoman.codecs.gemini.wire import (
     says,
     usage_keys,
 )
-from dragoman.codecs.google_usage import fit_counts
+from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
@@ -65,6 +65,8 @@ _DECODE_FINISH: dict[str, FinishReason] = {
     "IMAGE_PROHIBITED_CONTENT": "content_filter",
     "IMAGE_RECITATION": "content_filter",
     "MODEL_ARMOR": "content_filter",
+    "ESCALATION": "content_filter",
+    "PUP_LIMITED_DISABLED": "error",
     "LANGUAGE": "error",
     "OTHER": "error",
     "IMAGE_OTHER": "error",

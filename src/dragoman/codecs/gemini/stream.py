@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.accumulate import TEXT, EventBook, Lane
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import SniffedJson
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import decode_error
@@ -59,9 +58,10 @@ from dragoman.codecs.gemini.wire import (
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy
 from dragoman.codecs.ids import invent_id, is_invented, seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google
-from dragoman.codecs.reading import WireReader, keep
+from dragoman.codecs.reading import MALFORMED, WireReader, keep
+from dragoman.codecs.stream_codec import EventDecoder, Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
-from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -106,7 +106,7 @@ _NOTHING_BESIDE = (UNSET,) * (len(FullCandidate.__struct_fields__) - _PLAIN_FIEL
 
 BEFORE, OPEN, FINISHED, ENDED = "before the first chunk", "in the answer", "finished", "ended"
 
-MOVES: dict[tuple[str, str], str] = {
+MOVES: Moves = {
     (BEFORE, "chunk"): OPEN,
     (BEFORE, "error"): ENDED,
     (OPEN, "chunk"): OPEN,
@@ -254,6 +254,9 @@ class _Answer:
 class PayloadDecoder(EventDecoder):
     """Decodes the payloads of one stream into events."""
 
+    source: ClassVar[str] = SOURCE
+    moves: ClassVar[Moves] = MOVES
+
     texts: Mapping[int, list[str]] | None = None
     """The text of each part, if an accumulator keeps it."""
     joins_calls: bool = False
@@ -288,7 +291,7 @@ class PayloadDecoder(EventDecoder):
             if self._state is BEFORE:
                 return self._decode_first(_read_first(payload), payload)
             chunk = self._read(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except MALFORMED as error:
             return self._decode_odd(payload, error)
         candidates = chunk.candidates
         if not candidates:
@@ -331,7 +334,7 @@ class PayloadDecoder(EventDecoder):
             if self._state is not BEFORE and self._read is _read_plain:
                 try:
                     _read_full(payload)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                except MALFORMED:
                     return self._decode_wide(payload)
                 self._read = _read_full
                 return self.decode(payload)
@@ -409,12 +412,6 @@ class PayloadDecoder(EventDecoder):
         return self._book.take()
 
     # ── the answer as a whole ──
-
-    def _move(self, event: str) -> None:
-        state = MOVES.get((self._state, event))
-        if state is None:
-            raise IllegalEvent(event=event, state=self._state, source=SOURCE)
-        self._state = state
 
     def _start(self, wire: GenerateContentResponse, payload: bytes) -> None:
         notes = _meaningful_keys(response_keys(wire))
@@ -886,8 +883,8 @@ def _items(payload: bytes) -> list[bytes]:
     """Return the chunks of a list that came as one event: some front ends wrap an error this way."""
     try:
         items = [bytes(item) for item in _decode_items(payload)]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DecodeError(path="$", expected="a list of chunks", got=str(error), source=SOURCE) from error
+    except MALFORMED as error:
+        raise not_an_event(error, SOURCE, "a list of chunks") from error
     if any(item[:1] != b"{" for item in items):
         raise DecodeError(path="$[*]", expected="a chunk", got="something else", source=SOURCE)
     return items

@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.accumulate import GrowingPart
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import encode_error
 from dragoman.codecs.gemini.foreign_signatures import Bundle
@@ -20,6 +19,7 @@ from dragoman.codecs.gemini.wire import Candidate, Content, GenerateContentRespo
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, THOUGHT, is_native_thought
 from dragoman.codecs.logprobs import write_google
 from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -465,12 +465,12 @@ def _unfinished(call: ToolCall) -> ToolCall:
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], None]] = {
-    StreamStart: EventEncoder._on_start,  # noqa: SLF001
-    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
-    MediaDelta: EventEncoder._on_media,  # noqa: SLF001
-    LogprobsDelta: EventEncoder._on_logprobs,  # noqa: SLF001
-    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
-    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
-    Finished: EventEncoder._on_finished,  # noqa: SLF001
-    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+    StreamStart: EventEncoder._on_start,
+    PartStart: EventEncoder._on_part_start,
+    MediaDelta: EventEncoder._on_media,
+    LogprobsDelta: EventEncoder._on_logprobs,
+    PartEnd: EventEncoder._on_part_end,
+    UsageUpdate: EventEncoder._on_usage,
+    Finished: EventEncoder._on_finished,
+    StreamFailed: EventEncoder._on_failed,
 }

@@ -30,7 +30,7 @@ from dragoman.codecs.gemini.wire import (
 )
 from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolLists, ToolWriter, fingerprint, size_of_tools
 from dragoman.codecs.reading import WireReader, WireValue, spliced
-from dragoman.codecs.shared_tools import parameters_of_custom
+from dragoman.codecs.shared_tools import parameters_of_custom, report_provider_tool
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, Metadata, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, Extra, inner_extra
@@ -223,8 +223,7 @@ def _fits(groups: list[dict[str, Any]], functions: int, built_in: int) -> bool:
 def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValue:
     """Encode a function; None for a tool that another provider runs."""
     if isinstance(tool, ProviderTool):
-        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
-        return None
+        return report_provider_tool(tool, log)
     description: Any = UNSET if tool.description is None else tool.description
     if isinstance(tool, CustomTool):
         return FunctionDeclaration(tool.name, description, parameters_of_custom(tool, log))

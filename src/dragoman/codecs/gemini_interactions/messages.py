@@ -375,12 +375,12 @@ class MessageDecoder(TraitNotes):
 
 _contents: WireReader[list[Content]] = WireReader(list[Content], f"{SOURCE} result")
 _HANDLERS: dict[type[Any], Callable[[MessageDecoder, Any, int], None]] = {
-    UserInputStep: MessageDecoder._add_user,  # noqa: SLF001
-    FunctionResultStep: MessageDecoder._add_result,  # noqa: SLF001
-    ModelOutputStep: MessageDecoder._add_output,  # noqa: SLF001
-    ThoughtStep: MessageDecoder._add_thought,  # noqa: SLF001
-    FunctionCallStep: MessageDecoder._add_call,  # noqa: SLF001
-    Unmodelled: MessageDecoder._add_other,  # noqa: SLF001
+    UserInputStep: MessageDecoder._add_user,
+    FunctionResultStep: MessageDecoder._add_result,
+    ModelOutputStep: MessageDecoder._add_output,
+    ThoughtStep: MessageDecoder._add_thought,
+    FunctionCallStep: MessageDecoder._add_call,
+    Unmodelled: MessageDecoder._add_other,
 }
 
 

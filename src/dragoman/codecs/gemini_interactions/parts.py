@@ -258,32 +258,32 @@ class PartEncoder(BlockEncoder):
 
 
 _CONTENTS: dict[type[AnyPart], Callable[..., WireValue]] = PartHandlers[Callable[..., WireValue]](
-    text=PartEncoder._content_text,  # noqa: SLF001
-    reasoning=PartEncoder._no_content,  # noqa: SLF001
-    refusal=PartEncoder._content_refusal,  # noqa: SLF001
-    image=PartEncoder._content_image,  # noqa: SLF001
-    document=PartEncoder._content_document,  # noqa: SLF001
-    audio=PartEncoder._content_audio,  # noqa: SLF001
-    tool_call=PartEncoder._no_content,  # noqa: SLF001
-    tool_result=PartEncoder._no_content,  # noqa: SLF001
-    server_tool_call=PartEncoder._no_content,  # noqa: SLF001
-    server_tool_result=PartEncoder._no_content,  # noqa: SLF001
-    search_result=PartEncoder._content_search_result,  # noqa: SLF001
-    opaque=PartEncoder._content_opaque,  # noqa: SLF001
+    text=PartEncoder._content_text,
+    reasoning=PartEncoder._no_content,
+    refusal=PartEncoder._content_refusal,
+    image=PartEncoder._content_image,
+    document=PartEncoder._content_document,
+    audio=PartEncoder._content_audio,
+    tool_call=PartEncoder._no_content,
+    tool_result=PartEncoder._no_content,
+    server_tool_call=PartEncoder._no_content,
+    server_tool_result=PartEncoder._no_content,
+    search_result=PartEncoder._content_search_result,
+    opaque=PartEncoder._content_opaque,
 ).by_type()
 
 _STEPS: dict[type[AnyPart], Callable[..., list[WireValue]]] = PartHandlers[Callable[..., list[WireValue]]](
-    text=PartEncoder._encode_output,  # noqa: SLF001
-    reasoning=PartEncoder._encode_reasoning,  # noqa: SLF001
-    refusal=PartEncoder._encode_output,  # noqa: SLF001
-    image=PartEncoder._encode_output,  # noqa: SLF001
-    document=PartEncoder._encode_output,  # noqa: SLF001
-    audio=PartEncoder._encode_output,  # noqa: SLF001
+    text=PartEncoder._encode_output,
+    reasoning=PartEncoder._encode_reasoning,
+    refusal=PartEncoder._encode_output,
+    image=PartEncoder._encode_output,
+    document=PartEncoder._encode_output,
+    audio=PartEncoder._encode_output,
     tool_call=BlockEncoder.refuse,
     tool_result=BlockEncoder.refuse,
-    server_tool_call=PartEncoder._encode_server,  # noqa: SLF001
-    server_tool_result=PartEncoder._encode_server,  # noqa: SLF001
-    search_result=PartEncoder._encode_output,  # noqa: SLF001
+    server_tool_call=PartEncoder._encode_server,
+    server_tool_result=PartEncoder._encode_server,
+    search_result=PartEncoder._encode_output,
     opaque=PartEncoder.encode_opaque,
 ).by_type()
 

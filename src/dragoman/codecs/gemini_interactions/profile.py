@@ -13,6 +13,7 @@ from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, TOOL_NAME
 from dragoman.codecs.google_signatures import GOOGLE
+from dragoman.codecs.layout import Layout
 from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE
 from dragoman.ir import FinishReason
 from dragoman.profile import NEVER, HostedRule, Profile
@@ -77,3 +78,14 @@ STATUSES: dict[str, FinishReason] = {
 }
 """How an answer ended. There is no finish reason: a filtered answer, for one, looks like a complete one."""
 UNFINISHED = frozenset({"queued", "in_progress"})
+
+LAYOUT = Layout(
+    messages="input",
+    calls=None,
+    call_sign=("type", "function_call"),
+    tool_choice=("generation_config", "tool_choice"),
+    system="system_instruction",
+    message_signs=("content",),
+    result_names="kept",
+)
+"""Where calls, results and tools are in an Interactions request: everything is a step of `input`."""

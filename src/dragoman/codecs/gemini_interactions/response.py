@@ -15,7 +15,7 @@ from dragoman.codecs.gemini_interactions.profile import FAMILY, STATUSES, UNFINI
 from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import Interaction, ModelOutputStep, UsageWire
 from dragoman.codecs.google_errors import encode_event_error, explanation_of
-from dragoman.codecs.google_usage import fit_counts
+from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, GOOGLE_TIERS_READ, take_tier, tier_word

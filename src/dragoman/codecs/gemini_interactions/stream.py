@@ -8,7 +8,7 @@ and `[DONE]`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import unwrap_fragment
-from dragoman.codecs.block_streams import MALFORMED, BlockDecoder, DeferredEnd, Incoming, not_an_event
+from dragoman.codecs.block_streams import BlockDecoder, DeferredEnd, Incoming
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.messages import MessageDecoder
@@ -48,9 +48,10 @@ from dragoman.codecs.gemini_interactions.stream_wire import (
 from dragoman.codecs.gemini_interactions.wire import Content, FunctionCallStep, Step, TextContent
 from dragoman.codecs.google_errors import decode_event_error
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_dummy
-from dragoman.codecs.reading import WireReader
+from dragoman.codecs.reading import MALFORMED, WireReader
 from dragoman.codecs.shared_settings import GOOGLE_TIERS_READ, take_tier
 from dragoman.codecs.signature_tags import SIGNED
+from dragoman.codecs.stream_codec import Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.codecs.timestamps import read_time
@@ -96,7 +97,7 @@ _OPENING_FIELDS = frozenset({"id", "model", "status", "created", "updated", "usa
 
 BEFORE, OPEN, ENDED = "before interaction.created", "in the interaction", "ended"
 
-MOVES: dict[tuple[str, str], str] = {
+MOVES: Moves = {
     (BEFORE, "interaction.created"): OPEN,
     (BEFORE, "interaction.status_update"): BEFORE,
     (BEFORE, "step.start"): OPEN,  # a resumed stream
@@ -131,7 +132,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
-    moves: ClassVar[Mapping[tuple[str, str], str]] = MOVES
+    moves: ClassVar[Moves] = MOVES
 
     _state: str = BEFORE
     _id: str = ""
@@ -499,18 +500,18 @@ def _decode_step(block: _Incoming) -> AnyPart:
 _FLOWING: dict[str, type[Any]] = {"model_output": TextDelta, "thought": SummaryDelta, "function_call": ArgumentsDelta}
 _MEDIA = frozenset({"image", "audio", "video", "document"})
 _END_STEP: dict[str, Callable[[PayloadDecoder, _Incoming], None]] = {
-    "model_output": PayloadDecoder._end_output,  # noqa: SLF001
-    "thought": PayloadDecoder._end_thought,  # noqa: SLF001
-    "function_call": PayloadDecoder._end_call,  # noqa: SLF001
+    "model_output": PayloadDecoder._end_output,
+    "thought": PayloadDecoder._end_thought,
+    "function_call": PayloadDecoder._end_call,
 }
 _ON_EVENT: dict[type[Any], Callable[[PayloadDecoder, Any], None]] = {
-    StepDelta: PayloadDecoder._on_delta,  # noqa: SLF001
-    StepStart: PayloadDecoder._on_start,  # noqa: SLF001
-    StepStop: PayloadDecoder._on_stop,  # noqa: SLF001
-    Created: PayloadDecoder._on_created,  # noqa: SLF001
-    StatusUpdate: PayloadDecoder._on_status,  # noqa: SLF001
-    Completed: PayloadDecoder._on_completed,  # noqa: SLF001
-    ErrorEvent: PayloadDecoder._on_error,  # noqa: SLF001
+    StepDelta: PayloadDecoder._on_delta,
+    StepStart: PayloadDecoder._on_start,
+    StepStop: PayloadDecoder._on_stop,
+    Created: PayloadDecoder._on_created,
+    StatusUpdate: PayloadDecoder._on_status,
+    Completed: PayloadDecoder._on_completed,
+    ErrorEvent: PayloadDecoder._on_error,
 }
 _KNOWN_EVENTS = {kind.__struct_config__.tag for kind in _ON_EVENT}
 _STRICT_DELTAS = {

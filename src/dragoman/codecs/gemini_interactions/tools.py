@@ -16,7 +16,7 @@ from dragoman.codecs.google_vocabulary import member_as_tool, tool_as_member
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_tools import parameters_of_custom
+from dragoman.codecs.shared_tools import parameters_of_custom, report_provider_tool
 from dragoman.codecs.tuple_schemas import without_tuples
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -86,7 +86,7 @@ def _encode_provider_tool(tool: ProviderTool, log: LossLog) -> WireValue:
     else:
         translated = member_as_tool(tool.definition) if tool.origin == GOOGLE else None
     if translated is None:
-        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+        report_provider_tool(tool, log)
     return translated
 
 

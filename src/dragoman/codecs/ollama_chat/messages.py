@@ -26,7 +26,7 @@ from dragoman.codecs.carried_signatures import SIGNATURE, read_signature, write_
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.foreign_signatures import THINKING
-from dragoman.codecs.ollama_chat.parts import decode_images, gather
+from dragoman.codecs.ollama_chat.parts import PartEncoder, decode_images
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import (
     ALIASES,
@@ -450,7 +450,7 @@ class MessageEncoder:
 
     def _encode_plain(self, message: Message) -> WireValue:
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
-        gathered = gather(message.parts, self._log)
+        gathered = PartEncoder(self._log).gather(message.parts)
         for part in message.parts:
             if isinstance(part, Text):
                 self._report_signature(part)
@@ -513,7 +513,7 @@ class MessageEncoder:
                 self._log.degrade(part, "", "place among the other parts", "a message keeps text and calls apart")
             rank = max(rank, order)
         is_media = self._native or not self._to_client
-        gathered = gather(others, self._log, media=is_media, to_client=self._to_client)
+        gathered = PartEncoder(self._log, media=is_media, to_client=self._to_client).gather(others)
         thinking: Any = "".join(thoughts) or ("" if "~thinking" in notes else UNSET)
         body = AssistantMessage(
             _spelled_content("".join(gathered.texts), notes), thinking, calls or UNSET, gathered.images or UNSET
@@ -574,7 +574,7 @@ class MessageEncoder:
     def _result_content(self, result: ToolResult) -> tuple[WireValue, list[str]]:
         kind = result.kind
         if result.parts or kind == "multimodal":
-            gathered = gather(result.parts, self._log, text_first=True)
+            gathered = PartEncoder(self._log, text_first=True).gather(result.parts)
             for part in result.parts:
                 if type(part) is Text:
                     self._report_signature(part)

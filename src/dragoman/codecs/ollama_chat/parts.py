@@ -6,10 +6,12 @@ we; audio is in the same list.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from dragoman.codecs.media import as_text_document, document_text, sniffed_type, transcript
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
+from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
@@ -50,70 +52,90 @@ def _decode_image(data: str) -> Image | Audio:
 
 
 _APART = "this API keeps images beside the text, not in it"
+_NO_MEDIA = "clients of this API take no media in an answer"
 
 
-class Gathered:
-    """The content of one message's fields: text that is joined, and media beside it."""
+class PartEncoder:
+    """Gathers what one message holds: text that is joined, and media beside it.
 
-    __slots__ = ("images", "texts")
+    Reports what the message cannot hold, and an unusual order.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, log: LossLog, *, text_first: bool = False, media: bool = True, to_client: bool = False) -> None:
+        self._log = log
+        self._text_first = text_first
+        self._takes_media = media
+        self._to_client = to_client
         self.texts: list[str] = []
         self.images: list[str] = []
 
+    def gather(self, parts: Iterable[AnyPart]) -> PartEncoder:
+        for part in [as_text_document(part, self._log) for part in parts]:
+            _ENCODERS[type(part)](self, part)
+        return self
 
-def gather(
-    parts: Iterable[AnyPart],
-    log: LossLog,
-    *,
-    text_first: bool = False,
-    media: bool = True,
-    to_client: bool = False,
-) -> Gathered:
-    """Collect text and media of these parts; report what the message cannot hold, and an unusual order."""
-    gathered = Gathered()
-    for part in [as_text_document(part, log) for part in parts]:
-        if isinstance(part, Text):
-            report_text(part, log)
-            gathered.texts.append(part.text)
-            if text_first and gathered.images:
-                log.degrade(part, "", "place among the media", _APART)
-        elif isinstance(part, Document) and part.text is not None:
-            gathered.texts.append(document_text(part, log))
-        elif isinstance(part, Refusal):
-            log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
-            gathered.texts.append(part.text)
-        elif isinstance(part, Audio) and part.transcript and not media:
-            gathered.texts.append(transcript(part, log, "clients of this API take no media in an answer"))
-        elif isinstance(part, Media) and not media:
-            # Ollama's own client fails on an answer with media.
-            log.drop(part, "", type(part).__name__.lower(), "clients of this API take no media in an answer")
-        elif isinstance(part, Media):
-            data = _encode_media(part, log)
-            if data is not None:
-                if gathered.texts and not text_first:
-                    log.degrade(part, "", "place among the texts", _APART)
-                gathered.images.append(data)
-        elif isinstance(part, ServerToolCall | ServerToolResult):
-            gathered.texts += _hosted_text(part, log, to_client=to_client)
+    def _add_text(self, part: Text) -> None:
+        report_text(part, self._log)
+        self.texts.append(part.text)
+        if self._text_first and self.images:
+            self._log.degrade(part, "", "place among the media", _APART)
+
+    def _add_refusal(self, part: Refusal) -> None:
+        self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+        self.texts.append(part.text)
+
+    def _add_document(self, part: Document) -> None:
+        if part.text is None:
+            self._add_media(part)
         else:
-            gathered.texts += _other_text(part, log)
-    return gathered
+            self.texts.append(document_text(part, self._log))
 
+    def _add_audio(self, part: Audio) -> None:
+        if part.transcript and not self._takes_media:
+            self.texts.append(transcript(part, self._log, _NO_MEDIA))
+        else:
+            self._add_media(part)
 
-def _other_text(part: AnyPart, log: LossLog) -> list[str]:
-    if isinstance(part, SearchResult):
+    def _add_media(self, part: Media) -> None:
+        if not self._takes_media:
+            # Ollama's own client fails on an answer with media.
+            self._log.drop(part, "", type(part).__name__.lower(), _NO_MEDIA)
+            return
+        data = _encode_media(part, self._log)
+        if data is not None:
+            if self.texts and not self._text_first:
+                self._log.degrade(part, "", "place among the texts", _APART)
+            self.images.append(data)
+
+    def _add_hosted(self, part: ServerToolCall | ServerToolResult) -> None:
+        shown = cross_hosted(part, self._log, HOSTED if self._to_client else None)
+        if type(shown) is Text:
+            self.texts.append(f"\n{shown.text}\n")
+
+    def _add_search_result(self, part: SearchResult) -> None:
         if part.cache is not None:
-            log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
-        return [search_text(part, log)]
-    of = f"{part.origin} block" if isinstance(part, Opaque) else type(part).__name__.lower()
-    log.drop(part, "", of, "this message cannot hold it")
-    return []
+            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        self.texts.append(search_text(part, self._log))
+
+    def _refuse(self, part: AnyPart) -> None:
+        what = f"{part.origin} block" if isinstance(part, Opaque) else type(part).__name__.lower()
+        self._log.drop(part, "", what, "this message cannot hold it")
 
 
-def _hosted_text(part: ServerToolCall | ServerToolResult, log: LossLog, *, to_client: bool) -> list[str]:
-    shown = cross_hosted(part, log, HOSTED if to_client else None)
-    return [f"\n{shown.text}\n"] if type(shown) is Text else []
+_ENCODERS: dict[type[AnyPart], Callable[[Any, Any], None]] = PartHandlers[Callable[[Any, Any], None]](
+    text=PartEncoder._add_text,
+    reasoning=PartEncoder._refuse,
+    refusal=PartEncoder._add_refusal,
+    image=PartEncoder._add_media,
+    document=PartEncoder._add_document,
+    audio=PartEncoder._add_audio,
+    tool_call=PartEncoder._refuse,
+    tool_result=PartEncoder._refuse,
+    server_tool_call=PartEncoder._add_hosted,
+    server_tool_result=PartEncoder._add_hosted,
+    search_result=PartEncoder._add_search_result,
+    opaque=PartEncoder._refuse,
+).by_type()
 
 
 def report_text(part: Text, log: LossLog) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dragoman.codecs.layout import Envelope, Layout
 from dragoman.profile import Profile
 
 FAMILY = "ollama"
@@ -40,3 +41,10 @@ READ_KEYWORDS = frozenset({"type", "properties", "required", "items", "$defs", "
 
 DECORATION = frozenset({"$schema", "$id", "$comment", "title"})
 """Keywords without meaning for a model."""
+
+LAYOUT = Layout(
+    call_envelope=Envelope("function", ("function", "type")),
+    result_names="needed",
+    tool_envelope=Envelope("function", ("function", "type"), beside=(("type", "function"),)),
+)
+"""Where calls, results and tools are in an Ollama request. There is no tool choice."""

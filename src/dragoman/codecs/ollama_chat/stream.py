@@ -7,13 +7,14 @@ come in fragments. Some servers send each in a separate line, some all of them i
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.accumulate import TEXT, EventBook, Lane, first_lane
 from dragoman.codecs.arguments import unwrap_arguments
 from dragoman.codecs.carried_signatures import signature_in
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import Lines
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
@@ -34,11 +35,12 @@ from dragoman.codecs.ollama_chat.stream_wire import (
     WholeCall,
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS
-from dragoman.codecs.reading import check_text
+from dragoman.codecs.reading import MALFORMED, check_text
+from dragoman.codecs.stream_codec import EventDecoder, Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.timestamps import read_time
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
-from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyEvent,
     Failure,
@@ -67,7 +69,7 @@ _decode_chunk = msgspec.json.Decoder(Chunk).decode
 
 BEFORE, OPEN, ENDED = "before the first line", "in the answer", "ended"
 
-MOVES: dict[tuple[str, str], str] = {
+MOVES: Moves = {
     (BEFORE, "line"): OPEN,
     (BEFORE, "error"): ENDED,
     (OPEN, "line"): OPEN,
@@ -83,6 +85,9 @@ _A_CALL = Message("assistant", (ToolCall("", ""),))
 
 class PayloadDecoder(EventDecoder):
     """Decodes the lines of one stream into events."""
+
+    source: ClassVar[str] = SOURCE
+    moves: ClassVar[Moves] = MOVES
 
     _state: str = BEFORE
     _seed: str = ""
@@ -106,7 +111,7 @@ class PayloadDecoder(EventDecoder):
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:
             chunk = _decode_chunk(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except MALFORMED as error:
             chunk = self._decode_odd(payload, error)
         delta = self._delta_in(chunk)
         return self._decode_whole(chunk, payload) if delta is None else [delta]
@@ -116,9 +121,9 @@ class PayloadDecoder(EventDecoder):
         if has_unknown_key(error):
             try:
                 return _decode_chunk(take_unknown_keys(payload, Chunk, {} if self._state is ENDED else self._late))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
+            except MALFORMED as another:
                 error = another
-        raise DecodeError(path="$", expected="a line of an answer", got=str(error), source=SOURCE) from error
+        raise not_an_event(error, SOURCE, "a line of an answer") from error
 
     def _delta_in(self, chunk: Chunk) -> PartDelta | None:
         """Return more of the running part; None for every other line."""
@@ -159,12 +164,6 @@ class PayloadDecoder(EventDecoder):
         self._lane.end_all(incomplete=True)
         self._book.events.append(StreamFailed(Failure("truncated", "the stream ended before it was done")))
         return self._book.take()
-
-    def _move(self, event: str) -> None:
-        state = MOVES.get((self._state, event))
-        if state is None:
-            raise IllegalEvent(event=event, state=self._state, source=SOURCE)
-        self._state = state
 
     def _start(self, chunk: Chunk) -> None:
         self._seed = seed_of(chunk.id, chunk.created_at)

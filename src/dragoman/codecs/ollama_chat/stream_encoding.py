@@ -13,14 +13,13 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
-from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_tokens
+from dragoman.codecs.media import transcribed, unspoken
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
-from dragoman.codecs.ollama_chat.parts import gather
+from dragoman.codecs.ollama_chat.parts import PartEncoder
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.response import (
     CALL_WITHHELD,
@@ -31,6 +30,7 @@ from dragoman.codecs.ollama_chat.response import (
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS, Call, Function
 from dragoman.codecs.reading import spliced
+from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.codecs.timestamps import write_time
 from dragoman.ir import (
     AnyEvent,
@@ -132,7 +132,7 @@ class EventEncoder(BaseEventEncoder):
         elif type(part) is Text or type(part) is Refusal:
             outgoing.field, outgoing.head = "content", self._head + b'"content":'
             self._refused = self._refused or type(part) is Refusal
-            gather([part], self._log)  # only to report its losses
+            PartEncoder(self._log).gather([part])  # only to report its losses
         else:
             return self._whole(part)
         outgoing.start = self._lengths[outgoing.field]
@@ -140,7 +140,7 @@ class EventEncoder(BaseEventEncoder):
 
     def _whole(self, part: AnyPart) -> list[bytes]:
         """Encode a document that is text; report anything else an answer cannot hold."""
-        gathered = gather([part], self._log, media=False, to_client=True)
+        gathered = PartEncoder(self._log, media=False, to_client=True).gather([part])
         return [self._line(b'"content":' + encode_json(text)) for text in gathered.texts]
 
     def _fragment(self, outgoing: _Outgoing, text: str) -> bytes:
@@ -263,11 +263,11 @@ class _Outgoing:
 _ENDS = frozenset({Finished, StreamFailed})
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
-    StreamStart: EventEncoder._on_start,  # noqa: SLF001
-    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    StreamStart: EventEncoder._on_start,
+    PartStart: EventEncoder._on_part_start,
     MediaDelta: unspoken,
-    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
-    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
-    Finished: EventEncoder._on_finished,  # noqa: SLF001
-    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+    PartEnd: EventEncoder._on_part_end,
+    UsageUpdate: EventEncoder._on_usage,
+    Finished: EventEncoder._on_finished,
+    StreamFailed: EventEncoder._on_failed,
 }

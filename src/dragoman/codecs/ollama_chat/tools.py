@@ -15,12 +15,12 @@ from dragoman.codecs.ollama_chat.profile import DECORATION, FAMILY, READ_KEYWORD
 from dragoman.codecs.ollama_chat.wire import ALIASES, FunctionDefinition
 from dragoman.codecs.ollama_chat.wire import Tool as ToolWire
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.shared_tools import parameters_of_custom
+from dragoman.codecs.shared_tools import encode_provider_tool, parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.requests import definition_held, parameters_held, schema_held
+from dragoman.ir.requests import parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
@@ -62,10 +62,7 @@ def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> Wire
 
 def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
     if isinstance(tool, ProviderTool):
-        if tool.origin == FAMILY:
-            return definition_held(tool)
-        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
-        return None
+        return encode_provider_tool(tool, FAMILY, log)
     if isinstance(tool, CustomTool):
         return _encode_custom(tool, log)
     if tool.cache is not None:

@@ -14,9 +14,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from dragoman.codecs.openai_chat.wire import ContentPart, ReasoningDetail, TextPart
+from dragoman.codecs.openai_chat.wire import ReasoningDetail
 from dragoman.codecs.reading import WireReader, WireValue
-from dragoman.codecs.result_media import is_media_tag
 from dragoman.ir import (
     AnyPart,
     Citation,
@@ -330,14 +329,3 @@ def write_annotations(parts: Sequence[AnyPart]) -> list[Any]:
                 annotations.append({"type": "url_citation", "url_citation": cited})
         offset += len(part.text)
     return annotations
-
-
-# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-TAGGED = "~tagged"
-"""Note: the media of this result came in a tagged user turn, and may go back that way without a loss report."""
-
-
-def is_media_turn(content: Sequence[ContentPart]) -> bool:
-    return bool(content) and isinstance(content[0], TextPart) and is_media_tag(content[0].text)

@@ -7,11 +7,11 @@ from itertools import accumulate
 
 from msgspec import UNSET
 
-from dragoman.codecs.openai_chat.foreign_signatures import TAGGED
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
+from dragoman.codecs.result_media import media_turns_before
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -30,7 +30,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import paths_by_class
+from dragoman.losses import KEY, paths_by_class
 
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_TOOL = {
@@ -69,7 +69,7 @@ class _RequestPaths:
             return _setting_path(self._request, field) if path is None else path
         turns = self._turns
         if turns is None:
-            turns = self._turns = _media_turns(self._request.messages)
+            turns = self._turns = media_turns_before(self._request.messages, FAMILY)
         path = f"$.messages[{message_index + turns[message_index]}]"
         if part_index is None:
             return f"{path}.{field}" if field else path
@@ -86,20 +86,6 @@ request_paths = paths_by_class(_RequestPaths)
 def calls_before(message: Message) -> list[int]:
     """Return, for each part, how many calls come before it."""
     return list(accumulate((int(type(part) is ToolCall) for part in message.parts), initial=0))
-
-
-def _media_turns(messages: tuple[Message, ...]) -> list[int]:
-    """Return, for each message, how many tagged user turns preceded it on the wire; their media moved into results."""
-    counts = []
-    turns = 0
-    waiting = False
-    for message in messages:
-        if waiting and message.role != "tool":
-            turns += 1
-            waiting = False
-        counts.append(turns)
-        waiting = waiting or any(TAGGED in (part.metadata or {}).get(FAMILY, {}) for part in message.tool_results)
-    return counts
 
 
 _SETTINGS = {
@@ -204,7 +190,7 @@ class _ResponsePaths:
             return _answer_path(field)
         path = f"$.choices[{message_index}]"
         if part_index is None:
-            of_the_choice = field.startswith(("choice.", "logprobs"))
+            of_the_choice = field.removeprefix(KEY).startswith(("choice.", "logprobs"))
             path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
             return path if of_the_choice or not field else f"{path}.{field}"
         message = self._completion.messages[message_index]

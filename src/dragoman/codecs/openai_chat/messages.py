@@ -45,7 +45,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
-from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
+from dragoman.codecs.result_media import TAGGED, is_media_tag, media_placeholder, media_tag, rejoin_media
 from dragoman.codecs.search_results import NOT_SENT, search_text
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import cross_hosted
@@ -84,7 +84,7 @@ _NO_PARTS = "~no_parts"
 
 DEVELOPER: Extra = {"~role": Raw(b'"developer"')}
 ONLY_DEVELOPER = Spelling({FAMILY: DEVELOPER})
-TAGGED_MEDIA: Metadata = {FAMILY: {foreign_signatures.TAGGED: Raw(b"true")}}
+TAGGED_MEDIA: Metadata = {FAMILY: {TAGGED: Raw(b"true")}}
 OLD_MAXIMUM: Extra = {"~max_tokens": Raw(b"true")}
 ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
 CONTENT_ABSENT: Extra = {"~content": Raw(b'"absent"')}
@@ -863,7 +863,7 @@ class MessageEncoder:
         if media:
             self._waiting_media = self._waiting_media or []
             self._waiting_media += [TextPart(media_tag(result.tool_call_id)), *media]
-            if foreign_signatures.TAGGED not in notes:
+            if TAGGED not in notes:
                 self._log.degrade(
                     result, "", "media in a tool result", "it follows in a user message, tagged with its call"
                 )

@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec import structs
 
+from dragoman.codecs.layout import Envelope, Layout
 from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI
 from dragoman.profile import ALWAYS, REASONING_OWED_MODELS, HostedRule, Profile
 
@@ -216,3 +217,9 @@ OLLAMA_OPENAI = structs.replace(
     reasoning_key="reasoning",
     refuses=("tool_choice", "parallel_tool_calls", "candidates", "user", *_OF_THE_PLATFORM),
 )
+
+LAYOUT = Layout(
+    call_envelope=Envelope("function", ("function", "custom", "type"), beside=(("type", "function"),)),
+    tool_envelope=Envelope("function", ("function", "custom", "type"), beside=(("type", "function"),)),
+)
+"""Where calls, results, tools and the tool choice are in a Chat Completions request."""

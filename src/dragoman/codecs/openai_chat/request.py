@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Raw, structs
+from msgspec import UNSET, Raw
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
@@ -24,9 +24,16 @@ from dragoman.codecs.openai_chat.tools import (
 from dragoman.codecs.openai_chat.wire import PASSED_ON, USUALLY_PASSED_ON, ChatBody, ChatRequest, UsualChatBody
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import CHAT_TIERS, OPENAI_LABELS, fit_identifier, fit_labels, fit_tier
+from dragoman.codecs.shared_settings import (
+    CHAT_TIERS,
+    OPENAI_LABELS,
+    announcing_json,
+    fit_identifier,
+    fit_labels,
+    fit_tier,
+)
 from dragoman.errors import EncodeError
-from dragoman.ir import Message, Metadata, Request
+from dragoman.ir import Metadata, Request
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -264,7 +271,7 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
 def _as_the_model_takes_it(request: Request, effort: WireValue, log: LossLog) -> Request:
     request = without_sampling(request, effort, log)
     if request.output is not None and request.output.kind == "json":
-        request = _announcing_json(request, log)
+        request = announcing_json(request, log)
     return request
 
 
@@ -283,13 +290,3 @@ def _with_audio(request: Request, extra: Extra | None, log: LossLog, profile: Ch
         # Streams carry raw samples only.
         keys["audio"] = Raw(encode_json({"voice": "alloy", "format": "pcm16" if request.stream else "wav"}))
     return keys
-
-
-def _announcing_json(request: Request, log: LossLog) -> Request:
-    """Add an instruction to answer in JSON: JSON mode is refused unless the conversation contains the word."""
-    if any("json" in message.text.lower() for message in request.messages):
-        return request
-    log.invent(request, "output", "the instruction to answer in JSON", "this API requires the word JSON in a message")
-    announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
-    log.replaced(announced, request)
-    return announced

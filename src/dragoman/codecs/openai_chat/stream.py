@@ -9,13 +9,12 @@ reason it is complete if token counts came, every call can be read, and `[DONE]`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, EventBook, Lane, first_lane
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
@@ -35,10 +34,11 @@ from dragoman.codecs.openai_chat.stream_wire import (
     VendorDelta,
 )
 from dragoman.codecs.openai_chat.wire import UsageWire
+from dragoman.codecs.reading import MALFORMED
 from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
+from dragoman.codecs.stream_codec import EventDecoder, Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
-from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -85,7 +85,7 @@ _WIDER = {_read_plain: _read_vendor, _read_vendor: _read_open}
 
 BEFORE, OPEN, FINISHED, ENDED = "before the first chunk", "in the answer", "finished", "ended"
 
-MOVES: dict[tuple[str, str], str] = {
+MOVES: Moves = {
     (BEFORE, "chunk"): OPEN,
     (BEFORE, "error"): ENDED,
     (OPEN, "chunk"): OPEN,
@@ -118,6 +118,9 @@ class _Call:
 
 class PayloadDecoder(EventDecoder):
     """Decodes the payloads of one stream into events."""
+
+    source: ClassVar[str] = SOURCE
+    moves: ClassVar[Moves] = MOVES
 
     texts: Mapping[int, list[str]] | None = None
     """An accumulator's text of each part, if there is one; otherwise this decoder keeps reasoning that may repeat."""
@@ -182,7 +185,7 @@ class PayloadDecoder(EventDecoder):
         try:
             read = self._read
             chunk = read(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except MALFORMED as error:
             chunk = self._read_wider(payload, error)
         delta = self._delta_in(chunk)
         return self._decode_whole(chunk, payload) if delta is None else [delta]
@@ -315,14 +318,14 @@ class PayloadDecoder(EventDecoder):
         if wider is None and has_unknown_key(error):
             try:
                 return _read_open(take_unknown_keys(payload, OpenChunk, self._notes))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
-                raise _not_a_chunk(another) from another
+            except MALFORMED as another:
+                raise not_an_event(another, SOURCE, "a chunk") from another
         if not isinstance(error, msgspec.ValidationError) or wider is None:
-            raise _not_a_chunk(error) from error
+            raise not_an_event(error, SOURCE, "a chunk") from error
         self._read = wider
         try:
             return wider(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
+        except MALFORMED as another:
             return self._read_wider(payload, another)
 
     def _vendor_delta(self, lane: Lane, candidate: int, delta: VendorDelta) -> None:
@@ -348,12 +351,6 @@ class PayloadDecoder(EventDecoder):
     def close(self) -> list[AnyEvent]:
         """Handle the end of bytes: several servers never send [DONE], so the finish reason decides."""
         return [] if self._state is ENDED else self._end()
-
-    def _move(self, event: str) -> None:
-        state = MOVES.get((self._state, event))
-        if state is None:
-            raise IllegalEvent(event=event, state=self._state, source=SOURCE)
-        self._state = state
 
     def _start(self, payload: bytes) -> None:
         opening = _openings.decode(payload)
@@ -535,10 +532,6 @@ class PayloadDecoder(EventDecoder):
                     seed = f"{self._seed} {candidate}" if candidate else self._seed
                     call.id = call.id or invent_id(seed, number)
                     self._start_call(self._lane_of(candidate), call)
-
-
-def _not_a_chunk(error: Exception) -> DecodeError:
-    return DecodeError(path="$", expected="a chunk", got=str(error), source=SOURCE)
 
 
 def _is_cut(call: _Call, *, last: bool, cut: bool) -> bool:

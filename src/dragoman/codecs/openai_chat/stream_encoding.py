@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dragoman.codecs.arguments import arguments_as_text
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_choice
 from dragoman.codecs.openai_chat import audio, foreign_signatures
@@ -23,6 +22,7 @@ from dragoman.codecs.openai_chat.wire import ReasoningDetail
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier
 from dragoman.codecs.shared_tools import cross_hosted
+from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -316,11 +316,11 @@ _ARGUMENTS_HEAD = b'"tool_calls":[{"index":%d,"function":{"arguments":'
 _INPUT_HEAD = b'"tool_calls":[{"index":%d,"custom":{"input":'
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
-    StreamStart: EventEncoder._on_start,  # noqa: SLF001
-    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
-    MediaDelta: EventEncoder._on_media,  # noqa: SLF001
-    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
-    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
-    Finished: EventEncoder._on_finished,  # noqa: SLF001
-    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+    StreamStart: EventEncoder._on_start,
+    PartStart: EventEncoder._on_part_start,
+    MediaDelta: EventEncoder._on_media,
+    PartEnd: EventEncoder._on_part_end,
+    UsageUpdate: EventEncoder._on_usage,
+    Finished: EventEncoder._on_finished,
+    StreamFailed: EventEncoder._on_failed,
 }

@@ -29,11 +29,12 @@ from dragoman.codecs.openai_chat.wire import (
 from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.shared_settings import name_of_title
+from dragoman.codecs.shared_tools import encode_provider_tool
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.requests import definition_held, format_held, parameters_held, parameters_of, schema_held
+from dragoman.ir.requests import format_held, parameters_held, parameters_of, schema_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
 from dragoman.schema import OPENAI_STRICT, violations
@@ -132,11 +133,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         extra = (tool.metadata or {}).get(FAMILY, {})
         inner = inner_extra(extra, "custom")
         return spliced(CustomToolWire(custom if inner is None else cast("Any", spliced(custom, inner))), extra)
-    definition = definition_held(tool) if tool.origin == FAMILY else None
-    if definition is not None:
-        return definition
-    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
-    return None
+    return encode_provider_tool(tool, FAMILY, log)
 
 
 _WRITERS = {

@@ -531,12 +531,12 @@ def _retagged(carrier: Item | Raw, tag: str) -> Item | Raw:
 
 
 _HANDLERS: dict[str, Callable[[MessageDecoder, Item, int], None]] = {
-    "message": MessageDecoder._add_message,  # noqa: SLF001
-    "function_call": MessageDecoder._add_call,  # noqa: SLF001
-    "custom_tool_call": MessageDecoder._add_call,  # noqa: SLF001
-    "function_call_output": MessageDecoder._add_output,  # noqa: SLF001
-    "custom_tool_call_output": MessageDecoder._add_output,  # noqa: SLF001
-    "reasoning": MessageDecoder._add_reasoning,  # noqa: SLF001
+    "message": MessageDecoder._add_message,
+    "function_call": MessageDecoder._add_call,
+    "custom_tool_call": MessageDecoder._add_call,
+    "function_call_output": MessageDecoder._add_output,
+    "custom_tool_call_output": MessageDecoder._add_output,
+    "reasoning": MessageDecoder._add_reasoning,
 }
 ITEM_TYPES = frozenset(_HANDLERS)
 """Types of items that are read as structs; all others are kept as they are."""

@@ -380,18 +380,18 @@ class PartEncoder:
 _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], WireValue]] = PartHandlers[
     Callable[[Any, Any, str], WireValue]
 ](
-    text=PartEncoder._encode_text,  # noqa: SLF001
-    reasoning=PartEncoder._refuse,  # noqa: SLF001
-    refusal=PartEncoder._encode_refusal,  # noqa: SLF001
-    image=PartEncoder._encode_image,  # noqa: SLF001
-    document=PartEncoder._encode_document,  # noqa: SLF001
-    audio=PartEncoder._encode_audio,  # noqa: SLF001
-    tool_call=PartEncoder._refuse,  # noqa: SLF001
-    tool_result=PartEncoder._refuse,  # noqa: SLF001
-    server_tool_call=PartEncoder._refuse,  # noqa: SLF001
-    server_tool_result=PartEncoder._refuse,  # noqa: SLF001
-    search_result=PartEncoder._encode_search_result,  # noqa: SLF001
-    opaque=PartEncoder._encode_opaque,  # noqa: SLF001
+    text=PartEncoder._encode_text,
+    reasoning=PartEncoder._refuse,
+    refusal=PartEncoder._encode_refusal,
+    image=PartEncoder._encode_image,
+    document=PartEncoder._encode_document,
+    audio=PartEncoder._encode_audio,
+    tool_call=PartEncoder._refuse,
+    tool_result=PartEncoder._refuse,
+    server_tool_call=PartEncoder._refuse,
+    server_tool_result=PartEncoder._refuse,
+    search_result=PartEncoder._encode_search_result,
+    opaque=PartEncoder._encode_opaque,
 ).by_type()
 
 

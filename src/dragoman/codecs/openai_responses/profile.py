@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from dragoman.codecs.layout import Layout
 from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI
 from dragoman.ir import FinishReason
 from dragoman.profile import HostedRule, Profile
@@ -89,3 +90,6 @@ ENDED_EARLY: dict[str, FinishReason] = {
     "steered": "pause",
 }
 """Reasons in `incomplete_details` why an answer ended early."""
+
+LAYOUT = Layout(messages="input", calls=None, call_sign=("call_id", None))
+"""Where calls, results, tools and the tool choice are in a Responses request: calls and results are `input` items."""

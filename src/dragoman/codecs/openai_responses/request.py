@@ -41,7 +41,15 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import OPENAI_LABELS, RESPONSES_TIERS, fit_identifier, fit_labels, fit_tier
+from dragoman.codecs.shared_settings import (
+    OPENAI_LABELS,
+    RESPONSES_TIERS,
+    announcing_json,
+    fit_identifier,
+    fit_labels,
+    fit_tier,
+    says_json,
+)
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyTool, Message, Metadata, Request, StructuredOutput, Text
 from dragoman.ir.messages import content_held
@@ -281,19 +289,8 @@ def _as_the_api_takes_it(request: Request, log: LossLog) -> Request:
     if request.candidates is not None and request.candidates != 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
     if request.output is not None and request.output.kind == "json":
-        request = _announcing_json(request, log)
+        request = announcing_json(request, log)
     return request
-
-
-def _announcing_json(request: Request, log: LossLog) -> Request:
-    """Add an instruction to answer in JSON: JSON mode is refused unless the conversation contains the word."""
-    if _says_json(request.messages):
-        return request
-    # "Response input messages must contain the word 'json' in some form"
-    log.invent(request, "output", "the instruction to answer in JSON", "this API requires the word JSON in a message")
-    announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
-    log.replaced(announced, request)
-    return announced
 
 
 def _without_sampling(request: Request, log: LossLog) -> Request:
@@ -323,7 +320,7 @@ def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, 
         return (first.text, messages[1:]) if noted else (None, messages)
     if len(messages) == 1 or messages[1].role == "system" or not _is_plain(first):
         return None, messages
-    if request.output is not None and request.output.kind == "json" and not _says_json(messages[1:]):
+    if request.output is not None and request.output.kind == "json" and not says_json(messages[1:]):
         return None, messages  # the API looks for the word in messages only
     return first.text, messages[1:]
 
@@ -334,10 +331,6 @@ def _is_plain(message: Message) -> bool:
         return bool(content)
     parts = message.parts
     return len(parts) == 1 and type(parts[0]) is Text and parts[0].cache is None and bool(parts[0].text)
-
-
-def _says_json(messages: tuple[Message, ...]) -> bool:
-    return any("json" in message.text.lower() for message in messages)
 
 
 def _encode_text_settings(request: Request, extra: Extra, log: LossLog) -> WireValue:

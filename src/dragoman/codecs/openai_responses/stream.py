@@ -11,13 +11,12 @@ and `.failed` end this wire.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from dragoman.codecs.event_decoder import EventDecoder
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.logprobs import convert_tokens, read_tokens, with_logprobs_noted
 from dragoman.codecs.openai_responses import foreign_signatures
@@ -27,7 +26,7 @@ from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS, SUMMARY_B
 from dragoman.codecs.openai_responses.messages import MessageDecoder, read_item
 from dragoman.codecs.openai_responses.parts import CITATIONS, NULL, own
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.response import decode_finish, decode_usage, metadata_of
+from dragoman.codecs.openai_responses.response import NO_OUTPUT, decode_finish, decode_usage, metadata_of
 from dragoman.codecs.openai_responses.server_items import OUTCOME, read_head
 from dragoman.codecs.openai_responses.stream_encoding import EventEncoder
 from dragoman.codecs.openai_responses.stream_wire import (
@@ -52,8 +51,9 @@ from dragoman.codecs.openai_responses.stream_wire import (
     WireEvent,
 )
 from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
-from dragoman.codecs.reading import WireReader
+from dragoman.codecs.reading import MALFORMED, WireReader
 from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
+from dragoman.codecs.stream_codec import EventDecoder, Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.errors import DecodeError, IllegalEvent
@@ -92,7 +92,7 @@ _answers = WireReader(ResponsesAnswer, SOURCE)
 
 BEFORE, OPEN, ENDED = "before the first event", "in the answer", "ended"
 
-MOVES: dict[tuple[str, str], str] = {
+MOVES: Moves = {
     (BEFORE, "response.created"): OPEN,
     # A resumed stream begins in the middle.
     (BEFORE, "item event"): OPEN,
@@ -171,6 +171,9 @@ def _item_decoder(seed: str = "") -> MessageDecoder:
 class PayloadDecoder(EventDecoder):
     """Decodes the payloads of one stream into events."""
 
+    source: ClassVar[str] = SOURCE
+    moves: ClassVar[Moves] = MOVES
+
     _events: list[AnyEvent]
     _next_index: int = 0
     _state: str = BEFORE
@@ -201,7 +204,7 @@ class PayloadDecoder(EventDecoder):
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:
             event: Any = _decode_event(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except MALFORMED as error:
             event = self._decode_odd(payload, error)
             if event is None:
                 return self._take()
@@ -225,8 +228,8 @@ class PayloadDecoder(EventDecoder):
             return []  # events after the last one are ignored
         try:
             handler(self, event)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
-            raise _not_an_event(fault) from fault
+        except MALFORMED as fault:
+            raise not_an_event(fault, SOURCE) from fault
         return self._take()
 
     def close(self) -> list[AnyEvent]:
@@ -240,20 +243,18 @@ class PayloadDecoder(EventDecoder):
         events, self._events = self._events, []
         return events
 
-    def _move(self, event: str) -> None:
-        state = MOVES.get((self._state, event))
-        if state is None:
-            raise IllegalEvent(event=event, state=self._state, source=SOURCE)
-        if self._state is BEFORE and event == "item event":
+    def _move(self, event: str, *, about: str = "") -> None:
+        before = self._state
+        super()._move(event, about=about)
+        if before is BEFORE and event == "item event":
             self._events.append(StreamStart())
-        self._state = state
 
     def _decode_odd(self, payload: bytes, error: Exception) -> Any:
         """Return an event that fits its type without its unknown keys; decode any other, and return None."""
         if has_unknown_key(error) and self._state is not ENDED:
             try:
                 return _decode_event(take_unknown_keys(payload, WireEvent, self._late))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as another:
+            except MALFORMED as another:
                 error = another
         self._flows.clear()
         self._decode_other(payload, error)
@@ -273,9 +274,9 @@ class PayloadDecoder(EventDecoder):
             elif event.type == "error" or (event.type is None and event.error is not UNSET):
                 self._on_error(event, payload)
             elif event.type is None:
-                raise _not_an_event(error) from error
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
-            raise _not_an_event(fault) from fault
+                raise not_an_event(error, SOURCE) from error
+        except MALFORMED as fault:
+            raise not_an_event(fault, SOURCE) from fault
 
     def _read_other(self, payload: bytes) -> OtherEvent:
         try:
@@ -378,6 +379,8 @@ class PayloadDecoder(EventDecoder):
     def _notes(self, wire: ResponsesAnswer) -> Extra:
         """Return the answer's keys, and those of events that neither the answer nor any of its parts repeats."""
         notes = metadata_of(wire)
+        if self._finished_parts:
+            notes.pop(NO_OUTPUT, None)  # the ChatGPT backend streams its items and leaves the last output empty
         if self._late:
             repeated = {
                 key for part in self._finished_parts for key in _keys_within(own(getattr(part, "metadata", None)))
@@ -700,30 +703,30 @@ _CALLS = frozenset({"function_call", "custom_tool_call"})
 _PROTOTYPES: dict[type[AnyPart], AnyPart] = {Text: Text(""), Refusal: Refusal(""), Reasoning: Reasoning("")}
 _NEW_PARTS: dict[str, AnyPart] = {"output_text": Text(""), "refusal": Refusal("")}
 _HANDLERS: Mapping[type[Any], Callable[[PayloadDecoder, Any], None]] = {
-    Created: PayloadDecoder._on_created,  # noqa: SLF001
-    InProgress: PayloadDecoder._on_in_progress,  # noqa: SLF001
-    Completed: PayloadDecoder._on_completed,  # noqa: SLF001
-    Incomplete: PayloadDecoder._on_incomplete,  # noqa: SLF001
-    ItemAdded: PayloadDecoder._on_added,  # noqa: SLF001
-    ItemDone: PayloadDecoder._on_item_done,  # noqa: SLF001
-    PartAdded: PayloadDecoder._on_part_added,  # noqa: SLF001
-    ArgumentsDone: PayloadDecoder._on_arguments_done,  # noqa: SLF001
-    **dict.fromkeys(SILENT, PayloadDecoder._on_silent),  # noqa: SLF001
+    Created: PayloadDecoder._on_created,
+    InProgress: PayloadDecoder._on_in_progress,
+    Completed: PayloadDecoder._on_completed,
+    Incomplete: PayloadDecoder._on_incomplete,
+    ItemAdded: PayloadDecoder._on_added,
+    ItemDone: PayloadDecoder._on_item_done,
+    PartAdded: PayloadDecoder._on_part_added,
+    ArgumentsDone: PayloadDecoder._on_arguments_done,
+    **dict.fromkeys(SILENT, PayloadDecoder._on_silent),
 }
 _ON_OTHER: Mapping[str, Callable[[PayloadDecoder, OtherEvent], None]] = {
-    "response.created": PayloadDecoder._on_created,  # noqa: SLF001
-    "response.completed": PayloadDecoder._on_other_end,  # noqa: SLF001
-    "response.incomplete": PayloadDecoder._on_other_end,  # noqa: SLF001
-    "response.failed": PayloadDecoder._on_other_end,  # noqa: SLF001
-    "response.cancelled": PayloadDecoder._on_other_end,  # noqa: SLF001
-    "response.output_item.added": PayloadDecoder._on_added,  # noqa: SLF001
-    "response.output_item.done": PayloadDecoder._on_item_done,  # noqa: SLF001
-    "response.content_part.added": PayloadDecoder._on_other_part,  # noqa: SLF001
-    "response.output_text.annotation.added": PayloadDecoder._on_annotation,  # noqa: SLF001
-    "response.output_text_annotation.added": PayloadDecoder._on_annotation,  # noqa: SLF001
-    "response.function_call_arguments.done": PayloadDecoder._on_other_arguments,  # noqa: SLF001
-    "response.custom_tool_call_input.done": PayloadDecoder._on_other_arguments,  # noqa: SLF001
-} | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in DELTA_KINDS}  # noqa: SLF001
+    "response.created": PayloadDecoder._on_created,
+    "response.completed": PayloadDecoder._on_other_end,
+    "response.incomplete": PayloadDecoder._on_other_end,
+    "response.failed": PayloadDecoder._on_other_end,
+    "response.cancelled": PayloadDecoder._on_other_end,
+    "response.output_item.added": PayloadDecoder._on_added,
+    "response.output_item.done": PayloadDecoder._on_item_done,
+    "response.content_part.added": PayloadDecoder._on_other_part,
+    "response.output_text.annotation.added": PayloadDecoder._on_annotation,
+    "response.output_text_annotation.added": PayloadDecoder._on_annotation,
+    "response.function_call_arguments.done": PayloadDecoder._on_other_arguments,
+    "response.custom_tool_call_input.done": PayloadDecoder._on_other_arguments,
+} | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in DELTA_KINDS}
 """Other events hold nothing of the answer, or what their item repeats when it is done."""
 
 
@@ -750,7 +753,3 @@ def _as_text(value: Any) -> str:
 
 def is_cut(call: ToolCall) -> bool:
     return bytes(own(call.metadata).get(STATUS, NULL)) == bytes(INCOMPLETE)
-
-
-def _not_an_event(error: Exception) -> DecodeError:
-    return DecodeError(path="$", expected="an event", got=str(error), source=SOURCE)

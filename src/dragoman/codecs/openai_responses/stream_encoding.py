@@ -14,11 +14,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text
-from dragoman.codecs.audio_transcripts import transcribed, unspoken
-from dragoman.codecs.event_encoder import BaseEventEncoder
 from dragoman.codecs.failures import failure_of, tell_of_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.logprobs import write_tokens
+from dragoman.codecs.media import transcribed, unspoken
 from dragoman.codecs.openai_client_items import client_kind
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
@@ -39,6 +38,7 @@ from dragoman.codecs.openai_responses.server_items import encode_pair, is_outcom
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
+from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -584,11 +584,11 @@ def _head(kind: bytes, place: bytes) -> bytes:
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
-    StreamStart: EventEncoder._on_start,  # noqa: SLF001
-    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    StreamStart: EventEncoder._on_start,
+    PartStart: EventEncoder._on_part_start,
     MediaDelta: unspoken,
-    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
-    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
-    Finished: EventEncoder._on_finished,  # noqa: SLF001
-    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+    PartEnd: EventEncoder._on_part_end,
+    UsageUpdate: EventEncoder._on_usage,
+    Finished: EventEncoder._on_finished,
+    StreamFailed: EventEncoder._on_failed,
 }

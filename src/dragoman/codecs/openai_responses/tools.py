@@ -17,11 +17,12 @@ from dragoman.codecs.openai_responses.wire import ChoiceObject, FormatWire, Prov
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import name_of_title
+from dragoman.codecs.shared_tools import encode_provider_tool
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import ADDED, Extra
-from dragoman.ir.requests import definition_held, format_held, parameters_held, parameters_of, schema_held
+from dragoman.ir.requests import format_held, parameters_held, parameters_of, schema_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 from dragoman.schema import OPENAI_STRICT, violations
@@ -131,11 +132,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         )
         extra = own(tool.metadata)
         return spliced(custom, extra) if extra else custom
-    hosted = definition_held(tool) if tool.origin == FAMILY else HOSTED.write_tool(tool)
-    if hosted is not None:
-        return hosted
-    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
-    return None
+    return encode_provider_tool(tool, FAMILY, log, HOSTED.write_tool)
 
 
 _WRITER = ToolWriter(partial(_encode_tool, native=False))

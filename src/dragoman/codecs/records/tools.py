@@ -8,12 +8,12 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.reading import keep, spliced
 from dragoman.codecs.records.reading import TRUE, as_json
-from dragoman.codecs.shared_tools import parameters_of_custom
+from dragoman.codecs.shared_tools import encode_provider_tool, parameters_of_custom
 from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool, CustomTool, ProviderTool, Request, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.requests import definition_held, parameters_held
+from dragoman.ir.requests import parameters_held
 from dragoman.losses import LossLog
 
 NESTED = "~nested"
@@ -107,10 +107,8 @@ def encode_tools(tools: tuple[AnyTool, ...], style: ToolStyle, log: LossLog, *, 
 
 def _encode_tool(tool: AnyTool, index: int, style: ToolStyle, log: LossLog, *, native: bool) -> Raw | None:
     if isinstance(tool, ProviderTool):
-        if tool.origin == style.family:
-            return as_json(definition_held(tool))
-        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
-        return None
+        wire = encode_provider_tool(tool, style.family, log)
+        return None if wire is None else as_json(wire)
     if style.bare_choice and tool.name in MODES:
         reason = f"a tool named {tool.name!r} could not be told from that word of the tool choice"
         raise EncodeError(path=f"$.tools[{index}].name", reason=reason, target=style.family)
