@@ -676,6 +676,17 @@ def responses(*items: Json, **more: Any) -> Json:
 
 
 RESPONSES: dict[str, Json] = {
+    "a server nearby": responses(
+        user("x"),
+        tools=[
+            {
+                "type": "mcp",
+                "server_label": "local",
+                "server_url": f"http://localhost:8000/{mark()}",
+                "require_approval": "never",
+            }
+        ],
+    ),
     "provider tools": responses(
         user("x"),
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": mark()}},
@@ -980,7 +991,7 @@ COHERE: dict[str, Json] = {
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def chat_answer(message: Json, finish: str = "stop", **more: Any) -> Json:
+def chat_answer(message: Json, finish: str | None = "stop", **more: Any) -> Json:
     return {
         "id": "c",
         "object": "chat.completion",
@@ -993,6 +1004,11 @@ def chat_answer(message: Json, finish: str = "stop", **more: Any) -> Json:
 
 
 CHAT_ANSWERS: dict[str, Json] = {
+    "no role, and a key that nobody knows": {
+        "choices": [{"message": {"content": mark(), "content_list": [{"type": "text", "text": "x"}]}}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
+    },
+    "calls without a finish": chat_answer({"content": None, "tool_calls": [chat_call("1")]}, None),
     "calls and stop": chat_answer(
         {"content": mark(), "tool_calls": [chat_call("1"), chat_call("2"), chat_call("", "g", "")]}
     ),
@@ -1140,6 +1156,11 @@ def gemini_answer(*parts: Json, finish: str = "STOP", **more: Any) -> Json:
 
 
 GEMINI_ANSWERS: dict[str, Json] = {
+    "a call without a finish": {
+        "candidates": [
+            {"content": {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"a": mark()}}}]}}
+        ],
+    },
     "code": gemini_answer(
         {"executableCode": {"language": "PYTHON", "code": mark()}},
         {"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": mark()}},

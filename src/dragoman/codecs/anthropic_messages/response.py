@@ -87,7 +87,7 @@ def decode_finish(
     reason = _DECODE_FINISH.get(raw, "unknown")
     if reason == "stop":
         for part in parts:
-            if type(part) is ToolCall and _is_direct(part):
+            if type(part) is ToolCall and ("caller" not in own(part.metadata)):
                 reason = "tool_calls"
     matched = stop_sequence if isinstance(stop_sequence, str) else None
     if stop_details is UNSET:
@@ -107,10 +107,6 @@ def _with_explanation(finish: Finish, raw: Raw) -> Finish:
     category = details.get("category")
     noted = finish.metadata if category is not None else {FAMILY: {"~stop_details": raw}}
     return replace(finish, explanation=words, metadata=noted)
-
-
-def _is_direct(call: ToolCall) -> bool:
-    return "caller" not in own(call.metadata)
 
 
 _RUNS_CALLS = frozenset({"stop", "tool_calls"})
@@ -223,7 +219,7 @@ def encode_usage(usage: Usage) -> WireValue:
         max(usage.uncached_input, 0),
         usage.output,
         usage.cache_written or 0,
-        usage.cached or 0,
+        min(usage.cached or 0, max(usage.input - (usage.cache_written or 0), 0)),  # the counts add up to the input
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
         HostedCounts(usage.searches, fetches) if usage.searches or fetches else None,
         **({} if usage.details is None else _encode_details(usage)),

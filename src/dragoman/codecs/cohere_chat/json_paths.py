@@ -42,6 +42,7 @@ _USAGE = {
     "reasoning": "tokens.reasoning_tokens",
     "image": "tokens.image_tokens",
 }
+_media_turns = partial(media_turns_before, family=FAMILY)  # one object: `Tables` remembers results by function
 _INSIDE = {"reasoning.budget_tokens": "$.thinking.token_budget"}
 
 
@@ -54,7 +55,7 @@ def _request_path(
 ) -> str:
     if message_index is None:
         return _setting_path(field) if part_index is None else _tool_path(part_index, field)
-    turns = tables.of(request.messages, partial(media_turns_before, family=FAMILY))
+    turns = tables.of(request.messages, _media_turns)
     message = request.messages[message_index]
     path = f"$.messages[{message_index + turns[message_index]}]"
     return _message_path(message, tables, path, part_index, field)
